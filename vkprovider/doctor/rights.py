@@ -73,8 +73,20 @@ def rights_of(manifest: str, namespace: str) -> list[CheckedRight]:
 def rights_in(role: dict[str, Any], namespace: str = "") -> Iterator[CheckedRight]:
     """Yield the rights of a Role, or of a ClusterRole, bound in a namespace; empty: in all."""
     for rule in role["rules"]:
-        for group in rule["apiGroups"]:
+        for group in rule.get("apiGroups", ()):  # none where a rule is about paths of the page
             for resource in rule["resources"]:
                 for verb in rule["verbs"]:
                     for name in rule.get("resourceNames", [""]):
                         yield CheckedRight(verb, group, resource, namespace, name)
+
+
+def roles_with(manifest: str, right: CheckedRight) -> list[str]:
+    """Return the names of the ClusterRoles that give a right where they are bound.
+
+    Args:
+        manifest: The text of `roles.yaml`.
+        right: On every object; in which namespace does not count.
+    """
+    documents = [document for document in yaml.safe_load_all(manifest) if document]
+    wanted = right._replace(namespace="")
+    return [document["metadata"]["name"] for document in documents if wanted in rights_in(document)]

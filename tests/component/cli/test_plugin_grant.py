@@ -85,3 +85,18 @@ async def test_logins_and_archives_are_those_of_the_namespace(world: World, inst
         assert not await instructor.may(verb, "secrets", world.namespace)
     assert not await instructor.may("author", "labletdefinitions", "", "vkprovider.io")
     assert not await instructor.may("use", "labletdefinitions", "", "vkprovider.io")
+
+
+async def test_a_refusal_names_the_role_and_the_command(world: World, instructor: Instructor, desk: Desk) -> None:
+    """And the command that it names is the one that helps."""
+    namespace, command = world.namespace, f"kubectl lablet grant {instructor.user} -n {world.namespace}"
+    refused = await instructor.kubectl("lablet", "list")
+    assert (
+        f"it takes the ClusterRole vkprovider-instructor in namespace {namespace}; an admin grants it: {command}"
+        in refused
+    )
+    defined = await instructor.kubectl("lablet", "refresh", "netlab")
+    assert f"it takes the ClusterRole vkprovider-instructor-definitions; an admin grants it: {command}" in defined
+    granted = await desk.kubectl(*command.split()[1:])
+    assert granted.code == 0
+    assert "No lablets found" in await instructor.kubectl("lablet", "list")

@@ -12,14 +12,11 @@ from vkprovider.api import names
 from vkprovider.api.objects import Metadata
 from vkprovider.cli.shared.output import document
 from vkprovider.cli.shared.place import Place
+from vkprovider.cli.shared.refusals import INSTRUCTOR, INSTRUCTOR_DEFINITIONS
 from vkprovider.kube.api import NAMESPACES
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import PartialObject, Resource, kind
 
-INSTRUCTOR: Final = "vkprovider-instructor"
-"""The ClusterRole of an instructor, bound in the namespace of the class."""
-DEFINITIONS: Final = "vkprovider-instructor-definitions"
-"""The ClusterRole of an instructor, bound cluster-wide."""
 _RUNS: Final = "vkprovider-lablet-user"
 _READS: Final = "vkprovider-topology-reader"
 _GROUP: Final = "rbac.authorization.k8s.io"
@@ -185,7 +182,13 @@ def grants(subject: Subject, namespace: str, provider_namespace: str) -> list[Gr
     who = subject.text
     return [
         Grant(f"{INSTRUCTOR}:{who}", namespace, INSTRUCTOR, subject, f"{who} runs the lablets of {namespace}"),
-        Grant(f"{DEFINITIONS}:{who}", "", DEFINITIONS, subject, f"{who} writes the definitions of {namespace}"),
+        Grant(
+            f"{INSTRUCTOR_DEFINITIONS}:{who}",
+            "",
+            INSTRUCTOR_DEFINITIONS,
+            subject,
+            f"{who} writes the definitions of {namespace}",
+        ),
         Grant("lablets", namespace, _RUNS, lablets, f"Pods of {namespace} may be lablets"),
         Grant(
             "vkprovider-topologies",

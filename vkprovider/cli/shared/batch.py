@@ -9,9 +9,10 @@ import msgspec
 
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.wording import count
-from vkprovider.cli.shared.place import Place, advised
+from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, Named, find_all, named, pods_in
 from vkprovider.cli.shared.progress import Progress
+from vkprovider.cli.shared.refusals import advised
 from vkprovider.kube.client import KubeClient
 
 Work = Callable[[KubeClient, LabletPod, Progress], Awaitable[str]]
@@ -84,7 +85,7 @@ class Chosen(msgspec.Struct, frozen=True):
         except click.ClickException as error:
             progress.failed(_name(pod), error.message)
         except OutsideError as error:
-            progress.failed(_name(pod), f"{_name(pod)}: {advised(error)}")
+            progress.failed(_name(pod), f"{_name(pod)}: {advised(error, pod.metadata.namespace)}")
         else:
             progress.done(_name(pod), line)
             return False

@@ -2,30 +2,17 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 import click
 import msgspec
 
-from vkprovider.api.errors import Forbidden, InputError, OutsideError, TlsFailed, Unauthorized, Unavailable
+from vkprovider.api.errors import InputError, OutsideError
+from vkprovider.cli.shared.refusals import advised
 from vkprovider.kube.client import KubeClient
 from vkprovider.settings.cluster import KubeSettings
 
 T = TypeVar("T")
-
-_ADVICE: Final[tuple[tuple[type[OutsideError], str], ...]] = (
-    (Unauthorized, "log in to the cluster again; to see who you are: kubectl auth whoami"),
-    (Forbidden, "ask an admin of the namespace for that right; to see yours: kubectl auth can-i --list"),
-    (TlsFailed, "check the cluster's certificate-authority in the kubeconfig"),
-    (Unavailable, "try again; to see whether the cluster answers: kubectl cluster-info"),
-)
-"""What to do about a refusal of the API server; the first that fits."""
-
-
-def advised(error: OutsideError) -> str:
-    """Return the message of a refusal, with what to do about it."""
-    advice = next((text for kind, text in _ADVICE if isinstance(error, kind)), "")
-    return f"{error.message.rstrip('.')}; {advice}" if advice else error.message
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -50,12 +37,15 @@ class Place(msgspec.Struct, frozen=True):
         except InputError as error:
             raise click.ClickException(str(error)) from None
         except OutsideError as error:
-            raise click.ClickException(advised(error)) from None
+            raise click.ClickException(advised(error, self.namespace or "")) from None
 
     async def _connected(self, work: Callable[[KubeClient, str], Coroutine[Any, Any, T]]) -> T:
         kube = await KubeClient.connect(KubeSettings(kubeconfig=self.kubeconfig), context=self.context)
+        namespace = self.namespace or kube.namespace
         try:
-            return await work(kube, self.namespace or kube.namespace)
+            return await work(kube, namespace)
+        except OutsideError as error:
+            raise click.ClickException(advised(error, namespace)) from None
         finally:
             await kube.close()
 

@@ -1,0 +1,83 @@
+"""What to do about a refusal of the API server: whom to ask, for which role, with which command."""
+
+import re
+import shlex
+from typing import Final
+
+from vkprovider.api.errors import Forbidden, OutsideError, TlsFailed, Unauthorized, Unavailable, VkproviderError
+from vkprovider.doctor.rights import CheckedRight, roles_with
+from vkprovider.shipped import find_manifests
+
+INSTRUCTOR: Final = "vkprovider-instructor"
+"""The ClusterRole of an instructor, bound in the namespace of the class."""
+INSTRUCTOR_DEFINITIONS: Final = "vkprovider-instructor-definitions"
+"""The ClusterRole of an instructor, bound cluster-wide."""
+
+_ADVICE: Final[tuple[tuple[type[OutsideError], str], ...]] = (
+    (Unauthorized, "log in to the cluster again; to see who you are: kubectl auth whoami"),
+    (TlsFailed, "check the cluster's certificate-authority in the kubeconfig"),
+    (Unavailable, "try again; to see whether the cluster answers: kubectl cluster-info"),
+)
+_ASK: Final = "ask an admin for that right; to see yours: kubectl auth can-i --list"
+_LACKS: Final = re.compile(
+    r'User "(?P<user>(?:[^"\\]|\\.)*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]+)" in API group '
+    r'"(?P<group>[^"]*)"(?: in the namespace "(?P<namespace>[^"]*)")?'
+)
+"""The API server's words for a missing right; what a policy or a quota refuses has words of its own."""
+
+
+def advised(error: OutsideError, namespace: str) -> str:
+    """Return the message of a refusal, with what to do about it.
+
+    Args:
+        error: The refusal.
+        namespace: That of the command.
+    """
+    if isinstance(error, Forbidden):
+        advice = _about_right(error.message, namespace)
+    else:
+        advice = next((text for kind, text in _ADVICE if isinstance(error, kind)), "")
+    return f"{error.message.rstrip('.')}; {advice}" if advice else error.message
+
+
+def grant_command(user: str, namespace: str) -> str:
+    """Return the command by which an admin makes a user an instructor."""
+    return f"kubectl lablet grant {shlex.quote(user)} -n {namespace}"
+
+
+def _about_right(message: str, namespace: str) -> str:
+    found = _LACKS.search(message)
+    if found is None:
+        return ""
+    try:
+        roles = (find_manifests() / "base" / "roles.yaml").read_text(encoding="utf-8")
+    except (VkproviderError, OSError):
+        return _ASK
+    return lacking(
+        roles,
+        CheckedRight(found["verb"], found["group"], found["resource"], found["namespace"] or ""),
+        user=found["user"],
+        namespace=namespace,
+    )
+
+
+def lacking(roles: str, right: CheckedRight, *, user: str, namespace: str) -> str:
+    """Return whom to ask for which role.
+
+    Args:
+        roles: The text of `manifests/base/roles.yaml`.
+        right: The missing one.
+        user: Whose it is to be.
+        namespace: That of the command.
+    """
+    giving = roles_with(roles, right)
+    granted = f"an admin grants it: {grant_command(user, namespace)}"
+    if right.namespace:
+        if INSTRUCTOR in giving and right.namespace == namespace:
+            return f"it takes the ClusterRole {INSTRUCTOR} in namespace {namespace}; {granted}"
+        return _ASK
+    if INSTRUCTOR_DEFINITIONS in giving:
+        return f"it takes the ClusterRole {INSTRUCTOR_DEFINITIONS}; {granted}"
+    if INSTRUCTOR in giving:
+        return "that is a right in all namespaces; name one of yours with -n"
+    return f"it takes the ClusterRole {giving[0]}, which an admin binds" if giving else _ASK
