@@ -129,7 +129,7 @@ async def test_killed_after_each_write_and_run_again(warm: Warm, desk: Desk, tmp
         killed += 1
         assert len(await warm.given()) <= 2
         assert await warm.replicas() in {4, 2}
-    assert killed == 4
+    assert killed in {3, 4}, "the writes of Pods are sent together"
     assert process.returncode == 0, err
     given = await warm.given()
     assert set(given) == {"alice", "bob"}

@@ -47,6 +47,10 @@ def gift(learner: str, name: str, *, ago_s: int = 0, refill: bool = False) -> Gi
     return Gift(Wish(learner), name, name, NOW - ago_s, refill)
 
 
+def give(*pairs: tuple[str, str]) -> Give:
+    return Give(tuple((pod(name), Wish(learner)) for name, learner in pairs))
+
+
 ALICE, BOB, CAROL = gift("alice", "a"), gift("bob", "b"), gift("carol", "a")
 CLASS = (Wish("alice"), Wish("bob"))
 
@@ -58,7 +62,7 @@ CLASS = (Wish("alice"), Wish("bob"))
         ((), [pod("a")], Begin((ALICE,))),
         ((), [pod("a", ready=False), pod("b")], Begin((gift("alice", "b"),))),
         ((), [pod("a", "alice"), pod("b")], Begin((BOB,))),
-        ((ALICE,), [pod("a"), pod("b")], Give(pod("a"), Wish("alice"))),
+        ((ALICE,), [pod("a"), pod("b")], give(("a", "alice"))),
         ((ALICE,), [pod("a", "alice"), pod("b")], Await()),
         ((ALICE,), [pod("a", "alice", owned=False), pod("b")], Settle(1)),
         ((ALICE,), [pod("a"), pod("c", "alice")], Settle(0)),  # got another one meanwhile
@@ -68,13 +72,14 @@ CLASS = (Wish("alice"), Wish("bob"))
         ((ALICE,), [pod("a", deletionTimestamp="2026-01-31T11:00:00Z")], Settle(0)),
         ((gift("alice", "a", refill=True),), [pod("a", "alice")], Settle(0)),
         # of several, all that can be given are given before anything is settled
-        ((ALICE, BOB), [pod("a", "alice"), pod("b")], Give(pod("b"), Wish("bob"))),
+        ((ALICE, BOB), [pod("a"), pod("b")], give(("a", "alice"), ("b", "bob"))),
+        ((ALICE, BOB), [pod("a", "alice"), pod("b")], give(("b", "bob"))),
         ((ALICE, BOB), [pod("a", "alice", owned=False), pod("b", "bob")], Await()),
         ((ALICE, BOB), [pod("a", "alice", owned=False), pod("b", "bob", owned=False)], Settle(2)),
         ((ALICE, BOB), [pod("a", ready=False), pod("b", "bob", owned=False)], Settle(1)),
         ((ALICE, gift("bob", "b", refill=True)), [pod("a", "alice", owned=False), pod("b", "bob")], Settle(1)),
         # another caller's: it is gone on with, unless its caller ended long ago
-        ((CAROL,), [pod("a"), pod("b")], Give(pod("a"), Wish("carol"))),
+        ((CAROL,), [pod("a"), pod("b")], give(("a", "carol"))),
         ((CAROL,), [pod("a", "carol", owned=False)], Settle(1)),
         ((gift("carol", "a", ago_s=601),), [pod("a")], Settle(0)),
         ((gift("carol", "a", ago_s=601),), [pod("a", "carol", owned=False)], Settle(1)),
@@ -82,6 +87,13 @@ CLASS = (Wish("alice"), Wish("bob"))
 )
 def test_the_next_step(giving: tuple[Gift, ...], pods: list[LabletPod], step: Step) -> None:
     assert next_step(pool(*giving), pods, CLASS, NOW, refill=False) == step
+
+
+def test_the_oldest_is_given_first() -> None:
+    """Of those that are too many a ReplicaSet ends the youngest."""
+    old, young = (pod(name, creationTimestamp=f"2026-01-31T1{hour}:00:00Z") for name, hour in (("z", 0), ("a", 1)))
+    step = next_step(pool(), [young, old], [Wish("alice")], NOW, refill=False)
+    assert step == Begin((gift("alice", "z"),))
 
 
 def test_only_a_few_are_given_at_a_time() -> None:
@@ -178,7 +190,7 @@ class Caller:
     step: Step | None = None
     versions: dict[str, int] = field(default_factory=dict)
 
-    def act(self) -> bool:
+    def act(self, dice: random.Random) -> bool:
         """Do one thing; return whether nothing is left to do."""
         cluster = self.cluster
         if self.pool is None:
@@ -191,20 +203,20 @@ class Caller:
             self.step = next_step(self.pool, pods, self.wishes, NOW, refill=self.refill)
         else:
             step, self.step = self.step, None
-            self.write(step)
+            self.write(step, dice)
             self.pool = None
             return isinstance(step, Done) and not step.without
         return False
 
-    def write(self, step: Step) -> None:
+    def write(self, step: Step, dice: random.Random) -> None:
         cluster = self.cluster
         if isinstance(step, Give):
-            uid = step.pod.metadata.uid
-            if uid in cluster.pods and cluster.versions[uid] == self.versions[uid]:
-                meta = step.pod.metadata
-                notes, labels = {USER: step.wish.user, LENT: "warm"}, {"app": "netlab"}
-                meta = msgspec.structs.replace(meta, annotations=notes, labels=labels)
-                cluster.put(msgspec.structs.replace(step.pod, metadata=meta))
+            for one, wish in dice.sample(step.pairs, dice.randint(1, len(step.pairs))):  # it may die among them
+                uid = one.metadata.uid
+                if uid in cluster.pods and cluster.versions[uid] == self.versions[uid]:
+                    notes, labels = {USER: wish.user, LENT: "warm"}, {"app": "netlab"}
+                    meta = msgspec.structs.replace(one.metadata, annotations=notes, labels=labels)
+                    cluster.put(msgspec.structs.replace(one, metadata=meta))
         elif isinstance(step, Begin | Settle) and cluster.version == self.version:
             cluster.version += 1
             cluster.gifts = step.gifts if isinstance(step, Begin) else ()
@@ -229,7 +241,7 @@ def test_each_learner_has_one_lablet_whoever_dies_when(seed: int) -> None:
         if dice.random() < 0.05:
             callers[who], done[who] = Caller(cluster, lists[who], refill), False  # killed, and run again
         if not done[who]:
-            done[who] = callers[who].act()
+            done[who] = callers[who].act(dice)
         if dice.random() < 0.3:
             seen = dict(cluster.pods)  # its watch catches up
         if dice.random() < 0.3:

@@ -186,13 +186,20 @@ async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Wish
 
 
 def in_order(pods: Sequence[LabletPod], dice: random.Random | None = None) -> list[LabletPod]:
-    """Sort Pods by template, newest first; within a template by name, or shuffled so that callers do not collide."""
+    """Sort Pods by template, newest first; within a template by age, or shuffled so that callers do not collide.
+
+    The oldest comes first: of those that are too many a ReplicaSet ends the youngest.
+    """
     newest: dict[str, str] = {}
     for pod in pods:
         template = pod.metadata.labels.get(_HASH, "")
         newest[template] = max(newest.get(template, ""), pod.metadata.creation_timestamp)
-    mixed = dice.sample(list(pods), len(pods)) if dice else sorted(pods, key=lambda pod: pod.metadata.name)
+    mixed = dice.sample(list(pods), len(pods)) if dice else sorted(pods, key=_age)
     return sorted(mixed, key=lambda pod: newest[pod.metadata.labels.get(_HASH, "")], reverse=True)
+
+
+def _age(pod: LabletPod) -> tuple[str, str]:
+    return pod.metadata.creation_timestamp, pod.metadata.name
 
 
 def _none_free(name: str, pods: Iterable[LabletPod]) -> str:

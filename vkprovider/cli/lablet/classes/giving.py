@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Iterable
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -120,21 +121,32 @@ def assign_all(
                 continue
             if steps > _STEPS_EACH * len(learners):
                 raise click.ClickException(f"deployment/{deployment} is written to all the time; try again")
-            try:
-                if isinstance(step, Give):
-                    await give(kube, step.pod, step.wish)
-                else:
-                    how: Any = {"uid": meta.uid, "resource_version": meta.resource_version}
-                    await found.patch(deployment, _change(pool, step), **how)
+            if isinstance(step, Give):
+                writes: list[Awaitable[object]] = [give(kube, pod, wish) for pod, wish in step.pairs]
+            else:
+                how: Any = {"uid": meta.uid, "resource_version": meta.resource_version}
+                writes = [found.patch(deployment, _change(pool, step), **how)]
+            if await _one_succeeds(writes):
                 last_at = time.monotonic()
-            except (Conflict, NotFound):
-                pass
             steps += 1
 
     done, settled = place.run(work)
     rows = [_hand_out(learner, done.given.get(learner)) for learner in learners]
     LISTING.show(rows, output, nothing="")
     _conclude(deployment, done, settled=settled)
+
+
+async def _one_succeeds(writes: Iterable[Awaitable[object]]) -> bool:
+    """Write, and return whether not every object was written by somebody else before, or is gone.
+
+    Raises:
+        OutsideError: The API server refused or did not answer.
+    """
+    results = await asyncio.gather(*writes, return_exceptions=True)
+    for result in results:
+        if isinstance(result, BaseException) and not isinstance(result, Conflict | NotFound):
+            raise result
+    return any(not isinstance(result, BaseException) for result in results)
 
 
 async def _check_scaler(kube: KubeClient, namespace: str, deployment: str) -> None:

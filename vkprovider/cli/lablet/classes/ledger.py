@@ -4,7 +4,7 @@ A pool's Deployment says which lablets are being given, in its annotation `cli.v
 write, guarded by a resourceVersion, and after any of them it is clear what is left to do:
 
     Begin    write down which free Pods are for which learners            (the Deployment)
-    Give     take one of these Pods out of its pool and name its learner, in one patch   (the Pod)
+    Give     take these Pods out of the pool and name their learners, each in one patch   (the Pods)
     Settle   lower `replicas` by those that left and forget what was written down, in one patch   (the Deployment)
 
 A few lablets are given at a time, by all who give. A ReplicaSet knows the Pods as they were a moment ago, and may end
@@ -79,10 +79,9 @@ class Begin(msgspec.Struct, frozen=True):
 
 
 class Give(msgspec.Struct, frozen=True):
-    """Take a Pod out of the pool, for its learner."""
+    """Take Pods out of the pool, each for its learner; these writes need no order."""
 
-    pod: LabletPod
-    wish: Wish
+    pairs: tuple[tuple[LabletPod, Wish], ...]
 
 
 class Settle(msgspec.Struct, frozen=True):
@@ -142,7 +141,7 @@ def next_step(pool: Pool, pods: Sequence[LabletPod], wishes: Sequence[Wish], now
 def _go_on(pool: Pool, pods: Sequence[LabletPod], having: Mapping[str, LabletPod], now: int) -> Step:
     """Return the next step with what is being given: each of it is given, or cannot be, and then it is settled."""
     by_uid = {pod.metadata.uid: pod for pod in pods}
-    lower, kept = 0, False
+    lower, kept, missing = 0, False, list[tuple[LabletPod, Wish]]()
     for gift in pool.gifts:
         pod = by_uid.get(gift.uid)
         if pod is None or pod.over:
@@ -152,7 +151,9 @@ def _go_on(pool: Pool, pods: Sequence[LabletPod], having: Mapping[str, LabletPod
                 lower += 1
                 kept |= any(owner.controller for owner in pod.metadata.owner_references)
         elif _is_free(pool, pod) and gift.wish.user not in having and now - gift.at <= _STALE_S:
-            return Give(pod, gift.wish)
+            missing.append((pod, gift.wish))
+    if missing:
+        return Give(tuple(missing))
     return Await() if kept else Settle(lower)
 
 
