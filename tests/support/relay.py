@@ -107,6 +107,14 @@ class RelaySide:
         path = self.folder / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
+    async def tell(self, *commands: str) -> None:
+        """Send commands to HAProxy's runtime socket, which must take them."""
+        reader, writer = await asyncio.open_unix_connection(str(self.folder / "haproxy.sock"))
+        writer.write(f"{';'.join(commands)}\n".encode())
+        answer = await reader.read()
+        writer.close()
+        assert answer.strip() == b""
+
     async def status(self) -> int:
         """Return the HTTP status of HAProxy's readiness; 0 if it does not answer."""
         try:
@@ -192,19 +200,26 @@ class Session:
 async def device(name: str) -> AsyncIterator[int]:
     """Serve a device, which says its name and echoes lines; yield its port."""
 
+    open_: set[asyncio.StreamWriter] = set()
+
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        open_.add(writer)
         writer.write(f"{name}\n".encode())
         with contextlib.suppress(ConnectionError):
             while line := await reader.readline():
                 writer.write(line)
                 await writer.drain()
         writer.close()
+        open_.discard(writer)
 
     server = await asyncio.start_server(serve, "127.0.0.1", 0, family=socket.AF_INET, backlog=1000)
     try:
         yield server.sockets[0].getsockname()[1]
     finally:
         server.close()
+        for writer in list(open_):
+            writer.transport.abort()
+        await asyncio.sleep(0.05)  # what is being accepted at this moment is closed as well
 
 
 class MuxObjects:

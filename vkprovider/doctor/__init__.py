@@ -9,6 +9,7 @@
 * `setup`: checks of the installation: custom resource definitions, namespace, rights, replicas.
 * `workers`: checks of CMLWorkers, their Secrets and Nodes.
 * `kubelet`: checks of the kubelet API.
+* `relay`: checks of the relays of muxes.
 * `tunnels`: checks of the broker, and of workers behind agents.
 * `lablets`: checks of LabletDefinitions and Pods; `workloads`: of what makes Pods of lablets.
 

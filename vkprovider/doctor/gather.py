@@ -18,7 +18,7 @@ from vkprovider.api.objects import ConfigMap, CustomResource, Lease, Metadata, N
 from vkprovider.api.reasons import DoctorReason
 from vkprovider.cml.spi import Credentials
 from vkprovider.concurrency import at_most
-from vkprovider.doctor import kubelet, lablets, setup, workers, workloads
+from vkprovider.doctor import kubelet, lablets, relay, setup, workers, workloads
 from vkprovider.doctor.agents import ask_agents
 from vkprovider.doctor.asking import ask, read_secret
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, note, unchecked
@@ -155,6 +155,13 @@ class Doctor:
         settings = found.data if found is not None else {}
         self._found += setup.check_transport(self._namespace, settings)
         self._found += setup.check_settings(self._namespace, settings)
+        await self._check_relays(settings)
+
+    async def _check_relays(self, settings: dict[str, str]) -> None:
+        for each in await self._reading.list("/apis/apps/v1/daemonsets", relay.RelaySet, "DaemonSet", relay.LABELLED):
+            maps = [await self._reading.read(path, ConfigMap, each.about) for path in each.config_maps]
+            own = {name: value for found in maps if found is not None for name, value in found.data.items()}
+            self._found += relay.check_ports(each.about, own, settings)
 
     async def _check_rights(self) -> None:
         account = f"{self._namespace}/{names.SERVICE_ACCOUNT}"

@@ -145,6 +145,17 @@ async def test_haproxy_accepts_nothing_before_it_is_filled(side: RelaySide, mux:
             assert await who(first) == "r1"
 
 
+async def test_a_port_that_is_filled_before_the_others_waits_for_them(side: RelaySide) -> None:
+    first, _ = side.ports
+    side.start("haproxy")
+    await until(side.status)
+    async with device("r1") as r1:
+        await side.tell(f"add map ports.map {first} {r1}@127.0.0.1", "add acl sources.acl 0.0.0.0/0")
+        assert await who(first) == ""
+        await side.tell("add map gate.map filled 1")
+        assert await who(first) == "r1"
+
+
 async def test_without_its_service_a_mux_is_closed(side: RelaySide, mux: MuxObjects) -> None:
     first, _ = side.ports
     side.start("haproxy", "relay")

@@ -119,6 +119,11 @@ class DoctorReason(Reasons):
         "Nodes declare no kubelet API: `kubectl logs`, `attach`, `exec`, `port-forward` and `top` fail there.",
         "Unless it is turned off on purpose: see VKPROVIDER_KUBELET_PORTS and the provider's log.",
     )
+    RELAY_PORTS_TAKEN = (
+        "RelayPortsTaken",
+        "The ports of a relay overlap with node ports, or with those of the kubelet API of virtual Nodes.",
+        "Choose others: VKPROVIDER_RELAY_PORTS, and the annotation `port-range` of the mux (docs/relay.md).",
+    )
     CLOCK_SKEW = (
         "ClockSkew",
         "The clock of the API server, a replica or a worker differs from that of this machine.",

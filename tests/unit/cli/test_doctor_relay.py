@@ -1,0 +1,40 @@
+"""What the doctor says of the relays of muxes."""
+
+import msgspec
+import pytest
+import yaml
+
+from vkprovider.doctor.findings import Level
+from vkprovider.doctor.relay import RelaySet, check_ports
+from vkprovider.shipped import find_manifests
+
+
+def test_the_shipped_daemon_set_is_found_with_its_settings() -> None:
+    text = (find_manifests() / "components" / "relay" / "daemonset.yaml").read_text()
+    found = msgspec.convert(yaml.safe_load(text), RelaySet)
+    assert found.about == "DaemonSet/vkprovider-relay/vkprovider-relay"
+    assert found.config_maps == ["/api/v1/namespaces/vkprovider-relay/configmaps/vkprovider-relay"]
+    assert yaml.safe_load(text)["metadata"]["labels"] == {"app.kubernetes.io/name": "vkprovider-relay"}
+
+
+@pytest.mark.parametrize("ports", ["29000-30000", "31000-31010", "32767-33000", "20000-40000"])
+def test_node_ports_are_not_for_a_relay(ports: str) -> None:
+    [found] = check_ports("DaemonSet/a/b", {"VKPROVIDER_RELAY_PORTS": ports}, {})
+    assert (found.level, found.reason) == (Level.FAULT, "RelayPortsTaken")
+    assert ports in found.message
+
+
+@pytest.mark.parametrize(
+    ("ports", "kubelet"), [("24249-25000", ""), ("26000-26999", "26500-26600"), ("26000-26999", "26999")]
+)
+def test_ports_of_the_kubelet_api_are_a_note(ports: str, kubelet: str) -> None:
+    settings = {"VKPROVIDER_KUBELET_PORTS": kubelet} if kubelet else {}
+    [found] = check_ports("DaemonSet/a/b", {"VKPROVIDER_RELAY_PORTS": ports}, settings)
+    assert (found.level, found.reason) == (Level.NOTE, "RelayPortsTaken")
+
+
+@pytest.mark.parametrize("kubelet", ["", "0", "not a range"])
+def test_the_shipped_ports_are_free(kubelet: str) -> None:
+    given = {"VKPROVIDER_RELAY_PORTS": "26000-29999"}
+    assert check_ports("DaemonSet/a/b", given, {"VKPROVIDER_KUBELET_PORTS": kubelet}) == []
+    assert check_ports("DaemonSet/a/b", {}, {"VKPROVIDER_KUBELET_PORTS": kubelet}) == []
