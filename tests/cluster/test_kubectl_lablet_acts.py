@@ -185,6 +185,6 @@ def test_login_is_a_right_of_its_own(cluster: Cluster, namespace: str) -> None:
     for name in ("mine", ready["metadata"]["uid"]):
         assert f"Pod {namespace}/mine has no session to log in to" in said(name, f"--token={tokens['portal']}")
     assert "does not know the token" in said("mine", "--token=made-up")
-    assert "the kubeconfig has no token, only a certificate" in said("mine")
+    assert f"Pod {namespace}/mine has no session to log in to" in said("mine"), "with the kubeconfig's own token"
     assert "would send the token in plain text" in said("mine", "--token=x", url="http://192.0.2.1:8082")
     assert "cannot be asked" in said("mine", "--token=x", url="http://127.0.0.1:9")

@@ -7,5 +7,5 @@
 * `environment`: slim structs of a Pod's environment variables; `exposure`: the EndpointSlice of an exposed lablet.
 * `labs`: observations of labs, in CML's words; `agents`: what an agent says of itself; `usage`: what a worker uses.
 * `quantities`, `times`, `histogram`: Kubernetes quantities and times, and a histogram in plain numbers.
-* `wording`: words of messages, singular and plural.
+* `wording`: words of messages, singular and plural; `selectors`: label selectors.
 """

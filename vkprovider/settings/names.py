@@ -46,7 +46,7 @@ KNOWN: Final = frozenset(
 """The names of all settings of all processes: a replica and an agent may share a file of them."""
 
 _PREFIX: Final = "VKPROVIDER_"
-_OTHERS: Final = re.compile(r"POD_|VKPROVIDER_(SANDBOX|SIM_|TEST_|(HELM|URL|TOKEN)$)")
+_OTHERS: Final = re.compile(r"POD_|VKPROVIDER_(SANDBOX|SIM_|TEST_|(HELM|URL|TOKEN|SERVICE_ACCOUNT|CACERT)$)")
 """Variables of other programs, and those that a Pod's template fills from the Pod."""
 _SERVICE: Final = re.compile(r"_SERVICE_(HOST|PORT(_[A-Z0-9_]+)?)$|_PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?$")
 """The ends of variables that a Pod gets for each Service of its namespace."""

@@ -33,10 +33,11 @@ def is_plain(url: str) -> bool:
         host = parts.hostname or ""
     except ValueError:
         return False  # refused elsewhere
-    return parts.scheme.lower() == "http" and not _is_loopback(host)
+    return parts.scheme.lower() == "http" and not is_loopback(host)
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine."""
     try:
         return ip_address(host).is_loopback
     except ValueError:

@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
 from vkprovider.settings.group import Group
+from vkprovider.settings.plaintext import is_plain
 
 _MIB: Final = 2**20
 _DEPLOYMENT: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
@@ -205,6 +206,13 @@ class HttpSettings(Group):
     port: int = Field(
         8082, validation_alias="VKPROVIDER_HTTP_PORT", ge=0, le=65535, description="Its port; 0 takes a free one."
     )
+    page_url: str = Field(
+        "",
+        validation_alias="VKPROVIDER_PAGE_URL",
+        description="Address of the page for people outside of the cluster, such as that of an Ingress: "
+        "`https://labs.example.com`. Every CMLWorker shows it (`status.pageURL`), and `kubectl lablet` finds it there, "
+        "so that instructors need neither an address nor a right in the provider's namespace.",
+    )
     tls_cert: str | None = Field(
         None,
         validation_alias="VKPROVIDER_HTTP_TLS_CERT",
@@ -250,6 +258,18 @@ class HttpSettings(Group):
                 f"{which} has less than {SECRET_CHARS_MIN} characters; use `openssl rand -hex 32`, and no blank in it"
             )
         return given
+
+    @field_validator("page_url")
+    @classmethod
+    def _check_page_url(cls, url: str) -> str:
+        """Check that it can be asked, and that no token goes there in plain text."""
+        found = urlsplit(url)
+        extra = found.username or found.password or found.query or found.fragment
+        if url and (found.scheme not in {"http", "https"} or not found.hostname or extra or not url.isprintable()):
+            raise ValueError(f"VKPROVIDER_PAGE_URL {url[:80]!r} is not a URL such as https://labs.example.com")
+        if is_plain(url):
+            raise ValueError(f"VKPROVIDER_PAGE_URL {url[:80]!r} would have tokens sent in plain text; use https")
+        return url.rstrip("/")
 
     @model_validator(mode="after")
     def _check_tls(self) -> Self:

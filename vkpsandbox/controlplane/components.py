@@ -15,6 +15,7 @@ from typing import Final
 import msgspec
 
 from vkpsandbox.controlplane.kubeconfig import certificate_user, cluster_entry, write_kubeconfig
+from vkpsandbox.controlplane.pki import TOKENS, admin_token
 from vkpsandbox.paths import Layout
 from vkpsandbox.processes.process import ProcessSpec
 
@@ -122,6 +123,7 @@ def apiserver(layout: Layout, programs: Path, ports: Ports, *, audit: bool) -> P
         f"--tls-cert-file={pki / 'server.crt'}",
         f"--tls-private-key-file={pki / 'server.key'}",
         f"--client-ca-file={pki / 'client-ca.crt'}",
+        f"--token-auth-file={pki / TOKENS}",
         "--authorization-mode=Node,RBAC",
         "--allow-privileged=true",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
@@ -192,6 +194,8 @@ def write_kubeconfigs(layout: Layout, server: str, context: str) -> None:
         "kube-controller-manager": layout.component_kubeconfig("kube-controller-manager"),
     }.items():
         user = certificate_user(layout.pki, client)
+        if client == "admin":
+            user["token"] = admin_token(layout.pki)
         write_kubeconfig(path, name=context, cluster=cluster, user=user)
 
 

@@ -5,6 +5,7 @@ A sandbox lives for hours or days; everything is valid for a year and dies with 
 
 import ipaddress
 import os
+import secrets
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -37,6 +38,8 @@ CLIENTS: Final = {
     "front-proxy-client": ("front-proxy-client", ""),
 }
 """Client certificate: (user, group), as kubeadm names them."""
+TOKENS: Final = "tokens.csv"
+"""The file with the admin's token: the provider's page asks for one, and a certificate is none."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,7 @@ class Authority:
 
 
 def write_pki(directory: Path) -> None:
-    """Write all keys and certificates: `<name>.crt`, `<name>.key`, and `sa.key`, `sa.pub` for ServiceAccount tokens.
+    """Write `<name>.crt` and `<name>.key` of all, `sa.key` and `sa.pub` for ServiceAccount tokens, and `tokens.csv`.
 
     `server-ca` signs `server` and, through the API server's signers, kubelet serving certificates; `client-ca` signs
     the clients of the API server and of etcd; `front-proxy-ca` signs only the aggregation layer's client, which may
@@ -70,6 +73,13 @@ def write_pki(directory: Path) -> None:
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     _write(directory / "sa.pub", public)
+    user, group = CLIENTS["admin"]
+    _write(directory / TOKENS, f'{secrets.token_urlsafe(32)},{user},,"{group}"\n'.encode())
+
+
+def admin_token(directory: Path) -> str:
+    """Return the admin's token."""
+    return (directory / TOKENS).read_text().partition(",")[0]
 
 
 def write_authority(directory: Path, name: str) -> Authority:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
+from vkprovider.api.names import GROUP
+from vkpsandbox.controlplane.components import ISSUER
 from vkpsandbox.controlplane.content import NAMESPACE
 from vkpsandbox.paths import Layout
 from vkpsandbox.processes.ports import free_ports, worker_endpoints, worker_public_address
@@ -141,6 +143,8 @@ def provider_process(kubeconfig: Path, number: int, settings: Mapping[str, str])
         "VKPROVIDER_NAMESPACE": NAMESPACE,
         "VKPROVIDER_HTTP_HOST": "127.0.0.1",
         "VKPROVIDER_HTTP_PORT": str(port),
+        "VKPROVIDER_HTTP_AUDIENCES": f"{GROUP} {ISSUER}",  # the kubeconfig of the sandbox is enough
+        "VKPROVIDER_PAGE_URL": f"http://127.0.0.1:{port}",
         "VKPROVIDER_INTERNAL_IP": "127.0.0.1",
         "VKPROVIDER_KUBELET_HOST": "127.0.0.1",
         "VKPROVIDER_KUBELET_PORTS": "0",

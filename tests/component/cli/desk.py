@@ -9,16 +9,29 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from tests.component.controllers.harness import World
+from tests.component.controllers.running import SHORT, Running
 from tests.support.apiserver import ApiServer
 from tests.support.faultyapi import FaultyApi
 from vkprovider.shipped import find_manifests
 from vkpsandbox.controlplane.build import find_kubectl
+from vkpsandbox.controlplane.components import ISSUER
+from vkpsandbox.processes.ports import free_ports
 
 PATIENCE_S = 90.0
 _PROGRAMS = {
     "kubectl-lablet": "from vkprovider.cli.lablet import main; main()",
     "kubectl_complete-lablet": "from vkprovider.cli.lablet.completion import complete; complete()",
 }
+
+
+async def with_page(world: World, **settings: str) -> Running:
+    """Start a replica whose page the CMLWorkers name, and which accepts the tokens of kubeconfigs."""
+    [port] = free_ports(1)
+    url, audiences = f"http://127.0.0.1:{port}", f"vkprovider.io {ISSUER}"
+    env = {"VKPROVIDER_PAGE_URL": url, "VKPROVIDER_HTTP_AUDIENCES": audiences, **settings}
+    running = await world.replica(SHORT, **env)
+    await world.stack.enter_async_context(running.page(port))
+    return running
 
 
 class Result(NamedTuple):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.component.cli.desk import PATIENCE_S, Desk
+from tests.component.cli.desk import PATIENCE_S, Desk, with_page
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually
 from tests.component.controllers.test_sessions_flow import TOKEN
@@ -198,7 +198,7 @@ async def test_what_is_refused_and_a_pool_that_is_refilled(warm: Warm, desk: Des
 
 async def test_what_a_class_has_left_is_a_folder_for_each_learner(world: World, desk: Desk, tmp_path: Path) -> None:
     """A switch has no configuration and no word, and a learner's name leads nowhere else."""
-    await world.replica()
+    await with_page(world)
     simulator = await world.simulator()
     worker = await world.worker(simulator.url)
     definition = await world.define(topology({"r1": "iosv", "r2": "iosv", "sw": "unmanaged_switch"}))
@@ -222,7 +222,7 @@ async def test_what_a_class_has_left_is_a_folder_for_each_learner(world: World, 
     await world.admin.delete(f"{pods}/{alice['metadata']['name']}")
     await world.admin.until_gone(f"{pods}/{alice['metadata']['name']}")
     rest = await desk.lablet("configs", "-l", "class=friday", "--dir", str(tmp_path / "rest"))
-    assert rest.err == "1 learner: ../bob\n"
+    assert rest.err == "2 learners: ../bob, alice\n", "by the labels that the Pod had"
     everyone = await desk.lablet("configs", "--all", "--dir", str(tmp_path / "all"))
     assert everyone.err == "2 learners: ../bob, alice\n"
     nobody = await desk.lablet("configs", "-l", "class=monday", "--dir", "x")

@@ -87,9 +87,9 @@ class Running:
         return self.replica.ctx
 
     @asynccontextmanager
-    async def page(self) -> AsyncIterator[str]:
+    async def page(self, port: int = 0) -> AsyncIterator[str]:
         """Serve its page, and return the page's URL."""
-        page = Page(HttpSettings(host="127.0.0.1", port=0), self.name, starting={})
+        page = Page(HttpSettings(host="127.0.0.1", port=port), self.name, starting={})
         await page.start()
         page.serve(self.replica.process)
         try:

@@ -14,6 +14,7 @@ from tests.support.topologies import topology
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap
 from vkprovider.cli.lablet import configs
+from vkprovider.cli.shared.page.archives import StoredArchives
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.archive.leftovers import ANNOTATION_KEPT_AT, ANNOTATION_POD, Leftovers
@@ -80,7 +81,7 @@ async def test_what_has_no_configuration_is_not_asked_for_one(world: World) -> N
 async def found(running: Running, what: str, namespace: str, learner: str | None = None) -> Leftovers:
     """Find what `kubectl lablet configs` shows."""
     ctx = running.ctx
-    return await configs._find(ctx.kube, namespace, what, learner, ctx.api.config_maps)
+    return await configs._find(ctx.kube, namespace, what, learner, StoredArchives(ctx.api.config_maps, namespace))
 
 
 async def test_what_a_learner_left_is_not_hidden_by_a_lab_that_nobody_had(world: World) -> None:
@@ -106,7 +107,8 @@ async def test_what_an_older_version_hid_is_found(world: World) -> None:
         left = Leftovers(lablet.namespace, lablet.name, lablet.uid, "netlab", "1", username=username, at=1000 + ahead_s)
         aside = leftovers.earlier_name_of(left) if name else ""
         body = leftovers.build(left, namespace="vkprovider-system", installation="i", name=aside)
-        del body["metadata"]["annotations"][names.ANNOTATION_LEARNER]
+        for annotation in (names.ANNOTATION_LEARNER, leftovers.ANNOTATION_ENTRY):
+            del body["metadata"]["annotations"][annotation]
         await world.admin.create(CONFIG_MAPS, body)
     for what in (lablet.name, lablet.uid):
         assert (await found(running, what, lablet.namespace)).username == "alice"

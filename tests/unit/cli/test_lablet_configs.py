@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from vkprovider.cli.lablet.classes.work import folders_of
 from vkprovider.cli.lablet.configs import _of_device, configs, files_of
+from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
 
@@ -86,7 +87,8 @@ def test_options_that_do_not_go_together(options: dict[str, Any], says: str) -> 
         "directory": None,
         "archive": None,
         "output": "text",
-        "provider_namespace": "p",
+        "provider_namespace": "",
+        "page": PageOptions(),
         "place": Place(None, None),
     }
     with pytest.raises(click.UsageError, match=says):

@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from vkprovider.cli.lablet.login import _safe
+from vkprovider.cli.shared.page.asking import safe
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from vkprovider.cli.lablet.login import _safe
     ],
 )
 def test_url_that_a_token_may_be_sent_to(url: str, base: str) -> None:
-    assert _safe(url) == base
+    assert safe(url) == base
 
 
 @pytest.mark.parametrize(
@@ -31,4 +31,4 @@ def test_url_that_a_token_may_be_sent_to(url: str, base: str) -> None:
 )
 def test_token_is_not_sent_where_anybody_could_read_it(url: str, says: str) -> None:
     with pytest.raises(click.UsageError, match=says):
-        _safe(url)
+        safe(url)

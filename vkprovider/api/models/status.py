@@ -113,6 +113,13 @@ class WorkerStatus(Status, frozen=True, rename="camel"):
         Annotated[str, Meta(description="The IP address at which learners reach the worker, as it was resolved.")]
         | UnsetType
     ) = UNSET
+    page_url: (
+        Annotated[
+            str,
+            Meta(description="Where people and `kubectl lablet` reach the provider's page (`VKPROVIDER_PAGE_URL`)."),
+        ]
+        | UnsetType
+    ) = msgspec.field(name="pageURL", default=UNSET)
 
 
 class LastRefresh(msgspec.Struct, frozen=True, rename="camel"):

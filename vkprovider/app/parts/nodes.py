@@ -63,7 +63,13 @@ def nodes(
         holders=(base.fleet, base.index, kubelet.opened, kubelet.kubelet),
     )
     writer = NodeWriter(
-        ctx, settings.workers, ownership.epochs, tunnels.tunnels.bearers, kubelet.kubelet, base.kubernetes
+        ctx,
+        settings.workers,
+        ownership.epochs,
+        tunnels.tunnels.bearers,
+        kubelet.kubelet,
+        base.kubernetes,
+        page_url=settings.http.page_url,
     )
     connector, identities = Connector(ctx, tunnels.tunnels, ownership.term), Identities()
     workers = Workers(

@@ -4,25 +4,20 @@ import re
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Final
 
 import click
 import msgspec
 
-from vkprovider.api import names
-from vkprovider.api.objects import ConfigMap
 from vkprovider.cli.shared.output import one
+from vkprovider.cli.shared.page.archives import Archives, open_archives
+from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import UID, pod_name, pods_in
 from vkprovider.cli.shared.times import rfc3339
-from vkprovider.domain.lablet.archive import leftovers
-from vkprovider.domain.lablet.archive.leftovers import Leftovers
-from vkprovider.kube.api import Api
+from vkprovider.domain.lablet.archive.leftovers import Entry, Leftovers
 from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import Resource
 
-_PAGE_SIZE: Final = 50
-"""Archives per page of a list: each may hold a megabyte."""
 _KEPT: Final = re.compile(rf"{UID.pattern}(-\d+)?")
 """A Pod's UID, and the time at which an earlier learner of that Pod left it."""
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
@@ -40,6 +35,7 @@ def configs(
     archive: str | None,
     output: str,
     provider_namespace: str,
+    page: PageOptions,
     place: Place,
 ) -> None:
     """Show the configurations that the devices of POD had when they were last stopped or collected."""
@@ -52,7 +48,14 @@ def configs(
             )
         from vkprovider.cli.lablet.classes.work import save_class  # noqa: PLC0415 (it needs this module)
 
-        save_class(selector, directory=directory, archive=archive, provider_namespace=provider_namespace, place=place)
+        save_class(
+            selector,
+            directory=directory,
+            archive=archive,
+            provider_namespace=provider_namespace,
+            page=page,
+            place=place,
+        )
         return
     if not what and not learner:
         raise click.UsageError("name a POD, a UID or, with -u, a learner; or several with -l or --all")
@@ -61,7 +64,8 @@ def configs(
     name = what if not what or _KEPT.fullmatch(what) else pod_name(what)
 
     async def work(kube: KubeClient, namespace: str) -> Leftovers:
-        return await _find(kube, namespace, name or "", learner, Api(kube, provider_namespace).config_maps)
+        async with open_archives(kube, namespace, place, page, provider_namespace) as archives:
+            return await _find(kube, namespace, name or "", learner, archives)
 
     left = place.run(work)
     chosen = _of_device(left, device)
@@ -140,62 +144,46 @@ def write(directory: Path, name: str, text: str) -> None:
     click.echo(str(path))
 
 
-class Stored(NamedTuple):
-    """What the list shows of one stored object.
-
-    Attributes:
-        id: The Pod's UID, or UID-TIME.
-        pod: `NAMESPACE/NAME`.
-        learner: "" for nobody; None where an older version did not say.
-        at: When it was written (Unix seconds).
-    """
-
-    id: str
-    pod: str
-    learner: str | None
-    at: int
-
-
-async def _find(
-    kube: KubeClient, namespace: str, name: str, learner: str | None, archive: Resource[ConfigMap]
-) -> Leftovers:
+async def _find(kube: KubeClient, namespace: str, name: str, learner: str | None, archives: Archives) -> Leftovers:
     """Find what was left, by UID or by the Pod's name, or by learner; one of them may be empty.
 
     What a learner left goes before what was read of a lab that nobody had, even if that is newer.
 
     Raises:
-        ClickException: Nothing was.
+        ClickException: Nothing was, or the page refused.
         InputError: It is damaged.
         OutsideError: The API server refused or did not answer.
     """
     if learner is not None:
-        return await _of_learner(archive, namespace, name, learner)
+        return await _of_learner(archives, namespace, name, learner)
     uid = name if _KEPT.fullmatch(name) else await _uid_of(kube, namespace, name)
-    left = await kept(archive, uid) if uid else None
+    left = await archives.read(uid) if uid else None
     if left is not None and (left.username or not UID.fullmatch(uid)):
         return left
     if left is not None:
-        best = await _best(archive, await list_stored(archive, uid=uid))
+        mine = [entry for entry in await archives.list() if entry.id.startswith(uid)]
+        best = await _best(archives, mine)
         return best[1] if best is not None else left
     if uid == name:
         raise click.ClickException(
-            f"nothing is kept of a pod with the UID {uid}; it is dropped a week after it was kept. "
-            "UIDs of lablets: kubectl lablet list -o json"
+            f"nothing is kept of a pod with the UID {uid} in namespace {namespace}; it is dropped a week after it was "
+            "kept. UIDs of lablets: kubectl lablet list -o json"
         )
-    found = await list_stored(archive, pod=f"{namespace}/{name}")
+    everything = await archives.list()
+    found = [entry for entry in everything if entry.pod == name]
     if not found:
         if uid:
             hint = "configurations are saved when its devices are stopped, or collected"
             raise click.ClickException(f"nothing is kept of pod {namespace}/{name} yet; {hint}")
-        if (left := await _newest_of(archive, await list_stored(archive), namespace, name)) is not None:
+        if (left := await _newest_of(archives, everything, name)) is not None:
             return left
         raise click.ClickException(
             f"there is no pod {namespace}/{name}, and nothing is kept of one of that name, nor of a learner {name}: it "
-            "never was, it was never Ready, or it ended more than a week ago. What is there: kubectl lablet list"
+            "never was, it was never Ready, or it ended more than a week ago. What is there: kubectl lablet list --past"
         )
     if uid:
         click.echo(f"pod/{name} has left nothing yet; an earlier pod of that name has", err=True)
-    if (best := await _best(archive, found)) is None:
+    if (best := await _best(archives, found)) is None:
         raise click.ClickException(
             f"what was kept of pod {namespace}/{name} has just been dropped: it is kept for a week"
         )
@@ -207,30 +195,31 @@ async def _find(
     return best[1]
 
 
-async def _of_learner(archive: Resource[ConfigMap], namespace: str, name: str, learner: str) -> Leftovers:
+async def _of_learner(archives: Archives, namespace: str, name: str, learner: str) -> Leftovers:
     """Find what a learner left last in a namespace, or in a Pod of it.
 
     Raises:
-        ClickException: Nothing.
+        ClickException: Nothing, or the page refused.
         InputError: It is damaged.
         OutsideError: The API server refused or did not answer.
     """
-    pod, uid = ("", name) if _KEPT.fullmatch(name) else (name and f"{namespace}/{name}", "")
-    found = await list_stored(archive, pod=pod, uid=uid)
-    if (left := await _newest_of(archive, found, namespace, learner)) is None:
+    is_id = _KEPT.fullmatch(name)
+    found = [
+        entry
+        for entry in await archives.list()
+        if not name or (entry.id.startswith(name) if is_id else entry.pod == name)
+    ]
+    if (left := await _newest_of(archives, found, learner)) is None:
         where = f"pod {name}" if name else f"namespace {namespace}"
         others = ", ".join(sorted({entry.learner for entry in found if entry.learner})) or "nobody"
         raise click.ClickException(f"nothing is kept of {learner} in {where}; of others there: {others}")
     return left
 
 
-async def _newest_of(
-    archive: Resource[ConfigMap], found: Iterable[Stored], namespace: str, learner: str
-) -> Leftovers | None:
-    """Read the first of them that a learner left in a namespace; None if there is none."""
+async def _newest_of(archives: Archives, found: Iterable[Entry], learner: str) -> Leftovers | None:
+    """Read the first of them that a learner left; None if there is none."""
     for entry in found:
-        mine = entry.pod.startswith(f"{namespace}/") and entry.learner in {learner, None}
-        if mine and (left := await kept(archive, entry.id)) is not None and left.username == learner:
+        if entry.learner == learner and (left := await archives.read(entry.id)) is not None:
             return left
     return None
 
@@ -240,44 +229,9 @@ async def _uid_of(kube: KubeClient, namespace: str, name: str) -> str:
     return pod.metadata.uid if pod is not None else ""
 
 
-async def kept(archive: Resource[ConfigMap], uid: str) -> Leftovers | None:
-    """Read what is kept under a Pod's UID, or UID-TIME; None if nothing is.
-
-    Raises:
-        InputError: It is damaged.
-        OutsideError: The API server refused or did not answer.
-    """
-    found = await archive.get(leftovers.name_of(uid))
-    return leftovers.read(found) if found is not None else None
-
-
-async def _best(archive: Resource[ConfigMap], entries: Iterable[Stored]) -> tuple[Stored, Leftovers] | None:
-    """Read the first of them that a learner left, or else the first; None if all were dropped meanwhile."""
-    best: tuple[Stored, Leftovers] | None = None
+async def _best(archives: Archives, entries: Iterable[Entry]) -> tuple[Entry, Leftovers] | None:
+    """Read the first of them; None if all were dropped meanwhile."""
     for entry in entries:
-        if best is not None and entry.learner == "":
-            break
-        if (left := await kept(archive, entry.id)) is not None:
-            if left.username:
-                return entry, left
-            best = best or (entry, left)
-    return best
-
-
-async def list_stored(archive: Resource[ConfigMap], *, pod: str = "", uid: str = "") -> list[Stored]:
-    """List what Pods have left: that of learners first, then the newest first.
-
-    Args:
-        archive: The provider's ConfigMaps.
-        pod: Only of Pods with this namespace and name.
-        uid: Only of this Pod.
-    """
-    found: list[Stored] = []
-    labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"
-    async for page in archive.metadata_only.pages(labels=labels, page_size=_PAGE_SIZE):
-        for item in page:
-            config_map, of = ConfigMap(item.metadata), item.metadata.annotations.get(leftovers.ANNOTATION_POD, "")
-            id_ = item.metadata.name.removeprefix(leftovers.name_of(""))
-            if of and pod in {"", of} and id_.startswith(uid):
-                found.append(Stored(id_, of, leftovers.learner_in(config_map), leftovers.written_at(config_map) or 0))
-    return sorted(found, key=lambda entry: (entry.learner == "", -entry.at))
+        if (left := await archives.read(entry.id)) is not None:
+            return entry, left
+    return None

@@ -7,6 +7,7 @@
 * `pods`: a lablet's Pod: parse its name, read and change it; `devices`: its devices and ports; `batch`: do something
   with several Pods.
 * `refusals`: what to do about a refusal of the API server.
+* `page`: the provider's page.
 * `output`: `-o` of every command that lists; `tables`: its tables; `terminal`: width and colours of a terminal.
 * `waiting`: wait for a Pod; `progress`: what is shown meanwhile.
 * `times`: times and durations on the command line; `environment`: the settings of a process.

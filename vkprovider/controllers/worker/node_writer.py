@@ -55,6 +55,8 @@ class NodeWriter:
         bearers: Callable[[str], Sequence[Bearer]],
         endpoints: Endpoints,
         kubernetes: KubernetesVersion,
+        *,
+        page_url: str,
     ) -> None:
         """Create the writer.
 
@@ -65,6 +67,7 @@ class NodeWriter:
             bearers: Returns the agents that bear a worker's name.
             endpoints: Serves the kubelet API.
             kubernetes: The version that Nodes claim.
+            page_url: Where people reach the page; "" if that is not known.
         """
         self._ctx = ctx
         self._settings = settings
@@ -83,7 +86,7 @@ class NodeWriter:
         self._agreed: dict[
             str, tuple[Node, NodeView]
         ] = {}  # Nodes that say what they should; compared every few seconds
-        self._status = WorkerStatusWriter(ctx, bearers)
+        self._status = WorkerStatusWriter(ctx, bearers, page_url)
 
     # --------------------------------------------------------------------------------------------- writing
 

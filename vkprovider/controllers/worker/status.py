@@ -42,11 +42,13 @@ class WorkerStatusWriter:
     Args:
         ctx: The replica.
         bearers: Returns the agents that bear a worker's name.
+        page_url: Where people reach the page; "" if that is not known. Every user who may read workers finds it there.
     """
 
-    def __init__(self, ctx: Context, bearers: Callable[[str], Sequence[Bearer]]) -> None:
+    def __init__(self, ctx: Context, bearers: Callable[[str], Sequence[Bearer]], page_url: str = "") -> None:
         self._ctx = ctx
         self._bearers = bearers
+        self._page_url = page_url
         self._written_at: dict[str, float] = {}
         self._warned: set[tuple[str, Reason, str]] = set()
 
@@ -76,6 +78,7 @@ class WorkerStatusWriter:
             node_definitions=UNSET
             if seen.definitions is None
             else [NodeDefinitionFigures(one.name, one.cpus, one.ram) for one in seen.definitions],
+            page_url=self._page_url if self._page_url or resource.status.get("pageURL") else UNSET,
         )
         shown = health if resource.metadata.deletion_timestamp is None else worker.in_use
         await self.write(resource, shown, known, worker.guard, further=(worker.ports_open, insecure(worker.spec)))

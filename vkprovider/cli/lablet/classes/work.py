@@ -6,40 +6,41 @@ from pathlib import Path
 
 import click
 
-from vkprovider.api.objects import ConfigMap
 from vkprovider.api.wording import count
-from vkprovider.cli.lablet.configs import Stored, files_of, kept, list_stored, safe, write
+from vkprovider.cli.lablet.configs import files_of, safe, write
+from vkprovider.cli.shared.page.archives import Archives, open_archives
+from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import UID, pods_in
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
-from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import Resource
 
 
 def save_class(
-    selector: str, *, directory: str | None, archive: str | None, provider_namespace: str, place: Place
+    selector: str,
+    *,
+    directory: str | None,
+    archive: str | None,
+    provider_namespace: str,
+    page: PageOptions,
+    place: Place,
 ) -> None:
     """Write what each learner of the selected lablets left last: into folders, or into one zip file.
 
-    Without a selector it is what each learner of the namespace left, also of Pods that are gone.
+    The labels are those that the Pods had, also of Pods that are gone. Without a selector it is what each learner of
+    the namespace left.
     """
     if (directory is None) == (archive is None):
         raise click.UsageError("say where the files of the class go: --dir FOLDER, or --zip FILE")
 
     async def work(kube: KubeClient, namespace: str) -> list[Leftovers]:
-        stored = Api(kube, provider_namespace).config_maps
-        if not selector:
-            return await _newest(stored, [e for e in await list_stored(stored) if e.pod.startswith(f"{namespace}/")])
-        listed = await pods_in(kube, namespace).metadata_only.list(labels=selector)
-        uids = {pod.metadata.uid for pod in listed}
-        return await _newest(stored, _of(await list_stored(stored), uids)) if uids else []
+        async with open_archives(kube, namespace, place, page, provider_namespace) as archives:
+            return await _newest(archives, selector)
 
     found = place.run(work)
     if not found and selector:
         raise click.ClickException(
-            f"nothing is kept of learners of the lablets that {selector} selects. A Pod that is gone is not selected "
-            "any more: --all has what the learners of the namespace left within a week"
+            f"nothing is kept of learners of lablets with labels that {selector} selects; --all has what the learners "
+            "of the namespace left within a week, and kubectl lablet list --past shows it"
         )
     if not found:
         raise click.ClickException("nothing is kept of learners of this namespace; it is dropped after a week")
@@ -56,23 +57,13 @@ def save_class(
             click.echo(f"{left.username}, {label or 'besides'}: {why}", err=True)
 
 
-async def _newest(archive: Resource[ConfigMap], entries: Iterable[Stored]) -> list[Leftovers]:
-    """Read the first of these that each learner left, in the order of the learners' names."""
+async def _newest(archives: Archives, selector: str) -> list[Leftovers]:
+    """Read what each learner left last, in the order of the learners' names."""
     newest: dict[str, Leftovers] = {}
-    for entry in entries:
-        if entry.learner and entry.learner in newest:
-            continue
-        if entry.learner != "" and (left := await kept(archive, entry.id)) is not None and left.username:
-            newest.setdefault(left.username, left)
+    for entry in await archives.list(labels=selector):
+        if entry.learner and entry.learner not in newest and (left := await archives.read(entry.id)) is not None:
+            newest[entry.learner] = left
     return [newest[learner] for learner in sorted(newest)]
-
-
-def _of(entries: Iterable[Stored], uids: set[str]) -> Iterable[Stored]:
-    """Return the entries of these Pods."""
-    for entry in entries:
-        uid = UID.match(entry.id)
-        if uid is not None and uid[0] in uids:
-            yield entry
 
 
 def folders_of(found: Iterable[Leftovers]) -> dict[str, str]:

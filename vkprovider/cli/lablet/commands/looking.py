@@ -14,6 +14,7 @@ from vkprovider.cli.shared.options import (
     scope_options,
     selector_option,
 )
+from vkprovider.cli.shared.page.options import page_options
 
 
 @click.command("list", epilog="Example: kubectl lablet list -l class=monday --state 'needs help'")
@@ -66,7 +67,7 @@ def ports() -> None:
     shell_complete=candidates.learners,
     help="What this learner left last, in any lablet of the namespace or in POD.",
 )
-@selector_option("The learners of all lablets that this label selector selects; with --dir or --zip.")
+@selector_option("The learners of all lablets whose Pods had labels that this selects; with --dir or --zip.")
 @click.option("--all", "every", is_flag=True, help="All learners of the namespace, also of Pods that are gone.")
 @click.option("--device", metavar="NAME", help="Only the device with this label.")
 @click.option(
@@ -87,11 +88,11 @@ def ports() -> None:
 @click.option(
     "--provider-namespace",
     shell_complete=candidates.namespaces,
-    default="vkprovider-system",
-    show_default=True,
+    default="",
     metavar="NAMESPACE",
-    help="Namespace of the provider; needs the right to read ConfigMaps there.",
+    help="Namespace of the provider: read its ConfigMaps, instead of asking the page; it takes an admin's right.",
 )
+@page_options
 @place_options
 @runs("configs", of="vkprovider.cli.lablet.configs")
 def configs() -> None:
@@ -100,4 +101,7 @@ def configs() -> None:
     They are kept for a week after that. Of several Pods with one name, the newest with an archive counts, and what a
     learner left goes before what was read of a lab that nobody had. A UID selects one Pod, UID-TIME an earlier learner
     of it, and --learner a learner, whichever Pod it was. -l and --all write what each learner left last.
+
+    It is read from the provider's page, and takes the right to `get` `lablets/archive` in the namespace, as in the
+    ClusterRole vkprovider-archive.
     """

@@ -7,6 +7,7 @@ import click
 from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
 from vkprovider.cli.shared.options import learner_option, learners_option, place_options, selector_option
+from vkprovider.cli.shared.page.options import page_options
 
 _PORT_MAX: Final = 65535
 
@@ -64,38 +65,17 @@ def forward() -> None:
     """
 
 
-@click.command(epilog="Example: kubectl lablet login mylab-0 --url https://127.0.0.1:8082")
+@click.command(epilog="Example: kubectl lablet login -u alice")
 @click.argument("what", metavar="[POD|UID]", required=False, shell_complete=candidates.lablets)
 @learner_option
-@click.option(
-    "--url",
-    required=True,
-    envvar="VKPROVIDER_URL",
-    metavar="URL",
-    help="URL of the provider's page (default: VKPROVIDER_URL).",
-)
-@click.option(
-    "--token",
-    envvar="VKPROVIDER_TOKEN",
-    metavar="TOKEN",
-    help="Token for the page, as of `kubectl create token NAME --audience vkprovider.io` (default: VKPROVIDER_TOKEN, "
-    "which other users of this machine cannot see).",
-)
-@click.option(
-    "--service-account",
-    metavar="NAME",
-    help="ServiceAccount of the namespace for which a token is made, for ten minutes and for the page alone "
-    "(default: the kubeconfig's own, if it is of a ServiceAccount; else the kubeconfig's token is sent).",
-)
-@click.option(
-    "--cacert", metavar="PATH", type=click.Path(exists=True, dir_okay=False), help="PEM file of a trusted CA."
-)
+@page_options
 @place_options
 @runs("login", of="vkprovider.cli.lablet.login")
 def login() -> None:
     """Print the URL where the learner of POD logs in. It authenticates as the learner.
 
     It needs the right to `get` `lablets/login`, as in the ClusterRole vkprovider-login; reading Pods is not enough.
-    The page is reached by an Ingress, or by `kubectl -n vkprovider-system port-forward svc/vkprovider 8082`. Its
+    The address of the provider's page is in the status of the CMLWorkers (setting VKPROVIDER_PAGE_URL); without it, an
+    admin uses `kubectl -n vkprovider-system port-forward svc/vkprovider 8082` and --url https://127.0.0.1:8082. The
     certificate is not verified at a loopback address without --cacert: the API server leads a port-forward to the Pod.
     """

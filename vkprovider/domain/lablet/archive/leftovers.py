@@ -141,14 +141,17 @@ def of_claim(
 
 
 def merged(old: Leftovers | None, new: Leftovers) -> Leftovers:
-    """Add to `new` what `old` has of the same learner: a device that is off now may have been read earlier."""
+    """Add to `new` what `old` has of the same learner: a device that is off now may have been read earlier.
+
+    The grade is that of `new` alone: `old` may be of an earlier time of the same learner in the same lablet.
+    """
     if old is None or not same_learner(old, new):
         return new
     configs = dict(old.configs) | dict(new.configs)
     faults = {label: why for label, why in new.faults.items() if label not in configs}
     responses = new.responses if new.responses is not None else old.responses
-    labels, grade = new.labels or old.labels, new.grade or old.grade
-    return msgspec.structs.replace(new, configs=configs, faults=faults, responses=responses, labels=labels, grade=grade)
+    labels = new.labels or old.labels
+    return msgspec.structs.replace(new, configs=configs, faults=faults, responses=responses, labels=labels)
 
 
 def build(left: Leftovers, *, namespace: str, installation: str, name: str = "") -> dict[str, Any]:
@@ -179,15 +182,15 @@ def build(left: Leftovers, *, namespace: str, installation: str, name: str = "")
                 ANNOTATION_POD: f"{left.namespace}/{left.pod}",
                 ANNOTATION_KEPT_AT: str(left.at),
                 names.ANNOTATION_LEARNER: left.username,
-                ANNOTATION_ENTRY: msgspec.json.encode(_entry(left, (name or name_of(left.pod_uid)))).decode(),
+                ANNOTATION_ENTRY: msgspec.json.encode(described(left, name or name_of(left.pod_uid))).decode(),
             },
         },
         "binaryData": {KEY: packed},
     }
 
 
-def _entry(left: Leftovers, name: str) -> Entry:
-    """Describe leftovers, with as many of the labels as there is room for."""
+def described(left: Leftovers, name: str) -> Entry:
+    """Describe what is stored under a name, with as many of the labels as there is room for."""
     labels: dict[str, str] = {}
     room = _LABELS_CHARS_MAX
     for key, value in sorted(left.labels.items(), key=lambda label: len(label[0]) + len(label[1])):
@@ -245,11 +248,6 @@ def kept_of(config_map: ConfigMap) -> Kept | None:
     uid = config_map.metadata.name.removeprefix("left-")[:_UID_CHARS]
     size_bytes = sum(map(len, config_map.binary_data.values()))
     return Kept(config_map.metadata.name, namespace, pod, uid, at, size_bytes)
-
-
-def learner_in(config_map: ConfigMap) -> str | None:
-    """Return the learner whom the ConfigMap's metadata name, "" for nobody; None if an older version wrote it."""
-    return config_map.metadata.annotations.get(names.ANNOTATION_LEARNER)
 
 
 def written_at(config_map: ConfigMap) -> int | None:

@@ -1,0 +1,140 @@
+"""What learners of a namespace left: from the page, or from the ConfigMaps themselves with an admin's right."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, Protocol
+
+import click
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.objects import ConfigMap
+from vkprovider.api.selectors import Selector
+from vkprovider.cli.shared.page.asking import Page, PageRefused, open_page
+from vkprovider.cli.shared.page.options import PageOptions
+from vkprovider.cli.shared.place import Place
+from vkprovider.domain.lablet.archive import leftovers
+from vkprovider.domain.lablet.archive.leftovers import Entry, Leftovers
+from vkprovider.kube.api import Api
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.resources import Resource
+
+_PAGE_SIZE: Final = 50
+
+
+class Archives(Protocol):
+    """What learners of one namespace left."""
+
+    async def list(self, *, learner: str = "", labels: str = "") -> list[Entry]:
+        """List it: that of learners first, then the newest first.
+
+        Args:
+            learner: Only this learner's.
+            labels: Only of Pods that this label selector selects.
+
+        Raises:
+            ClickException: The page refused, or did not answer.
+            InputError: What is stored is damaged.
+            OutsideError: The API server refused, or did not answer.
+        """
+
+    async def read(self, id_: str) -> Leftovers | None:
+        """Read what is kept under an id; None if nothing is. Errors are those of `list`."""
+
+
+class _Listed(msgspec.Struct, frozen=True):
+    items: list[Entry]
+    after: str = msgspec.field(name="continue", default="")
+
+
+class PageArchives:
+    """Reads it from the page."""
+
+    def __init__(self, page: Page, namespace: str) -> None:
+        self._page = page
+        self._path = f"/namespaces/{namespace}/archives"
+
+    async def list(self, *, learner: str = "", labels: str = "") -> list[Entry]:
+        """See `Archives.list`."""
+        found: list[Entry] = []
+        query = {"learner": learner, "labelSelector": labels}
+        params = {name: value for name, value in query.items() if value}
+        while True:
+            listed = await self._page.get(self._path, _Listed, params)
+            found += listed.items
+            if not listed.after:
+                return in_order(found)
+            params["continue"] = listed.after
+
+    async def read(self, id_: str) -> Leftovers | None:
+        """See `Archives.read`."""
+        try:
+            return await self._page.get(f"{self._path}/{id_}", Leftovers)
+        except PageRefused as refusal:
+            if refusal.reason != "ArchiveUnknown":
+                raise
+            return None
+
+
+class StoredArchives:
+    """Reads it where the provider stores it."""
+
+    def __init__(self, stored: Resource[ConfigMap], namespace: str) -> None:
+        self._stored = stored
+        self._namespace = namespace
+
+    async def list(self, *, learner: str = "", labels: str = "") -> list[Entry]:
+        """See `Archives.list`."""
+        found: list[Entry] = []
+        try:
+            selector = Selector.parsed(labels)
+        except ValueError as error:
+            raise click.UsageError(f"-l: {error}") from None
+        kept = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"
+        async for page in self._stored.metadata_only.pages(labels=kept, page_size=_PAGE_SIZE):
+            for item in page:
+                of = item.metadata.annotations.get(leftovers.ANNOTATION_POD, "")
+                if of.startswith(f"{self._namespace}/") and (entry := await self._entry(ConfigMap(item.metadata))):
+                    found.append(entry)
+        return in_order([e for e in found if learner in {"", e.learner} and selector.accepts(e.labels)])
+
+    async def _entry(self, config_map: ConfigMap) -> Entry | None:
+        entry = leftovers.entry_of(config_map.metadata)
+        if entry is not None:
+            return entry
+        whole = await self._stored.get(config_map.metadata.name)  # an older version wrote it
+        return leftovers.described(leftovers.read(whole), config_map.metadata.name) if whole is not None else None
+
+    async def read(self, id_: str) -> Leftovers | None:
+        """See `Archives.read`."""
+        found = await self._stored.get(leftovers.name_of(id_))
+        left = leftovers.read(found) if found is not None else None
+        return left if left is not None and left.namespace == self._namespace else None
+
+
+def in_order(entries: Sequence[Entry]) -> list[Entry]:
+    """Sort entries: those of learners first, then the newest first."""
+    return sorted(entries, key=lambda entry: (not entry.learner, -entry.at))
+
+
+@asynccontextmanager
+async def open_archives(
+    kube: KubeClient, namespace: str, place: Place, page: PageOptions, provider_namespace: str = ""
+) -> AsyncIterator[Archives]:
+    """Open what learners of a namespace left.
+
+    Args:
+        kube: The API server.
+        namespace: Of the learners' lablets.
+        place: Whose credentials count.
+        page: How the page is asked.
+        provider_namespace: Where the provider stores it, to be read without the page; "" for the page.
+
+    Raises:
+        ClickException: The page cannot be found, or there is no token for it.
+    """
+    if provider_namespace:
+        yield StoredArchives(Api(kube, provider_namespace).config_maps, namespace)
+        return
+    async with open_page(kube, namespace, place, page) as asked:
+        yield PageArchives(asked, namespace)

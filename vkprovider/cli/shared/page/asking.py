@@ -1,0 +1,240 @@
+"""Ask the provider's page: find its address, log in, send requests.
+
+Who asks has rights in a namespace and none where the provider is: the address is in the status of the CMLWorkers.
+"""
+
+import asyncio
+import os
+import ssl
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
+
+import aiohttp
+import click
+import msgspec
+
+from tunnels.outgoing.proxies import ProxyUnsupportedError, proxy_of
+from tunnels.outgoing.sessions import open_session
+from vkprovider.api import names
+from vkprovider.api.errors import Forbidden, OutsideError, shorten
+from vkprovider.api.models.status import worker_status
+from vkprovider.cli.shared.page.options import PageOptions
+from vkprovider.cli.shared.place import Place
+from vkprovider.kube.api import Api
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.http import auth
+from vkprovider.settings.plaintext import is_loopback
+
+T = TypeVar("T")
+_DEADLINE_S: Final = 15.0
+_OK: Final = 200
+_UNAUTHORIZED: Final = 401
+_TOKEN_S: Final = 600
+_WORKERS: Final = 50
+_PARTS: Final = 4
+"""The parts of a ServiceAccount's user name: `system:serviceaccount:NAMESPACE:NAME`."""
+_FORWARD: Final = (
+    "an admin reaches it by `kubectl -n vkprovider-system port-forward svc/vkprovider 8082` with "
+    "--url https://127.0.0.1:8082"
+)
+
+
+class PageUnknown(click.ClickException):
+    """Nothing says where the page is, or as whom to ask it."""
+
+
+class PageRefused(click.ClickException):
+    """The page refused, or did not answer.
+
+    Attributes:
+        reason: The kind of refusal, such as `NoSession`; "" if it did not answer.
+    """
+
+    def __init__(self, message: str, reason: str = "") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    reason: str = ""
+    message: str = ""
+
+
+class _MadeStatus(msgspec.Struct, frozen=True):
+    token: str = ""
+
+
+class _Made(msgspec.Struct, frozen=True):
+    status: _MadeStatus = _MadeStatus()
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """The page, as one user asks it.
+
+    Attributes:
+        base: Its URL.
+    """
+
+    base: str
+    _authorization: str
+    _tls: Any
+    _session: aiohttp.ClientSession
+    _hint: str = ""
+
+    async def get(self, path: str, type_: type[T], params: Mapping[str, str] | None = None) -> T:
+        """Ask for a path, and decode the answer.
+
+        Raises:
+            PageRefused: The page refused, or did not answer.
+        """
+        url = self.base + path
+        try:
+            async with (
+                asyncio.timeout(_DEADLINE_S),
+                self._session.get(
+                    url,
+                    params=params,
+                    headers={"Authorization": self._authorization},
+                    ssl=self._tls,
+                    proxy=proxy_of(url, os.environ),
+                    allow_redirects=False,
+                ) as response,
+            ):
+                status, body = response.status, await response.read()
+        except (aiohttp.ClientError, ProxyUnsupportedError, OSError) as error:
+            why = str(error) or type(error).__name__
+            if isinstance(error, aiohttp.ClientConnectorCertificateError):
+                why = f"{why}; for a CA of your own use --cacert"
+            raise PageRefused(f"{url} cannot be asked: {why}; check --url; {_FORWARD}") from None
+        try:
+            if status == _OK:
+                return msgspec.json.decode(body, type=type_)
+            refusal = msgspec.json.decode(body, type=_Refusal)
+        except msgspec.MsgspecError:
+            refusal = _Refusal(message=shorten(body.decode(errors="replace")))
+        hint = self._hint if status == _UNAUTHORIZED else ""
+        message = f"{refusal.message or 'nothing of use in the answer'} ({url} answered {status}){hint}"
+        raise PageRefused(message, refusal.reason)
+
+
+@asynccontextmanager
+async def open_page(kube: KubeClient, namespace: str, place: Place, options: PageOptions) -> AsyncIterator[Page]:
+    """Find the page and log in.
+
+    Args:
+        kube: The API server.
+        namespace: Of the ServiceAccount that the options name.
+        place: Whose credentials count.
+        options: What is known.
+
+    Raises:
+        UsageError: The URL is not one, or the token would be sent in plain text.
+        PageUnknown: Nothing says where the page is, or there is no token for it.
+    """
+    base = safe(options.url or await _address(kube))
+    authorization, hint = await _login(kube, namespace, place, options)
+    verified = not is_loopback(urlsplit(base).hostname or "")
+    tls: Any = ssl.create_default_context(cafile=options.cacert) if options.cacert else verified
+    async with open_session(aiohttp.TCPConnector()) as session:
+        yield Page(base, authorization, tls, session, hint)
+
+
+def safe(url: str) -> str:
+    """Check that a token may be sent to a URL.
+
+    Raises:
+        UsageError: It is not a URL, or the token would be sent in plain text.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname:
+        raise click.UsageError(f"--url {url!r} is not a URL such as https://127.0.0.1:8082")
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
+        raise click.UsageError(f"--url {url!r} would send the token in plain text; use https or a port-forward")
+    return url.rstrip("/")
+
+
+async def _address(kube: KubeClient) -> str:
+    """Return the address that the CMLWorkers show.
+
+    Raises:
+        PageUnknown: None does, or they may not be read.
+    """
+    try:
+        async for workers in Api(kube, "").workers.pages(page_size=_WORKERS):
+            for worker in workers:
+                if url := worker_status(worker).page_url:
+                    return url
+    except Forbidden:
+        raise PageUnknown(
+            "the address of the provider's page is not known: it is in the status of the CMLWorkers, which you may not "
+            f"read (ClusterRole vkprovider-view); name it with --url or VKPROVIDER_URL; {_FORWARD}"
+        ) from None
+    raise PageUnknown(
+        "the address of the provider's page is not known: no CMLWorker shows one, because an admin has not set "
+        f"VKPROVIDER_PAGE_URL; name it with --url or VKPROVIDER_URL; {_FORWARD}"
+    )
+
+
+async def _login(kube: KubeClient, namespace: str, place: Place, options: PageOptions) -> tuple[str, str]:
+    """Return the header that authenticates the user, and what would help if the page does not accept it.
+
+    Raises:
+        PageUnknown: There is no token.
+    """
+    if options.token:
+        return f"Bearer {options.token}", ""
+    if options.service_account:
+        return f"Bearer {await _token_of(kube, namespace, options.service_account)}", ""
+    if (account := await _account(kube)) is not None:
+        try:
+            return f"Bearer {await _token_of(kube, *account)}", ""
+        except PageUnknown as error:
+            if not (own := await _own(place)):
+                raise
+            return own, f"; there is {error.message}"
+    if not (own := await _own(place)):
+        raise PageUnknown(
+            "the kubeconfig has no token, only a certificate, and the page asks for a token: name a ServiceAccount of "
+            f"namespace {namespace} that has the role there with --service-account, or give a --token"
+        )
+    return own, "; or name a ServiceAccount of the namespace that has the role there with --service-account"
+
+
+async def _account(kube: KubeClient) -> tuple[str, str] | None:
+    """Return namespace and name of the ServiceAccount that the user is; None if the user is not one."""
+    try:
+        review = await Api(kube, "").review_self()
+    except OutsideError:
+        return None
+    parts = review.status.user_info.username.split(":")
+    return (parts[2], parts[3]) if parts[:2] == ["system", "serviceaccount"] and len(parts) == _PARTS else None
+
+
+async def _token_of(kube: KubeClient, namespace: str, name: str) -> str:
+    """Make a token of a ServiceAccount that only the page accepts.
+
+    Raises:
+        PageUnknown: The user may not.
+    """
+    spec = {"audiences": [names.GROUP], "expirationSeconds": _TOKEN_S}
+    body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
+    try:
+        raw = await kube.create(
+            f"/api/v1/namespaces/{namespace}/serviceaccounts/{name}/token", msgspec.json.encode(body)
+        )
+    except OutsideError as error:
+        raise PageUnknown(
+            f"no token of serviceaccount {namespace}/{name} for the page: {error.message}; it takes the right to "
+            "`create` `serviceaccounts/token`; or give a token with --token"
+        ) from None
+    return msgspec.json.decode(raw, type=_Made).status.token
+
+
+async def _own(place: Place) -> str:
+    """Return the header with the kubeconfig's own token; "" if it has none."""
+    access = await auth.load(place.kubeconfig, place.context)
+    return await access.renew() if access.renew is not None else access.authorization
