@@ -17,7 +17,7 @@ from tools import commands, crdpage, httppage, monitoring, overview, policies, r
 from tools.markdown import NOTE, anchor, table
 from vkprovider.api import reasons
 from vkprovider.api.reasons import Explanation, Reason, stock
-from vkprovider.app.settings import AgentProcessSettings, RelayProcessSettings, Settings
+from vkprovider.app.settings import AgentProcessSettings, MuxProcessSettings, RelayProcessSettings, Settings
 from vkprovider.cli import crds
 from vkprovider.relay.haproxy import CONFIG
 from vkprovider.settings.group import Group
@@ -72,7 +72,7 @@ def settings_page() -> str:
     """Describe the environment variables."""
     parts = [
         NOTE.format(source="vkprovider/settings") + "# Settings\n\n"
-        "`vkprovider run`, `vkprovider agent` and `vkprovider relay` take all settings from the environment. An empty\n"
+        "`vkprovider run`, `agent`, `mux` and `relay` take all settings from the environment. An empty\n"
         "variable counts as unset, a wrong one ends the program with a message that names it. Secrets are never\n"
         "logged.\n"
     ]
@@ -87,8 +87,9 @@ def settings_page() -> str:
 
 
 def groups() -> list[type[Group]]:
-    """Return the classes of all groups of settings, those of an agent or a relay alone at the end."""
-    fields = Settings.model_fields | AgentProcessSettings.model_fields | RelayProcessSettings.model_fields
+    """Return the classes of all groups of settings, those of a program alone at the end."""
+    programs = (Settings, AgentProcessSettings, MuxProcessSettings, RelayProcessSettings)
+    fields = {name: field for program in programs for name, field in program.model_fields.items()}
     return [field.annotation for field in fields.values() if isinstance(field.annotation, type)]
 
 

@@ -51,7 +51,7 @@ class ApiServer:
         self._sandbox = sandbox
         self.url = sandbox.process("kube-apiserver").url
         self.kubeconfig = sandbox.kubeconfig
-        self._token = ""
+        self._tokens: dict[str, str] = {}
 
     @property
     def pki(self) -> Path:
@@ -84,20 +84,29 @@ class ApiServer:
 
     def provider_token(self) -> str:
         """Return a token of the provider's ServiceAccount."""
-        if not self._token:
-            account = (content.SERVICE_ACCOUNT, f"--namespace={SYSTEM}", "--duration=24h")
-            self._token = self._sandbox.kubectl("create", "token", *account).stdout.strip()
-        return self._token
+        return self.token(content.SERVICE_ACCOUNT)
 
-    def write_provider_kubeconfig(self, path: Path, server: str = "") -> str:
-        """Write a kubeconfig with a token of the provider's ServiceAccount; return its path.
+    def token(self, account: str) -> str:
+        """Return a token of a ServiceAccount of the provider's namespace."""
+        if account not in self._tokens:
+            words = (account, f"--namespace={SYSTEM}", "--duration=24h")
+            self._tokens[account] = self._sandbox.kubectl("create", "token", *words).stdout.strip()
+        return self._tokens[account]
+
+    def apply(self, path: Path) -> None:
+        """Apply a manifest."""
+        self._sandbox.kubectl("apply", "--server-side", "-f", str(path))
+
+    def write_provider_kubeconfig(self, path: Path, server: str = "", account: str = content.SERVICE_ACCOUNT) -> str:
+        """Write a kubeconfig with a token of the provider's ServiceAccount, or of another; return its path.
 
         Args:
             path: The file.
             server: URL to dial instead of the API server's own.
+            account: A ServiceAccount of the provider's namespace.
         """
         cluster = {"server": server} if server else read_cluster(self.kubeconfig)
-        write_kubeconfig(path, name="provider", cluster=cluster, user={"token": self.provider_token()})
+        write_kubeconfig(path, name="provider", cluster=cluster, user={"token": self.token(account)})
         return str(path)
 
 

@@ -16,6 +16,7 @@ from vkprovider.settings.cluster import KubeSettings, LabletSettings, PortSettin
 from vkprovider.settings.consoles import ConsoleSettings
 from vkprovider.settings.group import Group
 from vkprovider.settings.kubelet import KubeletSettings
+from vkprovider.settings.mux import DebugWebSettings, MuxSettings
 from vkprovider.settings.relay import RelaySettings
 from vkprovider.settings.services import (
     ContentSettings,
@@ -60,6 +61,17 @@ class RelayProcessSettings(_Process):
 
     relay: RelaySettings
     kube: KubeSettings = KubeSettings()
+    log: LogSettings = LogSettings()
+
+
+class MuxProcessSettings(_Process):
+    """The settings of one replica of the program that serves muxes, by subject."""
+
+    replica: ReplicaSettings = Field(default_factory=ReplicaSettings)
+    kube: KubeSettings = KubeSettings()
+    mux: MuxSettings = MuxSettings()
+    http: HttpSettings = HttpSettings()
+    web: DebugWebSettings = DebugWebSettings()
     log: LogSettings = LogSettings()
 
 

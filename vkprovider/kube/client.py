@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 
 from vkprovider import __version__
+from vkprovider.api import names
 from vkprovider.api.errors import DeadlineExceeded, Throttled
 from vkprovider.kube.flow import Flow, Lane
 from vkprovider.kube.pace import TokenBucket
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
+JSON_PATCH: Final = "application/json-patch+json"
 STRATEGIC_PATCH: Final = "application/strategic-merge-patch+json"
 Guard = Callable[[], None]
 """Called in the loop step that sends a request; raises `Fenced` to stop it."""
@@ -33,9 +35,9 @@ USER_AGENT: Final = f"vkprovider/{__version__}"
 _DEFAULTS: Final = KubeSettings()
 
 
-def user_agent(replica: str) -> str:
-    """Return the User-Agent of a replica."""
-    return f"{USER_AGENT} ({replica})"
+def user_agent(replica: str, program: str = names.MANAGER) -> str:
+    """Return the User-Agent of a replica of a program."""
+    return f"{program}/{__version__} ({replica})"
 
 
 _VERBS: Final = {"POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -220,6 +222,10 @@ class KubeClient:
     async def merge_patch(self, path: str, body: bytes, **how: Any) -> bytes:
         """PATCH by RFC 7386: mappings are merged, lists replaced, null deletes. Works for custom resources too."""
         return await self.request("PATCH", path, body=body, content_type=MERGE_PATCH, **how)
+
+    async def json_patch(self, path: str, body: bytes, **how: Any) -> bytes:
+        """PATCH by RFC 6902: operations, of which `test` makes a change depend on what is there."""
+        return await self.request("PATCH", path, body=body, content_type=JSON_PATCH, **how)
 
     async def strategic_patch(self, path: str, body: bytes, **how: Any) -> bytes:
         """PATCH a built-in kind: lists such as `conditions` are merged by their key; it can only add `podIPs`."""

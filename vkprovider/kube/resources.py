@@ -15,7 +15,7 @@ Errors are those of `KubeClient`, with three differences: `get` returns None and
 whose `uid` is not that of the object raises `Conflict`, as the other preconditions do.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypedDict, TypeVar, Unpack
 from urllib.parse import quote
@@ -183,6 +183,16 @@ class Resource(Generic[T]):
                 raise Conflict(error.message, status=error.status) from None
             raise
         return self._decode(answer, path)
+
+    async def json_patch(self, name: str, operations: Sequence[Mapping[str, Any]], **how: Unpack[How]) -> T:
+        """Change an object by operations of RFC 6902; `Invalid` if one of its tests fails.
+
+        Raises:
+            NotFound: It does not exist.
+            OutsideError: Any other of its kinds.
+        """
+        path = self._path_of(name)
+        return self._decode(await self.kube.json_patch(path, _encode(operations), brief=self.brief, **how), path)
 
     async def patch_status(self, name: str, body: Mapping[str, Any], **how: Unpack[ChangeHow]) -> T:
         """Change fields of `status` and `metadata`; see `patch`.

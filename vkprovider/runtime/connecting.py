@@ -6,17 +6,16 @@ from typing import Final
 
 import structlog
 
-from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, OutsideError
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.events import EventRecorder
-from vkprovider.runtime.context import Context
+from vkprovider.runtime.context import PROVIDER, Context, Program
 from vkprovider.settings.cluster import KubeSettings, ReplicaSettings
 
 _log: Final = structlog.get_logger(__name__)
 _NO_RIGHTS: Final = (
-    "Without its rights this replica does nothing. `kubectl get clusterrolebinding vkprovider -o wide` names the "
+    "Without its rights this replica does nothing. `kubectl get clusterrolebinding {program} -o wide` names the "
     "namespace of the cluster's one installation: if it is another one, remove this one or move that one "
     "(docs/install.md, Another namespace); if there is none, install again"
 )
@@ -27,7 +26,11 @@ NO_API_SERVER: Final = "api-server"
 
 
 async def connect(
-    settings: KubeSettings, replica: ReplicaSettings, waits: Callable[[str], None] = lambda _: None
+    settings: KubeSettings,
+    replica: ReplicaSettings,
+    waits: Callable[[str], None] = lambda _: None,
+    *,
+    program: Program = PROVIDER,
 ) -> Context:
     """Reach the API server and learn which installation this is, however long it takes.
 
@@ -35,23 +38,25 @@ async def connect(
         settings: How to reach the API server.
         replica: Who this process is.
         waits: Called with what it waits for, each time that the API server could not be asked.
+        program: Whose replica it is.
     """
-    kube = await KubeClient.connect(settings, user_agent=user_agent(replica.instance_id))
+    kube = await KubeClient.connect(settings, user_agent=user_agent(replica.instance_id, program.name))
     try:
-        installation = await _installation(Api(kube, replica.namespace), waits)
+        installation = await _installation(Api(kube, replica.namespace), waits, program)
     except asyncio.CancelledError:
         await kube.close()
         raise
     return Context(
         kube=kube,
-        events=EventRecorder(kube, component=names.MANAGER, instance=replica.instance_id),
+        events=EventRecorder(kube, component=program.name, instance=replica.instance_id),
         installation=installation,
         replica=replica.instance_id,
         namespace=replica.namespace,
+        program=program,
     )
 
 
-async def _installation(api: Api, waits: Callable[[str], None]) -> str:
+async def _installation(api: Api, waits: Callable[[str], None], program: Program) -> str:
     """Return the UID of the namespace kube-system; wait for an API server that cannot be asked, and for rights."""
     while True:
         try:
@@ -59,7 +64,7 @@ async def _installation(api: Api, waits: Callable[[str], None]) -> str:
                 return system.metadata.uid
             why, missing = "it has no namespace kube-system", NO_API_SERVER
         except Forbidden as error:
-            why, missing = f"{error}. {_NO_RIGHTS}", NO_RIGHTS
+            why, missing = f"{error}. {_NO_RIGHTS.format(program=program.name)}", NO_RIGHTS
         except OutsideError as error:
             why, missing = str(error), NO_API_SERVER
         waits(missing)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
+from typing import Final, NamedTuple
 
 from vkprovider.api import names
 from vkprovider.api.objects import CustomResource
@@ -24,6 +25,27 @@ def monotonic() -> float:
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
+class Program(NamedTuple):
+    """A program whose replicas share out keys among themselves, and with those of no other program.
+
+    Attributes:
+        name: What Events and audit logs show as their source; the names of its replicas' Leases begin with it.
+        member_label: The label by which its replicas find each other's Leases.
+    """
+
+    name: str
+    member_label: str
+
+    @property
+    def member_prefix(self) -> str:
+        """The beginning of the names of its replicas' Leases."""
+        return f"{self.name}-replica-"
+
+
+PROVIDER: Final = Program(names.MANAGER, f"{names.GROUP}/replica")
+"""The provider: its replicas share out Nodes."""
+
+
 @dataclass(frozen=True)
 class Context:
     """Shared by all controllers of one replica.
@@ -33,6 +55,7 @@ class Context:
         replica: The name of this replica, unique among those that live; an earlier process may have had it.
         process: This process, unique for ever.
         namespace: Where the Leases of replicas live, and whatever else belongs to this installation alone.
+        program: Whose replica it is.
     """
 
     kube: KubeClient
@@ -44,6 +67,7 @@ class Context:
     wall: Callable[[], float] = time.time
     dice: Callable[[], float] = random.random
     process: str = field(default_factory=default_replica)
+    program: Program = PROVIDER
 
     @cached_property
     def api(self) -> Api:

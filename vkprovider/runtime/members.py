@@ -13,19 +13,19 @@ from typing import Final
 
 import structlog
 
-from vkprovider.api import names
 from vkprovider.api.errors import Conflict
 from vkprovider.api.objects import Lease
 from vkprovider.domain.replica import lease as leases
 from vkprovider.domain.replica.lease import Seen
 from vkprovider.kube.flow import Lane
 from vkprovider.kube.informer import Informer
-from vkprovider.runtime.context import Context
+from vkprovider.runtime.context import PROVIDER, Context
 
 _log: Final = structlog.get_logger(__name__)
 
-MEMBER_PREFIX: Final = "vkprovider-replica-"
-LABEL_MEMBER: Final = f"{names.GROUP}/replica"
+MEMBER_PREFIX: Final = PROVIDER.member_prefix
+LABEL_MEMBER: Final = PROVIDER.member_label
+"""Of replicas of the provider."""
 
 
 class Members:
@@ -44,12 +44,13 @@ class Members:
             changed: Called by the watch when a replica comes or goes.
         """
         self._ctx = ctx
+        self._prefix = ctx.program.member_prefix
         self._gone_s = gone_s
         self._changed = changed
         self._listening_since = -1e9
         self._seen: dict[str, Seen] = {}
         self.leases: Informer[Lease] = Informer(
-            ctx.kube, ctx.api.member_leases.path, Lease, name="replicas", label_selector=LABEL_MEMBER
+            ctx.kube, ctx.api.member_leases.path, Lease, name="replicas", label_selector=ctx.program.member_label
         )
         self.leases.add_handler(self._member_changed)
 
@@ -61,7 +62,7 @@ class Members:
         lease = new or old
         if lease is None:
             return
-        replica = lease.metadata.name.removeprefix(MEMBER_PREFIX)
+        replica = lease.metadata.name.removeprefix(self._prefix)
         known = replica in self._seen
         if new is not None:
             self._seen[replica] = leases.observe(self._seen.get(replica), new, self._ctx.now())
@@ -82,7 +83,7 @@ class Members:
     def said(self) -> dict[str, Mapping[str, str]]:
         """Return the annotations of each replica's Lease, by the replica."""
         return {
-            lease.metadata.name.removeprefix(MEMBER_PREFIX): lease.metadata.annotations
+            lease.metadata.name.removeprefix(self._prefix): lease.metadata.annotations
             for lease in self.leases.items.values()
         }
 
@@ -99,7 +100,7 @@ class Members:
             return not await self._turned_up(replica)
         try:
             ended = await self._ctx.api.member_leases.delete(
-                MEMBER_PREFIX + replica, resource_version=seen.resource_version, lane=Lane.AT_ONCE
+                self._prefix + replica, resource_version=seen.resource_version, lane=Lane.AT_ONCE
             )
         except Conflict:  # it lives, and our watch is late: listen again
             self._seen[replica] = leases.heard(self._seen.get(replica, seen), self._ctx.now())
@@ -120,7 +121,7 @@ class Members:
 
     async def _turned_up(self, replica: str) -> bool:
         """Read the Lease of a replica that is not known: it may have joined, and our watch be late."""
-        found = await self._ctx.api.member_leases.get(MEMBER_PREFIX + replica, lane=Lane.AT_ONCE)
+        found = await self._ctx.api.member_leases.get(self._prefix + replica, lane=Lane.AT_ONCE)
         if found is None:
             return False
         self._member_changed(None, found)

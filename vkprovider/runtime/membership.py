@@ -24,7 +24,7 @@ from vkprovider.api.objects import Lease
 from vkprovider.domain.replica import lease as leases
 from vkprovider.kube.flow import Lane
 from vkprovider.runtime.context import Context
-from vkprovider.runtime.members import LABEL_MEMBER, MEMBER_PREFIX, Members
+from vkprovider.runtime.members import Members
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -199,7 +199,7 @@ class Membership:
 
     async def _renew(self, *, again: bool = True) -> None:
         """Write the Lease; once more if it turns out that the answer to our last write was lost."""
-        ctx, name = self._ctx, MEMBER_PREFIX + self._ctx.replica
+        ctx, name = self._ctx, self._ctx.program.member_prefix + self._ctx.replica
         body = leases.body(
             name=name,
             namespace=ctx.namespace,
@@ -208,7 +208,7 @@ class Membership:
             now=ctx.now_utc,
             seconds=int(self._ttl_s),
             metadata={
-                "labels": {LABEL_MEMBER: "true", names.LABEL_MANAGED_BY: names.MANAGER},
+                "labels": {ctx.program.member_label: "true", names.LABEL_MANAGED_BY: names.MANAGER},
                 "annotations": self._said,
             },
         )
@@ -266,7 +266,7 @@ class Membership:
             return
         try:
             await self._ctx.api.member_leases.delete(
-                MEMBER_PREFIX + self._ctx.replica,
+                self._ctx.program.member_prefix + self._ctx.replica,
                 resource_version=self._lease.metadata.resource_version,
                 lane=Lane.AT_ONCE,
             )

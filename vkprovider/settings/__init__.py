@@ -9,6 +9,7 @@
 * `kubelet`: the kubelet API of the Nodes.
 * `relay`: the relay, and its HAProxy.
 * `rereading`: what the files hold that settings name, when they are replaced.
+* `mux`: muxes, and the page about them.
 * `tunnels`: the tunnels to workers; `agent`: the agent at their other end.
 
 `vkprovider.app.settings` reads all groups from the environment. A field with an alias is an environment variable; the

@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import AliasChoices, AliasPath
 
-from vkprovider.settings import agent, cluster, consoles, kubelet, relay, services, tunnels
+from vkprovider.settings import agent, cluster, consoles, kubelet, mux, relay, services, tunnels
 from vkprovider.settings.group import Group
 
 _GROUPS: Final[tuple[type[Group], ...]] = (
@@ -20,6 +20,8 @@ _GROUPS: Final[tuple[type[Group], ...]] = (
     cluster.WorkerSettings,
     consoles.ConsoleSettings,
     kubelet.KubeletSettings,
+    mux.DebugWebSettings,
+    mux.MuxSettings,
     relay.RelaySettings,
     services.ContentSettings,
     services.GraderSettings,

@@ -77,6 +77,34 @@ class MuxReason(Reasons):
         "Two ports would have one name in the mux, because names there are short hashes; the later one has no port.",
         "Give the port of the channel another name.",
     )
+    MUX_NOT_FOUND = (
+        "MuxNotFound",
+        "A channel names a mux that does not exist; it has no port.",
+        "Make the mux, or name another one.",
+    )
+    MUX_BACKEND_REFUSED = (
+        "MuxBackendRefused",
+        "A backend of a channel is an address of a CML worker or of the API server, and of no Pod of its namespace.",
+        "Remove the address from the EndpointSlice of the channel.",
+    )
+    MUX_OPEN_TO_ALL = (
+        "MuxOpenToAll",
+        "A mux leads to consoles of lablets, which ask for no login, and accepts connections from everywhere.",
+        "Set `spec.loadBalancerSourceRanges` of the mux to the networks of its learners.",
+    )
+    MUX_PORTS_CHANGED = ("MuxPortsChanged", "The ports of a mux changed; the message names them.", "")
+    MUX_ENDPOINTS_CREATED = ("MuxEndpointsCreated", "A mux has got its first backends.", "")
+    MUX_ENDPOINTS_CHANGED = ("MuxEndpointsChanged", "The backends of a mux changed.", "")
+    MUX_ANNOTATIONS_UPDATED = (
+        "MuxAnnotationsUpdated",
+        "The annotations by which a mux reports on its channels changed.",
+        "",
+    )
+    MUX_TAKEN_OVER = (
+        "MuxTakenOver",
+        "A replica had been silent, and another one serves the mux.",
+        "",
+    )
     EXPOSURE_INVALID = (
         "ExposureInvalid",
         "An EndpointSlice that should stand for an exposed lablet cannot be read; its ports lead nowhere.",

@@ -10,6 +10,7 @@ A channel is a Service whose `loadBalancerClass` names a mux, or a lablet with i
 * `owners`: whose a port is, where the store knows nothing; which requests contradict the owners.
 * `ledger`: who has which port while a pass decides.
 * `decide`: the decision of one pass.
-* `endpoints`: the backends of a mux, under the names that the ports have there.
+* `endpoints`: the backends of a mux, under the names that the ports have there; `slices`: what carries them.
+* `addresses`: addresses that are no backends.
 * `text`: what people read on a mux and its channels.
 """

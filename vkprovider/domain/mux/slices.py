@@ -1,0 +1,196 @@
+"""What carries the backends of a mux: EndpointSlices, or one object of the kind Endpoints.
+
+A channel has one slice of the mux for each of its own: a changed backend is one write of one slice.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from vkprovider.api import names
+from vkprovider.api.objects import EndpointSlice
+from vkprovider.domain.mux.decide import Plan
+from vkprovider.domain.mux.endpoints import Backends, collect_channel_endpoints
+from vkprovider.domain.mux.facts import MuxRef, Owner, ServicePort
+from vkprovider.domain.mux.refs import annotation_key
+
+_NAME_CHARS: Final = 40
+_HASH_CHARS: Final = 16
+_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
+_COMPONENT: Final = "app.kubernetes.io/component"
+
+
+class Source(NamedTuple):
+    """Backends of a channel, as one EndpointSlice has them.
+
+    Attributes:
+        name: The name of that slice.
+        address_type: `IPv4` or `IPv6`.
+        backends: Under the names of the channel's ports, or of the mux's.
+    """
+
+    name: str
+    address_type: str
+    backends: Backends
+
+
+Sources = Mapping[Owner, Sequence[Source]]
+
+
+class MuxObject(NamedTuple):
+    """The Service of a mux, as far as what belongs to it names it."""
+
+    ref: MuxRef
+    uid: str
+    prefix: str
+
+
+def collect_sources(plan: Plan, found: Mapping[Owner, Iterable[Source]]) -> dict[Owner, tuple[Source, ...]]:
+    """Return the backends of a mux by channel and slice, under the names of its ports; see `collect_mux_endpoints`."""
+    collected: dict[Owner, tuple[Source, ...]] = {}
+    for owner, mapped in plan.mapped.items():
+        sources = tuple(
+            source._replace(backends=backends)
+            for source in found.get(owner, ())
+            for backends in collect_channel_endpoints(mapped, [source.backends])
+        )
+        if sources:
+            collected[owner] = sources
+    return collected
+
+
+def is_ours(found: EndpointSlice) -> bool:
+    """Return whether a slice is one of those that are written here."""
+    return found.metadata.labels.get(names.LABEL_SLICE_MANAGED_BY) == names.MUX_PROXY
+
+
+def own_labels(ref: MuxRef) -> dict[str, str]:
+    """Return the labels by which the slices of a mux are found, here and by what forwards connections."""
+    return {names.LABEL_SERVICE_NAME: ref.name, names.LABEL_SLICE_MANAGED_BY: names.MUX_PROXY}
+
+
+def wanted_slices(mux: MuxObject, sources: Sources) -> dict[str, dict[str, Any]]:
+    """Return the EndpointSlices of a mux, by name."""
+    wanted = {}
+    for owner, its in sources.items():
+        for source in its:
+            body = _slice(mux, owner, source)
+            wanted[body["metadata"]["name"]] = body
+    return wanted
+
+
+def differs(found: EndpointSlice, wanted: Mapping[str, Any]) -> bool:
+    """Return whether a slice is not as it should be; its type of address cannot change and is part of its name."""
+    meta = wanted["metadata"]
+    its = found.metadata
+    return (
+        _read(found) != (wanted["endpoints"], wanted["ports"])
+        or any(its.labels.get(key) != value for key, value in meta["labels"].items())
+        or any(its.annotations.get(key) != value for key, value in meta["annotations"].items())
+        or [owner.uid for owner in its.owner_references] != [owner["uid"] for owner in meta["ownerReferences"]]
+    )
+
+
+def _read(found: EndpointSlice) -> tuple[list[Any], list[Any]]:
+    endpoints = [
+        {"addresses": endpoint.addresses, "conditions": {"ready": endpoint.conditions.ready}}
+        for endpoint in found.endpoints or ()
+    ]
+    ports = [{"name": port.name, "port": port.port, "protocol": port.protocol} for port in found.ports or ()]
+    return endpoints, ports
+
+
+def _slice(mux: MuxObject, owner: Owner, source: Source) -> dict[str, Any]:
+    backends = source.backends
+    endpoints = [(address, True) for address in backends.ready] + [(address, False) for address in backends.not_ready]
+    return {
+        "apiVersion": "discovery.k8s.io/v1",
+        "kind": "EndpointSlice",
+        "metadata": {
+            "name": _name(mux.ref, owner, source),
+            "namespace": mux.ref.namespace,
+            "labels": {**own_labels(mux.ref), **_labels()},
+            "annotations": _annotations(mux, [owner]),
+            "ownerReferences": [_owner(mux)],
+        },
+        "addressType": source.address_type,
+        "endpoints": [{"addresses": [address], "conditions": {"ready": ready}} for address, ready in endpoints],
+        "ports": _ports(backends.ports),
+    }
+
+
+def wanted_endpoints(mux: MuxObject, sources: Sources) -> dict[str, Any]:
+    """Return the Endpoints of a mux."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Endpoints",
+        "metadata": {
+            "name": mux.ref.name,
+            "namespace": mux.ref.namespace,
+            "labels": _labels(),
+            "annotations": _annotations(mux, sources),
+        },
+        "subsets": [_subset(source.backends) for its in sources.values() for source in its],
+    }
+
+
+def are_our_endpoints(found: Mapping[str, Any]) -> bool:
+    """Return whether Endpoints are those that are written here."""
+    labels: Mapping[str, str] = found["metadata"].get("labels") or {}
+    return labels.get(_MANAGED_BY) == names.MUX_PROGRAM
+
+
+def endpoints_differ(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+    """Return whether Endpoints are not as they should be. The API server sorts and merges what it stores."""
+    meta, its = wanted["metadata"], found["metadata"]
+    return (
+        _targets(found) != _targets(wanted)
+        or any((its.get("labels") or {}).get(key) != value for key, value in meta["labels"].items())
+        or any((its.get("annotations") or {}).get(key) != value for key, value in meta["annotations"].items())
+    )
+
+
+def _targets(endpoints: Mapping[str, Any]) -> set[tuple[str, bool, str, int, str]]:
+    """Return every pair of an address and a port: what Endpoints say, however it is put into subsets."""
+    return {
+        (address["ip"], ready, port.get("name", ""), port["port"], port.get("protocol", "TCP"))
+        for subset in endpoints.get("subsets") or ()
+        for field, ready in (("addresses", True), ("notReadyAddresses", False))
+        for address in subset.get(field) or ()
+        for port in subset.get("ports") or ()
+    }
+
+
+def _subset(backends: Backends) -> dict[str, Any]:
+    fields = {
+        "addresses": [{"ip": address} for address in backends.ready],
+        "notReadyAddresses": [{"ip": address} for address in backends.not_ready],
+        "ports": _ports(backends.ports),
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _name(ref: MuxRef, owner: Owner, source: Source) -> str:
+    text = json.dumps([ref.name, *owner, source.name, source.address_type])
+    return f"{ref.name[:_NAME_CHARS].rstrip('-')}-{hashlib.sha256(text.encode()).hexdigest()[:_HASH_CHARS]}"
+
+
+def _labels() -> dict[str, str]:
+    return {_MANAGED_BY: names.MUX_PROGRAM, _COMPONENT: "mux-endpoints"}
+
+
+def _annotations(mux: MuxObject, owners: Iterable[Owner]) -> dict[str, str]:
+    return {
+        annotation_key(mux.prefix, names.MUX_MANAGED): "true",
+        annotation_key(mux.prefix, names.MUX_OWNER): str(mux.ref),
+        annotation_key(mux.prefix, names.MUX_CHANNELS): json.dumps([str(owner) for owner in owners]),
+    }
+
+
+def _owner(mux: MuxObject) -> dict[str, Any]:
+    return {"apiVersion": "v1", "kind": "Service", "name": mux.ref.name, "uid": mux.uid, "controller": True}
+
+
+def _ports(ports: Iterable[ServicePort]) -> list[dict[str, Any]]:
+    return [{"name": port.name, "port": port.port, "protocol": port.protocol} for port in ports]

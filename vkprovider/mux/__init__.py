@@ -1,0 +1,11 @@
+"""The program that serves muxes: it gives outside ports to channels, and leads them to the channels' backends.
+
+* `service`: what is read and kept of a Service.
+* `index`: which Service is a mux, which are its channels, and whose the EndpointSlices are.
+* `informers`: what is followed.
+* `backends`: the backends of channels, and the Pods that vouch for suspicious ones.
+* `reconciler`: one pass over a mux; `memory`: the last passes; `effects`: what they write, a package.
+* `strays`: what belongs to no mux; `events`: Events, once each.
+* `leases`: which replica serves which mux.
+* `parts`: the parts of the process; `process`: connect, listen, run, stop.
+"""

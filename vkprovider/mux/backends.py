@@ -1,0 +1,136 @@
+"""The backends of channels, as EndpointSlices have them, and the Pods that vouch for suspicious addresses."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+
+from vkprovider.api.objects import Endpoint, EndpointSlice, Metadata
+from vkprovider.domain.mux.addresses import Reserved, canonical, suspicion
+from vkprovider.domain.mux.endpoints import Backends
+from vkprovider.domain.mux.facts import ServicePort
+from vkprovider.domain.mux.slices import Source
+from vkprovider.kube.resources import Resource, kind
+from vkprovider.runtime.context import Context
+
+_IP: Final = frozenset({"IPv4", "IPv6"})
+_ASKED_MAX: Final = 64
+"""Pods that are asked about for one channel, at most; further suspicious addresses have none."""
+_REMEMBER_S: Final = 30.0
+_REMEMBERED_MAX: Final = 4096
+
+
+class PodAddress(msgspec.Struct, frozen=True, gc=False):
+    """One of a Pod's addresses."""
+
+    ip: str
+
+
+class PodAddresses(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """The part of a Pod's status that tells its addresses."""
+
+    phase: str = ""
+    pod_ips: tuple[PodAddress, ...] = msgspec.field(default=(), name="podIPs")
+
+
+class AddressedPod(msgspec.Struct, frozen=True, gc=False):
+    """A Pod with its addresses."""
+
+    metadata: Metadata
+    status: PodAddresses = PodAddresses()
+
+
+_PODS: Final = kind("/api/v1", "pods", AddressedPod)
+
+
+class Vouching:
+    """Asks whether the Pod that an endpoint names has its address, and remembers the answers for a while."""
+
+    def __init__(self, ctx: Context) -> None:
+        """Remember nothing."""
+        self._now = ctx.now
+        self._pods = Resource(ctx.kube, _PODS)
+        self._known: dict[tuple[str, str, str, str], tuple[float, bool]] = {}
+
+    async def vouched(self, endpoint: Endpoint, namespace: str) -> bool:
+        """Return whether a Pod of a namespace has the addresses of an endpoint.
+
+        Raises:
+            OutsideError: The API server refused or did not answer.
+        """
+        ref = endpoint.target_ref
+        if ref is None or ref.kind != "Pod" or not ref.name or (ref.namespace or namespace) != namespace:
+            return False
+        key = (namespace, ref.name, ref.uid, endpoint.addresses[0])
+        found = self._known.get(key)
+        if found is None or found[0] <= self._now():
+            if len(self._known) >= _REMEMBERED_MAX:
+                self._known.clear()
+            pod = await self._pods.within(namespace).get(ref.name)
+            found = self._known[key] = (self._now() + _REMEMBER_S, _has(pod, ref.uid, endpoint.addresses[0]))
+        return found[1]
+
+
+def _has(pod: AddressedPod | None, uid: str, address: str) -> bool:
+    if pod is None or pod.metadata.uid != uid or pod.status.phase in {"Succeeded", "Failed"}:
+        return False
+    return canonical(address) in {canonical(each.ip) for each in pod.status.pod_ips}
+
+
+class Found(NamedTuple):
+    """What was found for one channel.
+
+    Attributes:
+        sources: Its backends by slice.
+        refused: Addresses that are refused, each with what it is.
+    """
+
+    sources: list[Source]
+    refused: dict[str, str]
+
+
+async def backends_of(slices: Iterable[EndpointSlice], namespace: str, reserved: Reserved, vouching: Vouching) -> Found:
+    """Return the backends of a channel.
+
+    Args:
+        slices: Its EndpointSlices.
+        namespace: Its namespace.
+        reserved: Addresses for which a Pod must vouch.
+        vouching: Asks for it.
+
+    Raises:
+        OutsideError: The API server refused or did not answer.
+    """
+    found, asked = Found([], {}), 0
+    for each in sorted(slices, key=lambda each: each.metadata.name):
+        if each.address_type not in _IP:
+            continue
+        taken: list[Endpoint] = []
+        for endpoint in each.endpoints or ():
+            what = next((what for address in endpoint.addresses if (what := suspicion(address, reserved))), "")
+            if what:
+                asked += 1
+                if asked > _ASKED_MAX or not await vouching.vouched(endpoint, namespace):
+                    found.refused[endpoint.addresses[0]] = what
+                    continue
+            taken.append(endpoint)
+        ports = tuple(
+            ServicePort(port.name, port.port, port.protocol) for port in each.ports or () if port.port and port.name
+        )
+        found.sources.append(
+            Source(
+                each.metadata.name,
+                each.address_type,
+                Backends(ports, _addresses(taken, _is_ready), _addresses(taken, lambda one: not _is_ready(one))),
+            )
+        )
+    return found
+
+
+def _is_ready(endpoint: Endpoint) -> bool:
+    return endpoint.conditions.ready is not False  # unknown counts as ready, as Kubernetes says
+
+
+def _addresses(endpoints: Sequence[Endpoint], good: Callable[[Endpoint], bool]) -> tuple[str, ...]:
+    """Return the first address of each endpoint, which alone counts, in one order whatever theirs is."""
+    return tuple(sorted({endpoint.addresses[0] for endpoint in endpoints if endpoint.addresses and good(endpoint)}))

@@ -1,0 +1,136 @@
+"""The objects that carry the backends of a mux: its EndpointSlices, or its Endpoints."""
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal
+
+from vkprovider.api.errors import Conflict, NotFound
+from vkprovider.api.objects import EndpointSlice
+from vkprovider.api.reasons import MuxReason, Reason
+from vkprovider.api.wording import count as counted
+from vkprovider.concurrency import at_most
+from vkprovider.domain.mux import slices as muxslices
+from vkprovider.domain.mux.facts import MuxRef
+from vkprovider.domain.mux.slices import MuxObject, Sources
+from vkprovider.kube.client import Guard
+from vkprovider.kube.resources import Resource, kind
+from vkprovider.mux.effects.reports import AT_ONCE
+from vkprovider.mux.effects.writes import Writes
+from vkprovider.mux.index import Index
+from vkprovider.runtime.context import Context
+
+_ENDPOINTS: Final = kind("/api/v1", "endpoints", dict[str, Any])
+Form = Literal["slices", "endpoints"]
+Change = tuple[Reason, str] | None
+"""What happened, for an Event."""
+
+
+class Carriers:
+    """Writes the backends of muxes."""
+
+    def __init__(self, ctx: Context, form: Form, index: Index, writes: Writes) -> None:
+        """Write nothing yet."""
+        self._slices = ctx.api.endpoint_slices
+        self._endpoints = Resource(ctx.kube, _ENDPOINTS)
+        self._form = form
+        self._index = index
+        self._writes = writes
+
+    async def write(self, mux: MuxObject, sources: Sources, guard: Guard) -> Change:
+        """Write the backends of a mux where they differ, those that go first; return what changed.
+
+        Raises:
+            Fenced: This replica no longer serves the mux.
+            OutsideError: The API server refused or did not answer.
+        """
+        if self._form == "endpoints":
+            await self._write_slices(mux, {}, guard)
+            return await self._write_endpoints(mux, sources, guard)
+        return await self._write_slices(mux, muxslices.wanted_slices(mux, sources), guard)
+
+    async def withdraw(self, ref: MuxRef, guard: Guard) -> None:
+        """Delete what carries the backends of a mux, also what the watch does not show yet.
+
+        Raises:
+            Fenced: This replica no longer serves the mux.
+            OutsideError: The API server refused or did not answer.
+        """
+        labels = ",".join(f"{key}={value}" for key, value in muxslices.own_labels(ref).items())
+        found = await self._slices.within(ref.namespace).list(labels=labels)
+        await at_most(AT_ONCE, lambda each: self._delete(each, guard), found)
+        if self._form == "endpoints":
+            endpoints = self._endpoints.within(ref.namespace)
+            seen = await endpoints.get(ref.name)
+            if seen is not None and muxslices.are_our_endpoints(seen):
+                uid = seen["metadata"]["uid"]
+                what = f"delete Endpoints {ref}"
+                await self._writes.send(what, {}, lambda: endpoints.delete(ref.name, uid=uid, guard=guard))
+
+    # ------------------------------------------------------------------------------------------ slices
+
+    async def _write_slices(self, mux: MuxObject, wanted: Mapping[str, dict[str, Any]], guard: Guard) -> Change:
+        found = self._index.own_slices(mux.ref)
+        gone = [each for name, each in found.items() if name not in wanted]
+        await at_most(AT_ONCE, lambda each: self._delete(each, guard), gone)
+        other = [name for name, body in wanted.items() if name not in found or muxslices.differs(found[name], body)]
+        await at_most(AT_ONCE, lambda name: self._put(mux.ref, found.get(name), wanted[name], guard), other)
+        if not (gone or other):
+            return None
+        if not found:
+            return MuxReason.MUX_ENDPOINTS_CREATED, f"backends in {counted(len(other), 'EndpointSlice')}"
+        text = f"{counted(len(other), 'EndpointSlice')} written, {len(gone)} deleted"
+        return MuxReason.MUX_ENDPOINTS_CHANGED, text
+
+    async def _put(self, ref: MuxRef, found: EndpointSlice | None, body: dict[str, Any], guard: Guard) -> None:
+        slices, name = self._slices.within(ref.namespace).metadata_only, str(body["metadata"]["name"])
+        key = f"{ref.namespace}/{name}"
+        if found is None:
+            await self._writes.send_once(
+                "create EndpointSlice", None, key, body, lambda: slices.create(body, guard=guard)
+            )
+            return
+        change = {field: body[field] for field in ("endpoints", "ports")} | {
+            "metadata": {field: body["metadata"][field] for field in ("labels", "annotations", "ownerReferences")}
+        }
+        uid = found.metadata.uid
+        try:
+            await self._writes.send_once(
+                "patch EndpointSlice",
+                found.metadata,
+                key,
+                change,
+                lambda: slices.patch(name, change, uid=uid, guard=guard),
+            )
+        except (Conflict, NotFound):  # it was deleted: the watch will show that, and the next pass creates it
+            return
+
+    async def _delete(self, found: EndpointSlice, guard: Guard) -> None:
+        meta = found.metadata
+        slices = self._slices.within(meta.namespace)
+        await self._writes.send_once(
+            "delete EndpointSlice",
+            meta,
+            f"{meta.namespace}/{meta.name}",
+            {},
+            lambda: slices.delete(meta.name, uid=meta.uid, guard=guard),
+        )
+
+    # ------------------------------------------------------------------------------------------ Endpoints
+
+    async def _write_endpoints(self, mux: MuxObject, sources: Sources, guard: Guard) -> Change:
+        wanted = muxslices.wanted_endpoints(mux, sources)
+        endpoints, name = self._endpoints.within(mux.ref.namespace), mux.ref.name
+        found = await endpoints.get(name)
+        if found is None:
+            what = f"create Endpoints {mux.ref}"
+            await self._writes.send(what, wanted, lambda: endpoints.create(wanted, guard=guard))
+            return MuxReason.MUX_ENDPOINTS_CREATED, f"backends of {counted(len(sources), 'channel')}"
+        if not muxslices.endpoints_differ(found, wanted):
+            return None
+        meta = {field: wanted["metadata"][field] for field in ("labels", "annotations")}
+        change = {"metadata": meta, "subsets": wanted["subsets"]}
+        version = found["metadata"]["resourceVersion"]
+        what = f"patch Endpoints {mux.ref}"
+        await self._writes.send(
+            what, change, lambda: endpoints.patch(name, change, resource_version=version, guard=guard)
+        )
+        return MuxReason.MUX_ENDPOINTS_CHANGED, f"backends of {counted(len(sources), 'channel')}"

@@ -1,0 +1,78 @@
+"""The end of a mux: its backends go, its channels show nothing of it, and then its Service is released.
+
+Its ConfigMap stays, so that a mux that is made again with the same name has the same ports.
+"""
+
+from typing import Any
+
+from vkprovider.api import names
+from vkprovider.api.reasons import MuxReason
+from vkprovider.concurrency import at_most
+from vkprovider.domain.mux.facts import MuxRef
+from vkprovider.domain.mux.refs import annotation_key
+from vkprovider.kube.client import Guard
+from vkprovider.kube.resources import Resource
+from vkprovider.mux.effects.answers import refusal
+from vkprovider.mux.effects.carriers import Carriers
+from vkprovider.mux.effects.reports import AT_ONCE, Report, Reports
+from vkprovider.mux.effects.writes import Writes
+from vkprovider.mux.index import Index
+from vkprovider.mux.service import SERVICES, Service, finalizer
+from vkprovider.runtime.context import Context
+
+
+class Leaving:
+    """Ends muxes."""
+
+    def __init__(
+        self, ctx: Context, prefix: str, index: Index, carriers: Carriers, reports: Reports, writes: Writes
+    ) -> None:
+        """End none yet."""
+        self._services = Resource(ctx.kube, SERVICES)
+        self._prefix = prefix
+        self._index = index
+        self._carriers = carriers
+        self._reports = reports
+        self._writes = writes
+
+    async def end(self, service: Service, guard: Guard) -> None:
+        """End a mux that is being deleted, is no load balancer, or is not marked any more.
+
+        Raises:
+            Fenced: This replica no longer serves it.
+            Conflict: Somebody has written the Service meanwhile.
+            OutsideError: The API server refused or did not answer.
+        """
+        meta = service.metadata
+        mark = finalizer(self._prefix)
+        if mark not in meta.finalizers:
+            return
+        await self._carriers.withdraw(service.ref, guard)
+        await self._reports.update_channel_service_metadata(
+            [Report(channel) for channel in self._index.channels(service.ref)], guard
+        )
+        await self.refuse_lablets(service.ref, guard)
+        kept = [name for name in meta.finalizers if name != mark]
+        change: dict[str, Any] = {"finalizers": kept or None}
+        if meta.deletion_timestamp is None:
+            reports = (names.MUX_CHANNELS, names.MUX_TOPOLOGY, names.MUX_SUMMARY)
+            change["annotations"] = {annotation_key(self._prefix, name): None for name in reports}
+        body = {"metadata": change}
+        services, version = self._services.within(meta.namespace).metadata_only, meta.resource_version
+        await self._writes.send(
+            f"release mux {service.ref}",
+            body,
+            lambda: services.patch(meta.name, body, resource_version=version, guard=guard),
+        )
+
+    async def refuse_lablets(self, ref: MuxRef, guard: Guard) -> None:
+        """Answer the lablets that name a mux that there is not.
+
+        Raises:
+            Fenced: This replica may not act.
+            OutsideError: The API server did not answer.
+        """
+        why = f"{MuxReason.MUX_NOT_FOUND}: mux {ref} does not exist"
+        await at_most(
+            AT_ONCE, lambda each: self._reports.answer(each, refusal(each, why), guard), self._index.lablets(ref)
+        )

@@ -1,0 +1,144 @@
+"""What channels and muxes show of a pass: annotations, and the address of the load balancer."""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import structlog
+
+from vkprovider.api import names
+from vkprovider.api.errors import Conflict, Forbidden, Invalid, NotFound
+from vkprovider.api.exposure import Access, answer_patch, encode_answer
+from vkprovider.concurrency import at_most
+from vkprovider.domain.mux.decide import Plan
+from vkprovider.domain.mux.endpoints import Backends
+from vkprovider.domain.mux.facts import MuxRef, Owner
+from vkprovider.domain.mux.refs import annotation_key
+from vkprovider.domain.mux.slices import Sources
+from vkprovider.domain.mux.text import (
+    format_channels_annotation,
+    format_ports_annotation,
+    format_summary_annotation,
+    format_topology_annotation,
+)
+from vkprovider.kube.client import Guard
+from vkprovider.kube.resources import Resource
+from vkprovider.kube.store import key_of
+from vkprovider.mux.effects.writes import Writes
+from vkprovider.mux.index import ExposedLablet
+from vkprovider.mux.service import SERVICES, Service
+from vkprovider.runtime.context import Context
+
+_log: Final = structlog.get_logger(__name__)
+AT_ONCE: Final = 16
+"""Writes for one mux at once."""
+
+
+class Report(NamedTuple):
+    """What a channel Service is to show.
+
+    Attributes:
+        channel: The Service.
+        ports: Its annotation; None removes it.
+        ingress: The addresses of the mux; none removes them.
+    """
+
+    channel: Service
+    ports: str | None = None
+    ingress: Sequence[Any] = ()
+
+
+class Reports:
+    """Writes what channels show."""
+
+    def __init__(self, ctx: Context, prefix: str, writes: Writes) -> None:
+        """Write nothing yet."""
+        self._services = Resource(ctx.kube, SERVICES)
+        self._kube = ctx.kube
+        self._slices = ctx.api.endpoint_slices
+        self._key = annotation_key(prefix, names.MUX_PORTS)
+        self._writes = writes
+
+    async def update_channel_service_metadata(self, reports: Iterable[Report], guard: Guard) -> None:
+        """Write what channels show, where they show something else.
+
+        Raises:
+            Fenced: This replica no longer serves the mux.
+            OutsideError: The API server did not answer; what it refuses for one channel is logged.
+        """
+        await at_most(AT_ONCE, lambda each: self._report(each, guard), list(reports))
+
+    async def _report(self, report: Report, guard: Guard) -> None:
+        meta = report.channel.metadata
+        services = self._services.within(meta.namespace).metadata_only
+        if meta.annotations.get(self._key) != report.ports:
+            body = {"metadata": {"annotations": {self._key: report.ports}}}
+            await self._written(
+                "patch the ports of channel",
+                report.channel,
+                body,
+                lambda: services.patch(meta.name, body, uid=meta.uid, guard=guard),
+            )
+        if report.channel.ingress != list(report.ingress):
+            status = {"status": {"loadBalancer": {"ingress": list(report.ingress) or None}}}
+            await self._written(
+                "patch the status of channel",
+                report.channel,
+                status,
+                lambda: services.patch_status(meta.name, status, uid=meta.uid, guard=guard),
+            )
+
+    async def _written(
+        self, what: str, channel: Service, body: Mapping[str, Any], call: Callable[[], Awaitable[object]]
+    ) -> None:
+        meta = channel.metadata
+        try:
+            await self._writes.send_once(what, meta, key_of(meta), body, call)
+        except (Conflict, NotFound):  # it was deleted
+            return
+        except (Forbidden, Invalid) as error:  # by a policy, perhaps: other channels go on
+            _log.warning(f"cannot {what}", channel=key_of(meta), error=str(error))
+
+    async def answer(self, lablet: ExposedLablet, answer: Mapping[str, Access], guard: Guard) -> None:
+        """Answer an exposed lablet, if it has another answer.
+
+        Raises:
+            Fenced: This replica no longer serves the mux.
+            OutsideError: The API server did not answer.
+        """
+        meta = lablet.slice.metadata
+        text = encode_answer(answer)
+        if meta.annotations.get(names.ANNOTATION_MUX_ANSWER) == text:
+            return
+        patch = answer_patch(meta.uid, answer)
+        try:
+            await self._writes.send_once(
+                "patch the answer to lablet",
+                meta,
+                key_of(meta),
+                {"answer": text},
+                lambda: self._slices.metadata_only.json_patch(meta.name, patch, guard=guard),
+            )
+        except (Conflict, NotFound, Invalid):  # it is gone, or another one has its name
+            return
+
+
+def channel_reports(channels: Iterable[Service], plan: Plan, ingress: Sequence[Any]) -> list[Report]:
+    """Return what the channels of a mux are to show after a pass: those that it refuses, nothing."""
+    reports = []
+    for channel in channels:
+        mapped = plan.mapped.get(Owner(channel.metadata.namespace, channel.metadata.name))
+        shown = Report(channel, format_ports_annotation(mapped), ingress) if mapped else Report(channel)
+        reports.append(shown)
+    return reports
+
+
+def mux_annotations(ref: MuxRef, plan: Plan, sources: Sources, addresses: Sequence[str], prefix: str) -> dict[str, str]:
+    """Return the annotations by which a mux reports on its channels."""
+    backends: dict[Owner, Sequence[Backends]] = {
+        owner: [source.backends for source in its] for owner, its in sources.items()
+    }
+    return {
+        annotation_key(prefix, names.MUX_CHANNELS): format_channels_annotation(plan),
+        annotation_key(prefix, names.MUX_TOPOLOGY): format_topology_annotation(ref, plan, backends, addresses),
+        annotation_key(prefix, names.MUX_SUMMARY): format_summary_annotation(plan, backends, addresses),
+    }

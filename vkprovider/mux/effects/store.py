@@ -1,0 +1,89 @@
+"""The ConfigMap of a mux: read with each pass, written before anything else, and only over what was read."""
+
+from typing import NamedTuple
+
+from vkprovider.api.objects import ConfigMap
+from vkprovider.domain.mux import state as muxstate
+from vkprovider.domain.mux.facts import Mux
+from vkprovider.domain.mux.state import MuxState
+from vkprovider.domain.ports.store import DATA_KEY, GZIP_KEY
+from vkprovider.kube.client import Guard
+from vkprovider.mux.effects.writes import Writes
+from vkprovider.runtime.context import Context
+
+
+class Stored(NamedTuple):
+    """What was read.
+
+    Attributes:
+        config_map: The ConfigMap; None if there is none yet.
+        state: What it says.
+    """
+
+    config_map: ConfigMap | None
+    state: MuxState
+
+
+class Store:
+    """Reads and writes the ConfigMaps of muxes."""
+
+    def __init__(self, ctx: Context, prefix: str, writes: Writes) -> None:
+        """Read nothing yet."""
+        self._config_maps = ctx.api.config_maps
+        self._prefix = prefix
+        self._writes = writes
+
+    async def read(self, mux: Mux) -> Stored:
+        """Read what a mux remembers.
+
+        Raises:
+            InputError: `PortAllocationStoreInvalid`: the pass must be skipped.
+            OutsideError: It cannot be read: the pass must be skipped.
+        """
+        name = muxstate.store_name(mux, self._prefix)
+        found = await self._config_maps.within(mux.ref.namespace).get(name)
+        return Stored(found, MuxState() if found is None else muxstate.read(found, mux.ref, self._prefix))
+
+    async def write(self, mux: Mux, stored: Stored, state: MuxState, guard: Guard) -> None:
+        """Write what a mux is to remember, if that is something else.
+
+        Raises:
+            InputError: `MuxStoreFull`.
+            Conflict: Another client wrote since: the pass must be repeated.
+            Fenced: This replica no longer serves the mux.
+            OutsideError: The API server refused or did not answer.
+        """
+        data, binary = muxstate.write(state, mux.ref)
+        name = muxstate.store_name(mux, self._prefix)
+        found, config_maps = stored.config_map, self._config_maps.within(mux.ref.namespace)
+        meta = {
+            "labels": muxstate.store_labels(),
+            "annotations": muxstate.store_annotations(mux.ref, self._prefix),
+        }
+        what = f"the ports of mux {mux.ref} into ConfigMap {name}"
+        if found is None:
+            body = {
+                "apiVersion": "v1",
+                "kind": "ConfigMap",
+                "metadata": {"name": name, "namespace": mux.ref.namespace, **meta},
+                "data": data,
+                "binaryData": binary,
+            }
+            await self._writes.send(what, body, lambda: config_maps.create(body, guard=guard))
+            return
+        labels = found.metadata.labels
+        if (
+            found.data.get(DATA_KEY) == data.get(DATA_KEY)
+            and found.binary_data.get(GZIP_KEY) == binary.get(GZIP_KEY)
+            and all(labels.get(key) == value for key, value in meta["labels"].items())
+        ):
+            return
+        change = {
+            "metadata": meta,
+            "data": {DATA_KEY: data.get(DATA_KEY)},
+            "binaryData": {GZIP_KEY: binary.get(GZIP_KEY)},
+        }
+        version = found.metadata.resource_version
+        await self._writes.send(
+            what, change, lambda: config_maps.patch(name, change, resource_version=version, guard=guard)
+        )

@@ -1,0 +1,234 @@
+"""Which Service is a mux, which are its channels, and whose the EndpointSlices are: kept up to date by informers.
+
+A change wakes the muxes that it concerns. What a mux itself writes wakes nobody: drift is found when it is looked at
+again after `DAEMON_QUEUE_TIMEOUT`.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, TypeVar
+
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.errors import InputError
+from vkprovider.api.exposure import Exposure, decode
+from vkprovider.api.messages import Fault
+from vkprovider.api.objects import EndpointSlice, Metadata
+from vkprovider.domain.mux.facts import MuxRef
+from vkprovider.domain.mux.lablets import mux_of
+from vkprovider.domain.mux.refs import annotation_key, get_mux_from_lb_class
+from vkprovider.domain.mux.slices import is_ours
+from vkprovider.kube.store import key_of
+from vkprovider.mux.service import Service, is_channel, is_mux
+
+N = TypeVar("N")
+T = TypeVar("T")
+
+_KUBERNETES: Final = ("default", "kubernetes")
+"""The Service of the API server."""
+
+
+class ExposedLablet(msgspec.Struct, frozen=True):
+    """An exposed lablet: a virtual channel.
+
+    Attributes:
+        slice: The EndpointSlice that stands for it, in the provider's namespace.
+        exposure: What that says.
+    """
+
+    slice: EndpointSlice
+    exposure: Exposure
+
+
+class Index:
+    """Muxes, channels and EndpointSlices, by name.
+
+    Attributes:
+        muxes: Services that are marked as muxes, or were so and are not cleared up, by `namespace/name`.
+    """
+
+    def __init__(
+        self,
+        prefix: str,
+        default_namespace: str,
+        own_namespace: str,
+        *,
+        wake: Callable[[str], None],
+        replan: Callable[[], None],
+    ) -> None:
+        """Begin with nothing.
+
+        Args:
+            prefix: Of annotations and classes.
+            default_namespace: That of a mux that is named without one.
+            own_namespace: The provider's, where alone slices of exposed lablets are believed.
+            wake: Called with each mux that a change concerns.
+            replan: Called when a mux comes or goes.
+        """
+        self._prefix = prefix
+        self._default_namespace = default_namespace
+        self._own_namespace = own_namespace
+        self._wake = wake
+        self._replan = replan
+        self._channels: dict[MuxRef, dict[str, Service]] = {}
+        self._slices: dict[tuple[str, str], dict[str, EndpointSlice]] = {}
+        self._lablets: dict[MuxRef, dict[str, ExposedLablet]] = {}
+        self._invalid: dict[str, tuple[EndpointSlice, Fault]] = {}
+        self.muxes: dict[str, Service] = {}
+
+    # ------------------------------------------------------------------------------------------ what is known
+
+    def channels(self, ref: MuxRef) -> list[Service]:
+        """Return the Services that name a mux."""
+        return list(self._channels.get(ref, {}).values())
+
+    def lablets(self, ref: MuxRef) -> list[ExposedLablet]:
+        """Return the lablets that name a mux, the oldest first."""
+        found = self._lablets.get(ref, {}).values()
+        return sorted(found, key=lambda one: (one.slice.metadata.creation_timestamp, one.slice.metadata.name))
+
+    def named(self) -> Iterator[MuxRef]:
+        """Yield the muxes that channels name, whether or not they exist."""
+        yield from {*self._channels, *self._lablets}
+
+    def unreadable(self) -> Iterable[tuple[EndpointSlice, Fault]]:
+        """Return the slices of lablets that cannot be read, and why."""
+        return self._invalid.values()
+
+    def slices_of(self, namespace: str, service: str) -> list[EndpointSlice]:
+        """Return the slices that hold the backends of a Service."""
+        return list(self._slices.get((namespace, service), {}).values())
+
+    def own_slices(self, ref: MuxRef) -> dict[str, EndpointSlice]:
+        """Return the slices that were written here for a mux, by name."""
+        return {each.metadata.name: each for each in self.slices_of(*ref) if is_ours(each)}
+
+    def api_servers(self) -> frozenset[str]:
+        """Return the addresses of the API server."""
+        return frozenset(
+            address
+            for each in self.slices_of(*_KUBERNETES)
+            for endpoint in each.endpoints or ()
+            for address in endpoint.addresses
+        )
+
+    def mux_named_by(self, service: Service) -> MuxRef:
+        """Return the mux that a channel names.
+
+        Raises:
+            InputError: `InvalidLoadBalancerClass`.
+        """
+        return get_mux_from_lb_class(service.spec.load_balancer_class, self._prefix, self._default_namespace)
+
+    # ------------------------------------------------------------------------------------------ what changes
+
+    def service_changed(self, old: Service | None, new: Service | None) -> None:
+        """Note a Service, and wake the mux that it is, and those that it names or named."""
+        before, after = self._ref_of(old), self._ref_of(new)
+        if before is not None and old is not None:
+            _drop(self._channels, before, key_of(old.metadata))
+        if after is not None and new is not None:
+            self._channels.setdefault(after, {})[key_of(new.metadata)] = new
+        if before != after or self._lent(old) != self._lent(new):
+            self._wake_each(before, after)
+        self._mux_changed(old, new)
+
+    def _mux_changed(self, old: Service | None, new: Service | None) -> None:
+        service = new or old
+        key = key_of(service.metadata) if service is not None else ""
+        known = key in self.muxes
+        if new is not None and is_mux(new, self._prefix):
+            self.muxes[key] = new
+            if not known or self._asked(old) != self._asked(new):
+                self._wake(key)
+        else:
+            self.muxes.pop(key, None)
+        if known is not (key in self.muxes):
+            self._replan()
+            self._wake(key)
+
+    def slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
+        """Note a slice, and wake the mux whose channel it belongs to."""
+        for each in (old, new):
+            if each is not None:
+                self._note(each, gone=each is not new)
+        if old is None or new is None or _carried(old) != _carried(new):
+            for each in (old, new):
+                if each is not None and not is_ours(each):
+                    self._wake_each(*self._muxes_of(each))
+
+    def _note(self, each: EndpointSlice, *, gone: bool) -> None:
+        meta = each.metadata
+        if service := meta.labels.get(names.LABEL_SERVICE_NAME):
+            named = (meta.namespace, service)
+            if gone:
+                _drop(self._slices, named, meta.name)
+            else:
+                self._slices.setdefault(named, {})[meta.name] = each
+        if not self._is_lablet(each):
+            return
+        self._invalid.pop(meta.name, None)
+        for ref in [ref for ref, its in self._lablets.items() if meta.name in its]:
+            _drop(self._lablets, ref, meta.name)
+        if not gone:
+            try:
+                exposure = decode(each)
+                ref = mux_of(exposure, self._prefix, self._default_namespace)
+            except InputError as error:
+                self._invalid[meta.name] = (each, error.fault)
+            else:
+                self._lablets.setdefault(ref, {})[meta.name] = ExposedLablet(each, exposure)
+
+    def _is_lablet(self, each: EndpointSlice) -> bool:
+        meta = each.metadata
+        return (
+            meta.namespace == self._own_namespace and meta.labels.get(names.LABEL_COMPONENT) == names.COMPONENT_EXPOSED
+        )
+
+    def _muxes_of(self, each: EndpointSlice) -> list[MuxRef]:
+        meta = each.metadata
+        if self._is_lablet(each):
+            try:
+                return [mux_of(decode(each), self._prefix, self._default_namespace)]
+            except InputError:
+                return []
+        key = f"{meta.namespace}/{meta.labels.get(names.LABEL_SERVICE_NAME, '')}"
+        return [ref for ref, its in self._channels.items() if key in its]
+
+    def _ref_of(self, service: Service | None) -> MuxRef | None:
+        if service is None or not is_channel(service, self._prefix):
+            return None
+        try:
+            return self.mux_named_by(service)
+        except InputError:
+            return None
+
+    def _asked(self, mux: Service | None) -> object:
+        """Return what matters of a mux: all but its version."""
+        return mux and msgspec.structs.replace(mux, metadata=self._undated(mux))
+
+    def _lent(self, channel: Service | None) -> object:
+        """Return what matters of a channel: all but its version and what is reported on it."""
+        return channel and (self._undated(channel, annotation_key(self._prefix, names.MUX_PORTS)), channel.spec)
+
+    def _undated(self, service: Service, *but: str) -> Metadata:
+        meta = service.metadata
+        kept = {key: value for key, value in meta.annotations.items() if key not in but}
+        return msgspec.structs.replace(meta, resource_version="", annotations=kept)
+
+    def _wake_each(self, *refs: MuxRef | None) -> None:
+        for ref in dict.fromkeys(refs):
+            if ref is not None and str(ref) in self.muxes:
+                self._wake(str(ref))
+
+
+def _drop(table: dict[N, dict[str, T]], name: N, key: str) -> None:
+    """Remove an entry of a table of tables, and the inner table with its last one."""
+    its = table.get(name, {})
+    its.pop(key, None)
+    if not its:
+        table.pop(name, None)
+
+
+def _carried(each: EndpointSlice) -> object:
+    return each.endpoints, each.ports, each.metadata.uid, each.metadata.labels

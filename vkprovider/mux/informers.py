@@ -1,0 +1,84 @@
+"""What the program follows: Services with load balancers, EndpointSlices, and the CML workers."""
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+from urllib.parse import urlsplit
+
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.objects import CustomResource, EndpointSlice
+from vkprovider.domain.mux.addresses import Reserved, canonical
+from vkprovider.kube.informer import Informer
+from vkprovider.mux.index import Index
+from vkprovider.mux.service import Service, slim_service
+from vkprovider.runtime.context import Context
+
+_KEPT_LABELS: Final = frozenset({names.LABEL_SERVICE_NAME})
+
+
+@dataclass(frozen=True, slots=True)
+class Informers:
+    """What is followed."""
+
+    services: Informer[Service]
+    slices: Informer[EndpointSlice]
+    workers: Informer[CustomResource]
+
+
+def informers(ctx: Context, prefix: str) -> Informers:
+    """Describe what is followed; nothing is read before the informers run."""
+    return Informers(
+        services=Informer(
+            ctx.kube,
+            "/api/v1/services",
+            Service,
+            name="services",
+            field_selector="spec.type=LoadBalancer",
+            slim=partial(slim_service, prefix=prefix),
+        ),
+        slices=Informer(
+            ctx.kube, "/apis/discovery.k8s.io/v1/endpointslices", EndpointSlice, name="endpointslices", slim=slim_slice
+        ),
+        workers=Informer(ctx.kube, f"/apis/{names.API_VERSION}/cmlworkers", CustomResource, name="cmlworkers"),
+    )
+
+
+def slim_slice(each: EndpointSlice) -> EndpointSlice:
+    """Return a slice without the annotations and most labels of those of other programs: there may be thousands."""
+    meta = each.metadata
+    if names.LABEL_SLICE_MANAGED_BY in meta.labels and meta.labels[names.LABEL_SLICE_MANAGED_BY].startswith(
+        names.MANAGER
+    ):
+        return each
+    labels = {key: value for key, value in meta.labels.items() if key in _KEPT_LABELS}
+    return msgspec.structs.replace(each, metadata=msgspec.structs.replace(meta, labels=labels, annotations={}))
+
+
+def reserved_addresses(objects: Informers, index: Index, ctx: Context) -> Reserved:
+    """Return the addresses for which a Pod must vouch."""
+    return Reserved(
+        worker_addresses(objects.workers.items.values()), index.api_servers() | {_host(ctx.kube.server)} - {""}
+    )
+
+
+def worker_addresses(workers: Iterable[CustomResource]) -> frozenset[str]:
+    """Return the IP addresses of CML workers: as they are written, as they were resolved, and those of their URLs."""
+    texts = [
+        text
+        for worker in workers
+        for text in (worker.spec.get("address"), worker.status.get("address"), _host(worker.spec.get("url")))
+    ]
+    return frozenset(canonical(str(text)) for text in texts if text)
+
+
+def _host(url: object) -> str:
+    """Return the host of a URL if it is an IP address."""
+    try:
+        host = urlsplit(str(url or "")).hostname or ""
+        return str(ipaddress.ip_address(host)) if host else ""
+    except ValueError:
+        return ""

@@ -1,0 +1,54 @@
+"""What a replica remembers of the muxes that it serves; none of it decides anything."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from vkprovider.domain.mux.decide import Plan
+from vkprovider.domain.mux.facts import Owner
+from vkprovider.domain.mux.slices import Sources
+from vkprovider.mux.events import Events
+from vkprovider.mux.index import ExposedLablet
+from vkprovider.mux.service import Service
+
+
+class Seen(NamedTuple):
+    """What the last pass over a mux found and decided.
+
+    Attributes:
+        service: Its Service.
+        channels: The Services that name it.
+        lablets: The lablets that name it.
+        plan: What was decided.
+        sources: Its backends.
+        refused: Addresses that are no backends, by channel, each with what it is.
+        at: When, in Unix seconds.
+    """
+
+    service: Service
+    channels: Sequence[Service]
+    lablets: Sequence[ExposedLablet]
+    plan: Plan
+    sources: Sources
+    refused: Mapping[Owner, Mapping[str, str]]
+    at: float
+
+
+class Memory:
+    """What a replica remembers.
+
+    Attributes:
+        seen: The last pass over each mux that this replica serves.
+        annotated_at: When the annotations of each were written, on the monotonic clock.
+    """
+
+    def __init__(self, events: Events) -> None:
+        """Remember nothing."""
+        self._events = events
+        self.seen: dict[str, Seen] = {}
+        self.annotated_at: dict[str, float] = {}
+
+    def given_up(self, key: str) -> None:
+        """Drop what is known of a mux: another replica may serve it."""
+        self.seen.pop(key, None)
+        self.annotated_at.pop(key, None)
+        self._events.forget(key)

@@ -1,0 +1,68 @@
+"""The process of one replica of the program that serves muxes: connect, listen, run, stop."""
+
+import asyncio
+import dataclasses
+import signal
+from typing import Final
+
+import structlog
+
+from vkprovider.app.settings import MuxProcessSettings
+from vkprovider.kube.events import EventRecorder
+from vkprovider.mux.events import LoggedEvents
+from vkprovider.mux.leases import DRY_RUN, MUX
+from vkprovider.mux.parts import mux_process
+from vkprovider.runtime.connecting import connect
+from vkprovider.runtime.context import Context
+from vkprovider.runtime.page import Page
+
+_log: Final = structlog.get_logger(__name__)
+
+
+async def main(settings: MuxProcessSettings) -> None:
+    """Run one replica until SIGTERM or SIGINT."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    page = Page(settings.http, settings.replica.instance_id, starting={"owned_muxes": []})
+    await page.start()
+    connecting = asyncio.create_task(context_of(settings, page))
+    stopping = asyncio.create_task(stop.wait())
+    try:
+        await asyncio.wait([connecting, stopping], return_when=asyncio.FIRST_COMPLETED)
+        if connecting.done():
+            await _serve(settings, connecting.result(), page, stop)
+    finally:
+        connecting.cancel()
+        stopping.cancel()
+        await page.stop()
+
+
+async def context_of(settings: MuxProcessSettings, page: Page) -> Context:
+    """Reach the API server, however long it takes; in a dry run Events are only logged."""
+    program = DRY_RUN if settings.mux.dry_run else MUX
+    ctx = await connect(settings.kube, settings.replica, page.wait_for, program=program)
+    if not settings.mux.dry_run:
+        return ctx
+    events: EventRecorder = LoggedEvents(ctx.kube, component=program.name, instance=ctx.replica)
+    return dataclasses.replace(ctx, events=events)
+
+
+async def _serve(settings: MuxProcessSettings, ctx: Context, page: Page, stop: asyncio.Event) -> None:
+    replica = mux_process(ctx, settings)
+    page.serve(replica.process)
+    _log.info(
+        "started",
+        replica=ctx.replica,
+        server=ctx.kube.server,
+        context=ctx.kube.context or "in-cluster",
+        prefix=settings.mux.prefix,
+        dry_run=settings.mux.dry_run,
+        http_port=page.port,
+    )
+    try:
+        await replica.process.run(stop)
+    finally:
+        await ctx.kube.close()
+    _log.info("stopped", replica=ctx.replica)

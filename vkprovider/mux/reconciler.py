@@ -1,0 +1,282 @@
+"""One pass over a mux: read what is there, decide, write what is to be remembered, then what differs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import structlog
+
+from vkprovider.api.errors import InputError
+from vkprovider.api.messages import Fault
+from vkprovider.api.reasons import MuxReason
+from vkprovider.concurrency import at_most
+from vkprovider.domain.mux import slices as muxslices
+from vkprovider.domain.mux.addresses import Reserved
+from vkprovider.domain.mux.decide import decide
+from vkprovider.domain.mux.facts import Channel, Mux, Owner, ServicePort
+from vkprovider.domain.mux.lablets import backends_of as lablet_backends
+from vkprovider.domain.mux.lablets import channel_of as lablet_channel
+from vkprovider.domain.mux.refs import unfit_for_mux
+from vkprovider.domain.mux.slices import MuxObject, Source
+from vkprovider.domain.replica.plan import Duty
+from vkprovider.kube.client import Guard
+from vkprovider.kube.queue import DONE, Result
+from vkprovider.kube.resources import Resource
+from vkprovider.mux.backends import Vouching, backends_of
+from vkprovider.mux.effects.answers import answers_of
+from vkprovider.mux.effects.carriers import Carriers
+from vkprovider.mux.effects.leaving import Leaving
+from vkprovider.mux.effects.reports import AT_ONCE, Reports, channel_reports, mux_annotations
+from vkprovider.mux.effects.store import Store
+from vkprovider.mux.effects.writes import Writes
+from vkprovider.mux.events import Events, Told
+from vkprovider.mux.index import Index
+from vkprovider.mux.informers import Informers, reserved_addresses
+from vkprovider.mux.memory import Memory, Seen
+from vkprovider.mux.service import (
+    SERVICES,
+    Service,
+    channel_of,
+    finalizer,
+    is_leaving,
+    mux_of,
+)
+from vkprovider.runtime.context import Context
+from vkprovider.runtime.ownership import Ownership
+from vkprovider.settings.mux import MuxSettings
+
+_log: Final = structlog.get_logger(__name__)
+_TAKE_AGAIN_S: Final = 1.0
+_PORTS_TOLD: Final = 12
+"""Ports that an Event names."""
+
+
+class Muxes:
+    """Serves muxes."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        settings: MuxSettings,
+        index: Index,
+        objects: Informers,
+        ownership: Ownership,
+        memory: Memory,
+        writes: Writes,
+        events: Events,
+    ) -> None:
+        """Serve none yet.
+
+        Args:
+            ctx: The replica.
+            settings: How muxes are served.
+            index: Muxes, channels and slices.
+            objects: What is followed.
+            ownership: Which muxes this replica serves.
+            memory: What is remembered of them.
+            writes: Carries out writes.
+            events: Tells of what was done and found.
+        """
+        self._ctx = ctx
+        self._settings = settings
+        self._index = index
+        self._objects = objects
+        self._ownership = ownership
+        self._memory = memory
+        self._writes = writes
+        self._events = events
+        self._services = Resource(ctx.kube, SERVICES)
+        self._store = Store(ctx, settings.prefix, writes)
+        self._carriers = Carriers(ctx, settings.endpoints, index, writes)
+        self._reports = Reports(ctx, settings.prefix, writes)
+        self._leaving = Leaving(ctx, settings.prefix, index, self._carriers, self._reports, writes)
+        self._vouching = Vouching(ctx)
+
+    @property
+    def leaving(self) -> Leaving:
+        """Ends muxes."""
+        return self._leaving
+
+    async def reconcile(self, key: str) -> Result:
+        """Serve a mux, if this replica should.
+
+        Raises:
+            Fenced: This replica no longer serves it, or may not act for a while.
+            OutsideError: The API server refused or did not answer; nothing is decided then.
+        """
+        known = self._index.muxes.get(key)
+        if known is None:
+            await self._ownership.release(key)
+            return DONE
+        match self._ownership.plan.act(key):
+            case Duty.STAND_BY:
+                return DONE
+            case Duty.HAND_OVER:
+                await self._ownership.release(key)
+                return DONE
+            case Duty.TAKE:
+                try:
+                    taken = await self._ownership.acquire(key, known.metadata.uid)
+                except InputError as error:
+                    _log.error("cannot serve a mux", mux=key, error=error.message)
+                    return Result(self._settings.reconcile_s)
+                if not taken:
+                    return Result(_TAKE_AGAIN_S)
+            case Duty.OWN:
+                pass
+        guard = self._ownership.guard(key)
+        service = await self._services.within(known.metadata.namespace).get(known.metadata.name)
+        if service is None:
+            return DONE  # the watch will show it
+        if is_leaving(service, self._settings.prefix):
+            await self._leaving.end(service, guard)
+            return DONE
+        return await self._serve(key, service, guard)
+
+    async def _serve(self, key: str, service: Service, guard: Guard) -> Result:
+        """Serve a mux that this replica owns."""
+        spec, again_s = service.spec, self._settings.queue_timeout_s
+        unfit = unfit_for_mux(spec.type, spec.selector)
+        if unfit is not None:
+            self._events.found(key, [Told(service.about, unfit)], guard)
+            return Result(again_s)
+        mux = mux_of(service)
+        try:
+            stored = await self._store.read(mux)
+            seen = await self._pass(service, mux, stored.state)
+            service = await self._mark(service, guard)
+            await self._store.write(mux, stored, seen.plan.state, guard)
+        except InputError as error:
+            self._events.found(key, [Told(service.about, error.fault)], guard)
+            return Result(again_s)
+        await self._write(service, mux, seen, guard)
+        self._memory.seen[key] = seen
+        self._tell(key, seen, guard)
+        wait_s = await self._annotate(key, service, seen, guard)
+        wake_at = seen.plan.wake_at
+        if wake_at is not None:
+            wait_s = min(wait_s, max(0.1, wake_at - self._ctx.wall()))
+        return Result(min(again_s, wait_s))
+
+    async def _pass(self, service: Service, mux: Mux, state: Any) -> Seen:
+        """Read what channels have, and decide; nothing is written."""
+        services, lablets = self._index.channels(mux.ref), self._index.lablets(mux.ref)
+        channels: list[Channel] = [channel_of(each) for each in services]
+        channels += [lablet_channel(each.exposure, self._settings.prefix) for each in lablets]
+        now = self._ctx.wall()
+        plan = decide(mux, channels, state, now, prefix=self._settings.prefix, rest_s=self._settings.rest_s)
+        found: dict[Owner, Sequence[Source]] = {}
+        refused: dict[Owner, Mapping[str, str]] = {}
+        reserved = reserved_addresses(self._objects, self._index, self._ctx)
+        for each in services:
+            owner = Owner(each.metadata.namespace, each.metadata.name)
+            if owner in plan.mapped:
+                its = await self._backends(each, reserved)
+                found[owner], refused[owner] = its
+        for lablet in lablets:
+            exposure = lablet.exposure
+            owner = Owner(exposure.namespace, exposure.pod, exposure.learner)
+            source = Source(lablet.slice.metadata.name, lablet.slice.address_type, lablet_backends(exposure))
+            found.setdefault(owner, [source])
+        return Seen(service, services, lablets, plan, muxslices.collect_sources(plan, found), refused, now)
+
+    async def _backends(self, channel: Service, reserved: Reserved) -> tuple[Sequence[Source], Mapping[str, str]]:
+        meta = channel.metadata
+        slices = self._index.slices_of(meta.namespace, meta.name)
+        found = await backends_of(slices, meta.namespace, reserved, self._vouching)
+        return found.sources, found.refused
+
+    # ------------------------------------------------------------------------------------------ writes
+
+    async def _mark(self, service: Service, guard: Guard) -> Service:
+        """Set the finalizer, so that channels do not show a mux that is gone; return the Service as it is then."""
+        mark, meta = finalizer(self._settings.prefix), service.metadata
+        if mark in meta.finalizers:
+            return service
+        body = {"metadata": {"finalizers": [*meta.finalizers, mark]}}
+        services, version = self._services.within(meta.namespace), meta.resource_version
+        marked: list[Service] = []
+
+        async def call() -> None:
+            marked.append(await services.patch(meta.name, body, resource_version=version, guard=guard))
+
+        await self._writes.send(f"patch the finalizer of mux {service.ref}", body, call)
+        return marked[0] if marked else service
+
+    async def _write(self, service: Service, mux: Mux, seen: Seen, guard: Guard) -> None:
+        """Write backends, ports, and what channels show, in this order."""
+        owned = MuxObject(mux.ref, service.metadata.uid, self._settings.prefix)
+        changed = await self._carriers.write(owned, seen.sources, guard)
+        if changed is not None:
+            self._events.happened(service.about, *changed, guard)
+        await self._write_ports(service, mux, seen.plan.ports, guard)
+        channels = channel_reports(seen.channels, seen.plan, service.ingress)
+        await self._reports.update_channel_service_metadata(channels, guard)
+        answers = answers_of(seen.lablets, seen.plan, service.addresses)
+        await at_most(AT_ONCE, lambda each: self._reports.answer(*each, guard), answers)
+
+    async def _write_ports(self, service: Service, mux: Mux, ports: Sequence[ServicePort], guard: Guard) -> None:
+        if set(mux.ports) == set(ports):
+            return
+        meta = service.metadata
+        body = {"spec": {"ports": [{"name": p.name, "port": p.port, "protocol": p.protocol} for p in ports]}}
+        services = self._services.within(meta.namespace).metadata_only
+        version = meta.resource_version
+        await self._writes.send(
+            f"patch the ports of mux {mux.ref}",
+            body,
+            lambda: services.patch(meta.name, body, resource_version=version, guard=guard),
+        )
+        self._events.happened(service.about, MuxReason.MUX_PORTS_CHANGED, _changes(mux.ports, ports), guard)
+
+    async def _annotate(self, key: str, service: Service, seen: Seen, guard: Guard) -> float:
+        """Write what the mux shows, once in a while; return the seconds until the next time."""
+        prefix, meta = self._settings.prefix, service.metadata
+        wanted = mux_annotations(service.ref, seen.plan, seen.sources, service.addresses, prefix)
+        if all(meta.annotations.get(name) == text for name, text in wanted.items()):
+            return self._settings.queue_timeout_s
+        due_at = self._memory.annotated_at.get(key, float("-inf")) + self._settings.queue_timeout_s
+        if due_at > self._ctx.now():
+            return max(0.1, due_at - self._ctx.now())
+        body = {"metadata": {"annotations": wanted}}
+        services = self._services.within(meta.namespace).metadata_only
+        await self._writes.send(
+            f"patch the annotations of mux {service.ref}",
+            body,
+            lambda: services.patch(meta.name, body, uid=meta.uid, guard=guard),
+        )
+        self._memory.annotated_at[key] = self._ctx.now()
+        text = next(text for name, text in wanted.items() if name.endswith("summary"))
+        self._events.happened(service.about, MuxReason.MUX_ANNOTATIONS_UPDATED, text, guard)
+        return self._settings.queue_timeout_s
+
+    # ------------------------------------------------------------------------------------------ Events
+
+    def _tell(self, key: str, seen: Seen, guard: Guard) -> None:
+        """Tell the mux and each of its channels what is wrong with it."""
+        about = {Owner(each.metadata.namespace, each.metadata.name): each.about for each in seen.channels}
+        told = [Told(seen.service.about, note) for note in seen.plan.notes]
+        told += [
+            Told(about[each.channel.owner], each.fault) for each in seen.plan.refused if each.channel.owner in about
+        ]
+        for owner, refused in seen.refused.items():
+            told += [Told(about[owner], _of_backend(owner, address, what)) for address, what in refused.items()]
+        if not seen.service.spec.load_balancer_source_ranges and any(o.learner is not None for o in seen.plan.mapped):
+            text = f"mux {seen.service.ref} leads to consoles of lablets, and has no spec.loadBalancerSourceRanges"
+            told.append(Told(seen.service.about, Fault(MuxReason.MUX_OPEN_TO_ALL, text)))
+        self._events.found(key, told, guard)
+
+
+def _of_backend(owner: Owner, address: str, what: str) -> Fault:
+    text = f"backend {address} is {what}, and no Pod of namespace {owner.namespace} has it: nothing leads there"
+    return Fault(MuxReason.MUX_BACKEND_REFUSED, text)
+
+
+def _changes(before: Sequence[ServicePort], after: Sequence[ServicePort]) -> str:
+    """Return the ports that came and went, as an Event names them."""
+    added, removed = sorted({*after} - {*before}), sorted({*before} - {*after})
+    return "; ".join(f"{word} {_listed(ports)}" for word, ports in (("added", added), ("removed", removed)) if ports)
+
+
+def _listed(ports: Sequence[ServicePort]) -> str:
+    text = ", ".join(f"{port.port}/{port.protocol}" for port in ports[:_PORTS_TOLD])
+    return text if len(ports) <= _PORTS_TOLD else f"{text} and {len(ports) - _PORTS_TOLD} more"
