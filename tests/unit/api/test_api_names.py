@@ -128,6 +128,7 @@ def test_every_annotation_is_in_one_list() -> None:
         *(names.ANNOTATION_INSTALLATION, names.ANNOTATION_PROCESS, names.ANNOTATION_CML_BUILD),
         *(names.ANNOTATION_AGENTS_URL, names.ANNOTATION_VERSION),
         *(names.ANNOTATION_NODE_LABELS, names.ANNOTATION_HOST, names.ANNOTATION_ABANDON, names.ANNOTATION_REFRESH),
+        *(names.ANNOTATION_EXPOSED, names.ANNOTATION_MUX_ANSWER),
         *(names.ANNOTATION_DELETION_COST, names.ANNOTATION_APPROVED, names.ANNOTATION_CORDONED),
     }
     listed = [value for name, value in vars(names).items() if name.startswith("ANNOTATION_")]
