@@ -7,18 +7,16 @@ from collections.abc import Mapping
 from typing import Final
 
 import click
-import msgspec
 from pydantic import ValidationError
 
 from tunnels.mqtt.broker import Broker
 from vkprovider.api.errors import InputError, OutsideError, VkproviderError
 from vkprovider.api.reasons import DoctorReason, StartReason
-from vkprovider.api.wording import count
 from vkprovider.app.settings import DoctorProcessSettings
 from vkprovider.broker import broker_of
 from vkprovider.cli.shared.cluster import cluster_options
 from vkprovider.cli.shared.environment import faults_of
-from vkprovider.doctor.findings import DoctorReport, Finding, Level, unchecked
+from vkprovider.doctor.findings import DoctorReport, json_of, text_of, unchecked
 from vkprovider.doctor.gather import Doctor
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE
 from vkprovider.kube.client import KubeClient
@@ -54,6 +52,7 @@ def doctor(
     (reachable, login, version, rights, licence, ports), definitions and pods. Nothing is changed. The workers are
     also queried from this machine, with the login in their Secrets; those with `tunnel: mqtt` through their agents, if
     VKPROVIDER_TUNNEL_MQTT_URL and its login are set here as for the provider (kubectl exec deploy/vkprovider).
+    An instructor has a check of the own class: kubectl lablet doctor -n NAMESPACE.
 
     -o json prints one object: context, server, kubernetes, vkprovider, cml (version by worker), exitCode, and findings,
     each with level (fault, unchecked, note), object, reason, message and remedy.
@@ -65,7 +64,7 @@ def doctor(
     except (VkproviderError, OSError) as error:
         raise click.ClickException(f"the shipped manifests cannot be read: {error}") from None
     report = asyncio.run(_examine(kubeconfig, context, namespace, manifest, probe=not no_probe))
-    click.echo(_json(report) if output == "json" else _text(report))
+    click.echo(json_of(report) if output == "json" else text_of(report))
     sys.exit(report.exit_code)
 
 
@@ -100,29 +99,3 @@ def broker_from(environment: Mapping[str, str]) -> Broker | InputError | None:
         return InputError(StartReason.SETTING_INVALID, "; ".join(faults_of(error)))
     except InputError as error:
         return error
-
-
-def _json(report: DoctorReport) -> str:
-    text = {**msgspec.to_builtins(report), "exitCode": report.exit_code}
-    return msgspec.json.format(msgspec.json.encode(text), indent=2).decode()
-
-
-def _text(report: DoctorReport) -> str:
-    where = f"context {report.context}"
-    where += f", API server {report.server}" if report.server else ""
-    where += f", Kubernetes {report.kubernetes}" if report.kubernetes else ""
-    where += f", vkprovider {report.vkprovider}" if report.vkprovider else ""
-    versions = sorted({version.partition("+")[0] for version in report.cml.values() if version})
-    where += f", CML {', '.join(versions)}" if versions else ""
-    summary = _summary(report.findings) if report.kubernetes else "nothing was checked"
-    return "\n".join([where, *(finding.line for finding in report.findings), summary])
-
-
-def _summary(findings: tuple[Finding, ...]) -> str:
-    counts = {level: sum(finding.level is level for finding in findings) for level in Level}
-    words = {Level.FAULT: ("fault", ""), Level.UNCHECKED: ("not checked", "not checked"), Level.NOTE: ("note", "")}
-    parts = [count(number, *words[level]) for level, number in counts.items() if number]
-    if (unmade := counts[Level.UNCHECKED]) and not counts[Level.FAULT]:
-        notes = [count(counts[Level.NOTE], *words[Level.NOTE])] if counts[Level.NOTE] else []
-        return ", ".join([f"{count(unmade, 'check')} could not be made; the others found no faults", *notes])
-    return ", ".join(parts) if counts[Level.FAULT] else ", ".join(["no faults", *parts])

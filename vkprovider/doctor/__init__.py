@@ -12,6 +12,7 @@
 * `relay`: checks of the relays of muxes.
 * `tunnels`: checks of the broker, and of workers behind agents.
 * `lablets`: checks of LabletDefinitions and Pods; `workloads`: of what makes Pods of lablets.
+* `classroom`: checks of the namespace of a class; `instructor` reads what they need, with an instructor's rights.
 
 Checks are functions of what was read, without I/O.
 """

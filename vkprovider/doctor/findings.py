@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.api.reasons import Reason, Trouble
+from vkprovider.api.wording import count
 
 HEALTHY: Final = 0
 FAULTY: Final = 1
@@ -112,3 +113,31 @@ def once(findings: Iterable[Finding]) -> list[Finding]:
     for finding in findings:
         kept.setdefault((finding.object, finding.reason), finding)
     return list(kept.values())
+
+
+def json_of(report: DoctorReport) -> str:
+    """Format a report as one JSON object."""
+    text = {**msgspec.to_builtins(report), "exitCode": report.exit_code}
+    return msgspec.json.format(msgspec.json.encode(text), indent=2).decode()
+
+
+def text_of(report: DoctorReport) -> str:
+    """Format a report as lines: where it was made, one for each finding, and how many there are."""
+    where = f"context {report.context}"
+    where += f", API server {report.server}" if report.server else ""
+    where += f", Kubernetes {report.kubernetes}" if report.kubernetes else ""
+    where += f", vkprovider {report.vkprovider}" if report.vkprovider else ""
+    versions = sorted({version.partition("+")[0] for version in report.cml.values() if version})
+    where += f", CML {', '.join(versions)}" if versions else ""
+    summary = _summary(report.findings) if report.kubernetes else "nothing was checked"
+    return "\n".join([where, *(finding.line for finding in report.findings), summary])
+
+
+def _summary(findings: tuple[Finding, ...]) -> str:
+    counts = {level: sum(finding.level is level for finding in findings) for level in Level}
+    words = {Level.FAULT: ("fault", ""), Level.UNCHECKED: ("not checked", "not checked"), Level.NOTE: ("note", "")}
+    parts = [count(number, *words[level]) for level, number in counts.items() if number]
+    if (unmade := counts[Level.UNCHECKED]) and not counts[Level.FAULT]:
+        notes = [count(counts[Level.NOTE], *words[Level.NOTE])] if counts[Level.NOTE] else []
+        return ", ".join([f"{count(unmade, 'check')} could not be made; the others found no faults", *notes])
+    return ", ".join(parts) if counts[Level.FAULT] else ", ".join(["no faults", *parts])

@@ -49,16 +49,28 @@ _UNREPORTED: Final = frozenset({"ContainerCreating", "PodInitializing", ""})
 def check_definition(resource: CustomResource, runtime_class: RuntimeClass | None) -> list[Finding]:
     """Check one LabletDefinition: spec, condition, RuntimeClass, last refresh; the first fault counts."""
     about = f"LabletDefinition/{resource.metadata.name}"
-    try:
-        parse_definition_spec(resource.spec)
-    except InputError as error:
-        return [_definition(about, error.reason, error.message)]
     return (
-        _check_condition(about, resource)
+        _check_report(resource)
         or _check_runtime_class(about, resource, runtime_class)
         or _check_refresh(about, resource)
         or _check_impeded(about, resource)
     )
+
+
+def _check_report(resource: CustomResource) -> list[Finding]:
+    """Check spec and condition, which tell why a LabletDefinition is not Ready."""
+    about = f"LabletDefinition/{resource.metadata.name}"
+    try:
+        parse_definition_spec(resource.spec)
+    except InputError as error:
+        return [_definition(about, error.reason, error.message)]
+    return _check_condition(about, resource)
+
+
+def check_own(resource: CustomResource) -> list[Finding]:
+    """Check one LabletDefinition without its RuntimeClass, which only admins read; the first fault counts."""
+    about = f"LabletDefinition/{resource.metadata.name}"
+    return _check_report(resource) or _check_refresh(about, resource) or _check_impeded(about, resource)
 
 
 def _check_condition(about: str, resource: CustomResource) -> list[Finding]:

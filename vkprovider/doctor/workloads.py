@@ -86,7 +86,9 @@ def check_workloads(
             if kind == "DaemonSet":
                 found += _check_daemon_set(item)
             elif message := _refused(kind, item, said.get((kind, meta.namespace, meta.name), "")):
-                found.append(fault(_owner(kind, meta), FAILED_CREATE, f"a Pod is refused: {message}", _remedy(message)))
+                found.append(
+                    fault(_owner(kind, meta), FAILED_CREATE, f"a Pod is refused: {message}", admission_remedy(message))
+                )
     return found
 
 
@@ -120,5 +122,6 @@ def _owner(kind: str, meta: Metadata) -> str:
     return f"{owner.kind}/{meta.namespace}/{owner.name}"
 
 
-def _remedy(message: str) -> str:
+def admission_remedy(message: str) -> str:
+    """Return the remedy for the API server's refusal of a Pod."""
     return next((known.remedy for text, known in ADMISSION.items() if text in message), _ELSE)

@@ -8,9 +8,8 @@ import pytest
 
 from vkprovider.api.objects import Node
 from vkprovider.api.reasons import Happened, StartReason, reason_of
-from vkprovider.cli.doctor import _text
 from vkprovider.doctor import lablets
-from vkprovider.doctor.findings import DoctorReport, Finding, Level, fault, named, unchecked
+from vkprovider.doctor.findings import DoctorReport, Finding, Level, fault, named, text_of, unchecked
 from vkprovider.doctor.lablets import SeenPod
 from vkprovider.doctor.workloads import Refusal, Workload, check_workloads
 
@@ -229,10 +228,10 @@ def test_remedy_that_the_message_has_is_not_repeated() -> None:
 
 def test_report_without_a_cluster_says_that_nothing_was_checked() -> None:
     report = DoctorReport("?", "", findings=(unchecked("Kubeconfig", StartReason.KUBECONFIG_INVALID, "m"),))
-    assert _text(report).splitlines()[-1] == "nothing was checked"
+    assert text_of(report).splitlines()[-1] == "nothing was checked"
 
 
 def test_report_of_a_user_who_may_look_at_little_does_not_begin_with_no_faults() -> None:
     findings = tuple(unchecked(f"a{n}", reason_of("B"), "it may not be read by you") for n in range(12))
     report = DoctorReport("c", "s", "v1.36.3", findings=findings)
-    assert _text(report).splitlines()[-1] == "12 checks could not be made; the others found no faults"
+    assert text_of(report).splitlines()[-1] == "12 checks could not be made; the others found no faults"

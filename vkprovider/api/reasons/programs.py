@@ -208,6 +208,26 @@ class DoctorReason(Reasons):
         "See that they run, and that the provider's user may read their topics (manifests/mosquitto/aclfile).",
     )
     ROUND_TRIP = ("RoundTrip", "How long workers take to answer through their agents, to CML and back.")
+    INSTRUCTOR_RIGHTS_MISSING = (
+        "InstructorRightsMissing",
+        "You lack rights of an instructor in the namespace, or of one in the cluster.",
+        "Ask an admin to run the command that the message names.",
+    )
+    USE_MISSING = (
+        "UseMissing",
+        "The namespace's ServiceAccount may not run a definition.",
+        "Ask an admin to run the command that the message names.",
+    )
+    QUOTA_FULL = (
+        "QuotaFull",
+        "A quota of the namespace is used up, so that no further lablet is made.",
+        "End lablets that nobody needs, or ask an admin to raise the quota.",
+    )
+    NO_WORKER_READY = (
+        "NoWorkerReady",
+        "No worker of a definition's environment is Ready, so that none of its lablets can run.",
+        "Ask an admin to look at the workers.",
+    )
     UNSCHEDULABLE = (
         "Unschedulable",
         "The scheduler finds no Node for a lablet; the message is from it.",

@@ -4,7 +4,8 @@
   `completion`: what the shell completes.
 * `lists` (list), `ports`, `configs`: look.
 * `console` (console, logs, forward), `wall` (consoles of several learners), `login`: use a lab.
-* `acts` (stop, start, collect, reset), `assign`, `classes` (assign --from-file), `extend`, `release`: operate lablets.
+* `acts` (stop, start, collect, reset), `assign`, `extend`, `release`: operate lablets; `classes` (assign --from-file,
+  define, doctor): a whole class.
 * `deployments`: the Deployments of pools, as `assign` reads them.
 * `refresh`, `grant`, `approve`: for admins of definitions, of instructors and of workers.
 

@@ -24,6 +24,7 @@ COMMANDS: Final = {
     "start": (f"{_HERE}.commands.acting:start", "Start labs again after `stop`."),
     "reset": (f"{_HERE}.commands.acting:reset", "Wipe labs and start them again."),
     "define": (f"{_HERE}.commands.administering:define", "Make a LabletDefinition of a topology, checked and tried."),
+    "doctor": (f"{_HERE}.commands.administering:doctor", "Check the namespace of a class, one line per fault."),
     "refresh": (f"{_HERE}.commands.administering:refresh_definition", "Read the content of a LabletDefinition again."),
     "grant": (f"{_HERE}.commands.administering:grant", "Make a user an instructor of a namespace."),
     "approve": (f"{_HERE}.commands.administering:approve", "Let lablets begin on a worker that an agent has brought."),

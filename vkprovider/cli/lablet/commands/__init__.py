@@ -5,5 +5,5 @@ completion wait for nothing but click.
 
 * `looking` (list, ports, configs), `using` (console, logs, forward, login).
 * `learners` (assign, extend, release, collect), `acting` (stop, start, reset).
-* `administering` (define, refresh, grant, approve).
+* `administering` (define, doctor, refresh, grant, approve).
 """

@@ -1,4 +1,4 @@
-"""Commands for admins of definitions and workers: define, refresh, grant, approve."""
+"""Commands for definitions, for what is wrong, and for admins: define, doctor, refresh, grant, approve."""
 
 import click
 
@@ -27,6 +27,21 @@ def define() -> None:
 
     A definition that an instructor makes belongs to the namespace of the class (label vkprovider.io/owner-namespace),
     and is changed by its instructors. Its topology is in a ConfigMap there, unless it is --shared.
+    """
+
+
+@click.command(epilog="Example: kubectl lablet doctor -n friday")
+@click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@place_options
+@runs("doctor", of="vkprovider.cli.lablet.classes.doctor")
+def doctor() -> None:
+    """Check the namespace of a class: one line per fault, with the object and the remedy.
+
+    It takes an instructor's rights, and checks these, the definitions that the namespace owns or runs, the workers for
+    them, whether a lablet would be accepted, Pods that wait, pools that lack some, and quotas. Nothing is changed.
+    `vkprovider doctor` is the one for admins: of the provider, and of all workers.
+
+    Exit code 0: healthy; 1: faults; 2: not everything could be checked, and no fault was found.
     """
 
 

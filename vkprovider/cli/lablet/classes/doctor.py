@@ -1,0 +1,29 @@
+"""`kubectl lablet doctor`: what is wrong in the namespace of a class, one line per fault."""
+
+import sys
+
+import click
+
+from vkprovider.api.errors import VkproviderError
+from vkprovider.cli.shared.place import Place
+from vkprovider.doctor.findings import DoctorReport, json_of, text_of
+from vkprovider.doctor.instructor import Classroom
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.http import auth
+from vkprovider.shipped import find_manifests
+
+
+def doctor(*, output: str, place: Place) -> None:
+    """Check the namespace of a class with an instructor's rights."""
+    try:
+        roles = (find_manifests() / "base" / "roles.yaml").read_text(encoding="utf-8")
+    except (VkproviderError, OSError) as error:
+        raise click.ClickException(f"the shipped manifests cannot be read: {error}") from None
+
+    async def work(kube: KubeClient, namespace: str) -> DoctorReport:
+        context = auth.context_of(place.kubeconfig, place.context)
+        return await Classroom(kube, context=context, namespace=namespace, roles=roles).examine()
+
+    report = place.run(work)
+    click.echo(json_of(report) if output == "json" else text_of(report))
+    sys.exit(report.exit_code)
