@@ -23,8 +23,9 @@ from vkprovider.api import names
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE, CheckedRight, rights_in, rights_of
 
 RBAC: Final = Path(__file__).parents[1] / "manifests" / "base" / "rbac.yaml"
-USER: Final = f"system:serviceaccount:{SHIPPED_NAMESPACE}:{names.SERVICE_ACCOUNT}"
-_REPLICA: Final = re.compile(r"vkprovider/\S+ \(\S+\)")
+_ACCOUNTS: Final = f"system:serviceaccount:{SHIPPED_NAMESPACE}:"
+USER: Final = f"{_ACCOUNTS}{names.SERVICE_ACCOUNT}"
+_REPLICA: Final = r"{program}/\S+ \(\S+\)"
 """The user agent of a replica; see `vkprovider.kube.client.user_agent`."""
 _FORBIDDEN: Final = 403
 
@@ -94,7 +95,10 @@ def offers(manifest: str) -> list[tuple[str, CheckedRight]]:
 
 
 def uses_of(
-    rights: Iterable[CheckedRight], offered: Iterable[tuple[str, CheckedRight]], lines: Iterable[bytes]
+    rights: Iterable[CheckedRight],
+    offered: Iterable[tuple[str, CheckedRight]],
+    lines: Iterable[bytes],
+    account: str = names.SERVICE_ACCOUNT,
 ) -> Uses:
     """Count the uses of rights in the lines of audit logs; a request that was forbidden uses none.
 
@@ -102,7 +106,9 @@ def uses_of(
         rights: What the ServiceAccount is granted.
         offered: What an admin may grant it besides; see `offers`. It counts what no granted right covers.
         lines: JSON of audit events.
+        account: The ServiceAccount, whose name that of its program is.
     """
+    user, replica = f"{_ACCOUNTS}{account}", re.compile(_REPLICA.format(program=re.escape(account)))
     granted, beyond = dict.fromkeys(rights, 0), Counter[CheckedRight]()
     bindable = dict.fromkeys(offered, 0)
     decode = msgspec.json.Decoder(_Event).decode
@@ -110,7 +116,7 @@ def uses_of(
     for line in lines:
         event = decode(line)
         about = event.object_ref
-        ours = event.user.username == USER and _REPLICA.fullmatch(event.user_agent)
+        ours = event.user.username == user and replica.fullmatch(event.user_agent)
         if not ours or about is None or event.response_status.code == _FORBIDDEN:
             continue
         resource = f"{about.resource}/{about.subresource}" if about.subresource else about.resource

@@ -102,6 +102,9 @@ def values(deployment: Mapping[str, Any]) -> list[Value]:
         Value("policies.requireUse", _REQUIRE_USE, _BOOL, default=True),
         Value("crds.install", _CRDS, _BOOL, default=True),
         Value("namespace.create", _NAMESPACE, _BOOL),
+        Value("mux.enabled", _MUX, _BOOL),
+        Value("mux.replicaCount", "Replicas of that program. They share the muxes.", _count(), 2),
+        Value("mux.extraEnv", "Its settings, as environment variables: `[{name: …, value: …}]`.", _OBJECTS, []),
         Value("podMonitor.enabled", _MONITOR, _BOOL),
         Value("podMonitor.labels", "Labels that your Prometheus selects PodMonitors by.", _STRINGS, {}),
         Value("prometheusRule.enabled", "Whether the Prometheus operator gets the alert rules.", _BOOL),
@@ -137,6 +140,10 @@ _CRDS: Final = (
 _NAMESPACE: Final = (
     "Whether the chart makes the namespace of the release, which then stays on uninstall. For `helm template` and Argo "
     "CD; `helm install` makes it with --create-namespace, but without its label for Pod Security."
+)
+_MUX: Final = (
+    "Whether the program that serves muxes runs beside the provider, with a ServiceAccount of its own: Services whose "
+    "load balancer others share (docs/mux.md)."
 )
 _MONITOR: Final = (
     "A PodMonitor for the Prometheus operator. Not a ServiceMonitor: each replica has metrics of its own, also one "

@@ -7,6 +7,7 @@ from typing import Final
 
 import structlog
 
+from vkprovider.api import names
 from vkprovider.app.settings import MuxProcessSettings
 from vkprovider.kube.events import EventRecorder
 from vkprovider.mux.events import LoggedEvents
@@ -15,6 +16,7 @@ from vkprovider.mux.parts import mux_process
 from vkprovider.runtime.connecting import connect
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.page import Page
+from vkprovider.web.tls import ServingCertificate
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -25,7 +27,7 @@ async def main(settings: MuxProcessSettings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    page = Page(settings.http, settings.replica.instance_id, starting={"owned_muxes": []})
+    page = page_of(settings)
     await page.start()
     connecting = asyncio.create_task(context_of(settings, page))
     stopping = asyncio.create_task(stop.wait())
@@ -37,6 +39,22 @@ async def main(settings: MuxProcessSettings) -> None:
         connecting.cancel()
         stopping.cancel()
         await page.stop()
+
+
+def page_of(settings: MuxProcessSettings) -> Page:
+    """Return the page of a replica; nothing listens before `Page.start`.
+
+    Raises:
+        InputError: `SettingInvalid`: the certificate cannot be used.
+    """
+    http, port = settings.http, settings.web.port
+    if port is not None:
+        http = http.model_copy(update={"port": port})
+    own = ["localhost", "127.0.0.1", f"{names.MUX_PROXY}.{settings.replica.namespace}.svc"]
+    hosts = own if http.tls_self_signed else []
+    encrypted = bool(http.tls_files or hosts)
+    tls = ServingCertificate(http.tls_files, hosts=hosts, client_ca=None).context if encrypted else None
+    return Page(http, settings.replica.instance_id, tls=tls, starting={"owned_muxes": []})
 
 
 async def context_of(settings: MuxProcessSettings, page: Page) -> Context:

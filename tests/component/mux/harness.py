@@ -16,7 +16,7 @@ from tests.support.faultyapi import FaultyApi
 from vkprovider.app.settings import MuxProcessSettings
 from vkprovider.mux.leases import DRY_RUN, MUX
 from vkprovider.mux.parts import MuxProcess, mux_process
-from vkprovider.mux.process import context_of
+from vkprovider.mux.process import context_of, page_of
 from vkprovider.runtime.page import Page
 from vkprovider.shipped import find_manifests
 
@@ -102,7 +102,7 @@ class MuxWorld:
             **env,
         }
         settings = MuxProcessSettings.from_environment(given)
-        page = Page(settings.http, name, starting={"owned_muxes": []})
+        page = page_of(settings)
         await page.start()
         ctx = await context_of(settings, page)
         if wall_ahead_s:

@@ -1,0 +1,140 @@
+"""Which backends a mux leads to, and which it refuses (R003-053-057; C29)."""
+
+from tests.component.controllers.looking import eventually
+from tests.component.mux.harness import PREFIX, RBAC, Json, MuxWorld
+from tests.support.apiserver import GROUP
+
+PORTS = [{"name": "http", "port": 8080, "protocol": "TCP"}]
+WORKER = "198.51.100.7"
+
+
+async def worker(world: MuxWorld) -> None:
+    """Create a CML worker that has an address."""
+    spec = {"url": "null://w", "address": WORKER, "credentialsSecretName": "w"}
+    meta = {"name": f"w-{world.run}"}
+    body = {"apiVersion": "vkprovider.io/v1alpha1", "kind": "CMLWorker", "metadata": meta, "spec": spec}
+    await world.admin.create(f"{GROUP}/cmlworkers", body)
+
+
+async def pod(world: MuxWorld, name: str, namespace: str, ip: str) -> Json:
+    """Create a Pod that has an address; return the reference of an endpoint to it."""
+    pods = f"/api/v1/namespaces/{namespace}/pods"
+    account = {"metadata": {"name": "default"}}
+    if not await world.admin.get(f"/api/v1/namespaces/{namespace}/serviceaccounts/default"):
+        await world.admin.create(f"/api/v1/namespaces/{namespace}/serviceaccounts", account)
+    spec = {"containers": [{"name": "c", "image": "none"}], "automountServiceAccountToken": False, "nodeName": "n1"}
+    made = await world.admin.create(pods, {"metadata": {"name": name}, "spec": spec})
+    status = {"status": {"phase": "Running", "podIP": ip, "podIPs": [{"ip": ip}]}}
+    await world.admin.patch(f"{pods}/{name}/status", status)
+    return {"kind": "Pod", "namespace": namespace, "name": name, "uid": made["metadata"]["uid"]}
+
+
+async def test_addresses_of_others_are_no_backends_unless_a_pod_of_the_namespace_has_them(world: MuxWorld) -> None:
+    running = await world.replica(DAEMON_QUEUE_TIMEOUT="0.5")
+    await worker(world)
+    await world.mux()
+    kubernetes = await world.own_slices("kubernetes", "default")
+    [api_server] = kubernetes[0]["endpoints"][0]["addresses"]
+    await world.channel("api", "http:auto", backends=())
+    await world.slice("api", ("10.1.0.1", WORKER, api_server), ports=PORTS)
+    await world.until_forwards({20000: {"10.1.0.1:8080"}})
+    messages = dict.fromkeys((WORKER, api_server), "")
+
+    async def told() -> bool:
+        selector = "fieldSelector=reason=MuxBackendRefused,involvedObject.name=api"
+        events = await world.admin.items(f"/api/v1/namespaces/{world.team}/events?{selector}")
+        return all(any(address in event["message"] for event in events) for address in messages)
+
+    await eventually(told, "both are refused by Events")
+    theirs = await pod(world, "theirs", world.edge, WORKER)
+    forged = await world.slice("api", (WORKER,), ports=PORTS, target=theirs)
+    other = await pod(world, "other", world.team, "10.1.0.77")
+    await world.slice("api", (WORKER,), ports=PORTS, target=other)
+    ours = await pod(world, "ours", world.team, WORKER)
+    await world.slice("api", (WORKER,), ports=PORTS, target={**ours, "uid": "another"})
+    await world.until_forwards({20000: {"10.1.0.1:8080"}})
+    await world.admin.delete(forged)
+    await world.slice("api", (WORKER,), ports=[{**PORTS[0], "port": 9001}], target=ours)
+    await world.until_forwards({20000: {"10.1.0.1:8080", f"{WORKER}:9001"}})
+    assert running.replica.queue.failures_total == 0
+
+
+async def test_backends_that_are_not_ready_take_no_connections(world: MuxWorld) -> None:
+    await world.replica()
+    await world.mux()
+    await world.channel("api", "http:auto", backends=())
+    await world.slice("api", (), ports=PORTS, not_ready=("10.1.0.2",))
+    await world.until_ports(20000)
+
+    async def carried() -> list[Json]:
+        return await world.own_slices()
+
+    [own] = await eventually(carried, "a slice is written")
+    assert own["endpoints"] == [{"addresses": ["10.1.0.2"], "conditions": {"ready": False}}]
+    await world.until_forwards({})
+
+
+async def test_number_and_protocol_of_a_backend_are_its_own(world: MuxWorld) -> None:
+    # R003-055: a named targetPort may be another number in each slice
+    await world.replica()
+    await world.mux()
+    await world.channel("dns", "dns:auto", ports={"dns": 53}, protocol="UDP", backends=())
+    await world.slice("dns", ("10.1.0.1",), ports=[{"name": "dns", "port": 5353, "protocol": "UDP"}])
+    await world.slice("dns", ("10.1.0.2",), ports=[{"name": "dns", "port": 53, "protocol": "UDP"}])
+    await world.slice("dns", ("10.1.0.3",), ports=[{"name": "other", "port": 1, "protocol": "UDP"}])
+    await world.until_forwards({20000: {"10.1.0.1:5353", "10.1.0.2:53"}})
+    assert set(await world.ports()) == {(20000, "UDP")}
+
+
+async def test_endpoints_instead_of_slices_by_a_setting(world: MuxWorld) -> None:
+    binding = {
+        "metadata": {"name": "vkprovider-mux-endpoints"},
+        "roleRef": {
+            "apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole",
+            "name": "vkprovider-mux-endpoints",
+        },
+        "subjects": [{"kind": "ServiceAccount", "name": "vkprovider-mux", "namespace": "vkprovider-system"}],
+    }
+    await world.admin.create(f"{RBAC}/clusterrolebindings", binding)
+    slices = await world.replica()
+    await world.mux()
+    await world.channel("a", "http:auto", backends=("10.1.0.1", "10.1.0.2"))
+    await world.until_forwards({20000: {"10.1.0.1:8080", "10.1.0.2:8080"}})
+    await slices.stop()
+    running = await world.replica(VKPROVIDER_MUX_ENDPOINTS="endpoints", DAEMON_QUEUE_TIMEOUT="0.5")
+    path = f"/api/v1/namespaces/{world.edge}/endpoints/mux"
+    found = await world.admin.until(path, bool)
+    [(_, name)] = (await world.ports()).items()
+    [subset] = found["subsets"]
+    assert [each["ip"] for each in subset["addresses"]] == ["10.1.0.1", "10.1.0.2"]
+    assert subset["ports"] == [{"name": name, "port": 8080, "protocol": "TCP"}]
+    assert found["metadata"]["labels"] == {
+        "app.kubernetes.io/managed-by": "svc-lb-mux",
+        "app.kubernetes.io/component": "mux-endpoints",
+    }
+    assert found["metadata"]["annotations"] == {
+        f"{PREFIX}/managed": "true",
+        f"{PREFIX}/mux": f"{world.edge}/mux",
+        f"{PREFIX}/channels": f'["{world.team}/a"]',
+    }
+
+    async def withdrawn() -> bool:
+        return not await world.own_slices()
+
+    await eventually(withdrawn, "the slices are gone")
+    await world.admin.patch(path, {"subsets": None})
+    await world.admin.until(path, lambda each: each.get("subsets"))
+    runs = running.replica.queue.runs_total
+    before = len(running.writes)
+    await eventually(lambda: _ran(running.replica.queue, runs + 5), "it looks again")
+    assert running.writes[before:] == []
+    await world.admin.delete(world.path("a"))
+    await world.admin.until(path, lambda each: not each.get("subsets"))
+    await world.admin.delete(world.path("mux"))
+    await world.admin.until_gone(path)
+    await world.admin.delete(f"{RBAC}/clusterrolebindings/vkprovider-mux-endpoints")
+
+
+async def _ran(queue: object, runs: int) -> bool:
+    return queue.runs_total >= runs  # type: ignore[attr-defined,no-any-return]

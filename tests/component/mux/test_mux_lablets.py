@@ -1,0 +1,135 @@
+"""Exposed lablets as virtual channels: slices of the provider's namespace, and the answers to them."""
+
+from tests.component.mux.harness import ENDPOINT_SLICES, PREFIX, Json, MuxWorld
+from tests.support.apiserver import SYSTEM
+from vkprovider.api import exposure, names
+from vkprovider.api.exposure import Exposure
+
+SLICES = f"{ENDPOINT_SLICES}/namespaces/{SYSTEM}/endpointslices"
+
+
+def exposed(world: MuxWorld, pod: str, learner: str, port: int, *, uid: str = "") -> Exposure:
+    return Exposure(
+        worker="w1",
+        mux=f"mux.{world.edge}",
+        namespace=world.team,
+        pod=pod,
+        pod_uid=uid or f"{pod}-{learner}-{port}",
+        learner=learner,
+        address="198.51.100.1",
+        ports=exposure.ports_of([("PC_serial", "TCP", port)]),
+    )
+
+
+async def expose(world: MuxWorld, each: Exposure, namespace: str = SYSTEM) -> str:
+    await world.admin.create(
+        f"{ENDPOINT_SLICES}/namespaces/{namespace}/endpointslices", exposure.encode(each, namespace)
+    )
+    return f"{ENDPOINT_SLICES}/namespaces/{namespace}/endpointslices/{exposure.slice_name(each.pod_uid)}"
+
+
+async def until_answer(world: MuxWorld, path: str, state: str) -> Json:
+    import json  # noqa: PLC0415 (only here)
+
+    def answer(found: Json) -> Json:
+        text = found["metadata"]["annotations"].get(names.ANNOTATION_MUX_ANSWER)
+        read: Json = json.loads(text)["pc-serial"] if text else {}
+        return read
+
+    return answer(await world.admin.until(path, lambda found: answer(found).get("state") == state, state))
+
+
+async def test_a_lablet_gets_a_number_and_an_answer(world: MuxWorld) -> None:
+    await world.replica()
+    await world.mux(allowed_namespaces="")  # lablets need none
+    path = await expose(world, exposed(world, "ann", "ann", 10011))
+    assert await until_answer(world, path, "pending") == {
+        "state": "pending",
+        "port": 20000,
+        "why": "the mux has no address yet",
+    }
+    await world.address("203.0.113.10")
+    assert await until_answer(world, path, "live") == {"state": "live", "address": "203.0.113.10", "port": 20000}
+    await world.until_forwards({20000: {"198.51.100.1:10011"}})
+    [own] = await world.own_slices()
+    assert own["metadata"]["namespace"] == world.edge
+    event = await world.until_event("MuxOpenToAll", "mux")
+    assert "loadBalancerSourceRanges" in event["message"]
+    assert await world.rows() == {f"{world.team}/ann/pc-serial": 20000}
+
+
+async def test_another_learner_on_the_same_worker_port_gets_another_number(world: MuxWorld) -> None:
+    """A worker with room for one lablet: A ends, the mux is away, B starts: A's number never answers for B."""
+    first = await world.replica()
+    await world.mux()
+    await world.address("203.0.113.10")
+    path = await expose(world, exposed(world, "seat", "a", 10011))
+    await until_answer(world, path, "live")
+    await first.stop()
+    await world.admin.delete(path)
+    path = await expose(world, exposed(world, "seat", "b", 10011))
+    await world.replica()
+    assert (await until_answer(world, path, "live"))["port"] == 20001
+    await world.until_forwards({20001: {"198.51.100.1:10011"}})
+    await world.until_ports(20001)
+
+
+async def test_the_same_learner_keeps_the_number_over_a_new_pod(world: MuxWorld) -> None:
+    await world.replica()
+    await world.mux()
+    await world.address("203.0.113.10")
+    old = await expose(world, exposed(world, "seat", "a", 10011))
+    await until_answer(world, old, "live")
+    other = await expose(world, exposed(world, "other", "x", 10021))
+    await until_answer(world, other, "live")
+    await world.admin.delete(old)
+    await world.until_ports(20001)
+    new = await expose(world, exposed(world, "seat", "a", 10031))
+    assert (await until_answer(world, new, "live"))["port"] == 20000
+    await world.until_forwards({20000: {"198.51.100.1:10031"}, 20001: {"198.51.100.1:10021"}})
+
+
+async def test_a_slice_of_another_namespace_is_not_believed(world: MuxWorld) -> None:
+    await world.replica()
+    await world.mux()
+    await world.address("203.0.113.10")
+    forged = await expose(world, exposed(world, "forged", "x", 22), namespace=world.team)
+    real = await expose(world, exposed(world, "ann", "ann", 10011))
+    await until_answer(world, real, "live")
+    await world.until_forwards({20000: {"198.51.100.1:10011"}})
+    found = await world.admin.get(forged)
+    assert found is not None
+    assert names.ANNOTATION_MUX_ANSWER not in found["metadata"]["annotations"]
+
+
+async def test_refused_lablets_are_told_why(world: MuxWorld) -> None:
+    await world.replica(RECONCILE_INTERVAL="0.5")
+    lost = await expose(world, exposed(world, "lost", "a", 10011))
+    answer = await until_answer(world, lost, "refused")
+    assert answer["why"].startswith("MuxNotFound: ")
+    await world.mux(port_range="20000-20000")
+    await world.address("203.0.113.10")
+    await until_answer(world, lost, "live")
+    second = await expose(world, exposed(world, "second", "b", 10021))
+    answer = await until_answer(world, second, "refused")
+    assert answer["why"].startswith("InvalidPortMapping: no available port")
+    await world.until_forwards({20000: {"198.51.100.1:10011"}})
+    await world.admin.delete(world.path("mux"))
+    await world.admin.until_gone(world.path("mux"))
+    await until_answer(world, lost, "refused")
+    assert await world.own_slices() == []
+
+
+async def test_an_answer_changes_nothing_but_the_answer(world: MuxWorld) -> None:
+    running = await world.replica()
+    await world.mux()
+    await world.address("203.0.113.10")
+    path = await expose(world, exposed(world, "ann", "ann", 10011))
+    await until_answer(world, path, "live")
+    patches = [each for each in running.api.asked if each.method == "PATCH" and each.path == path]
+    assert patches
+    for each in patches:
+        test, add = each.json
+        assert (test["op"], test["path"]) == ("test", "/metadata/uid")
+        assert (add["op"], add["path"]) == ("add", "/metadata/annotations/vkprovider.io~1mux-answer")
+    assert PREFIX in (await world.own_slices())[0]["metadata"]["annotations"].popitem()[0]
