@@ -30,6 +30,7 @@ NODE_LEASES: Final = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/le
 MEMBERS: Final = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases"
 CONFIG_MAPS: Final = f"/api/v1/namespaces/{SYSTEM}/configmaps"
 SECRETS: Final = f"/api/v1/namespaces/{SYSTEM}/secrets"
+ENDPOINT_SLICES: Final = f"/apis/discovery.k8s.io/v1/namespaces/{SYSTEM}/endpointslices"
 RUNTIME_CLASSES: Final = "/apis/node.k8s.io/v1/runtimeclasses"
 _OURS: Final = "?labelSelector=" + quote("vkprovider.io/component", safe="")
 _PATIENCE_S: Final = 60.0
@@ -244,7 +245,7 @@ class Admin:
             await self.delete(f"/api/v1/namespaces/{namespace}/pods", grace_s=0)
         for node in await self.items(NODES):
             await self.delete(f"{NODES}/{node['metadata']['name']}")
-        for collection in (NODE_LEASES, MEMBERS, CONFIG_MAPS, SECRETS, RUNTIME_CLASSES):
+        for collection in (NODE_LEASES, MEMBERS, CONFIG_MAPS, SECRETS, ENDPOINT_SLICES, RUNTIME_CLASSES):
             await self.delete(collection)
 
 

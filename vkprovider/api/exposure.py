@@ -116,6 +116,11 @@ def slice_name(pod_uid: str) -> str:
     return _NAME + pod_uid
 
 
+def pod_uid_of(name: str) -> str:
+    """Return the UID of the Pod whose slice has a name."""
+    return name.removeprefix(_NAME)
+
+
 def selector(worker: str = "") -> str:
     """Return the label selector of the slices of exposed lablets, of one worker or of all."""
     chosen = f"{names.LABEL_COMPONENT}={names.COMPONENT_EXPOSED}"
@@ -133,8 +138,11 @@ def ports_of(slots: Iterable[tuple[str, str, int]]) -> tuple[ExposedPort, ...]:
     return tuple(sorted(ports, key=lambda port: port.name))
 
 
-def encode(exposure: Exposure, namespace: str) -> dict[str, Any]:
-    """Return the EndpointSlice of an exposed lablet, in the provider's namespace; there is no answer in it."""
+def encode(exposure: Exposure, namespace: str, *, worker_uid: str) -> dict[str, Any]:
+    """Return the EndpointSlice of an exposed lablet, in the provider's namespace; there is no answer in it.
+
+    It belongs to the CMLWorker, with which it goes.
+    """
     version = ipaddress.ip_address(exposure.address).version
     identity = _Identity(
         exposure.worker,
@@ -159,6 +167,9 @@ def encode(exposure: Exposure, namespace: str) -> dict[str, Any]:
                 names.LABEL_WORKER: names.label_value(exposure.worker),
             },
             "annotations": {names.ANNOTATION_EXPOSED: msgspec.json.encode(identity).decode()},
+            "ownerReferences": [
+                {"apiVersion": names.API_VERSION, "kind": "CMLWorker", "name": exposure.worker, "uid": worker_uid}
+            ],
         },
         "addressType": f"IPv{version}",
         "endpoints": [{"addresses": [exposure.address], "conditions": {"ready": True}}],

@@ -1,14 +1,14 @@
 """The collections of the API server that more than one controller reads; each other one is beside its controller.
 
 `cmlworkers`, `labletdefinitions`, `pods` on our Nodes, `content` ConfigMaps, `runtimeclasses`, and
-that the ConfigMaps of claims exist.
+that the ConfigMaps of claims exist; `slices` of exposed lablets.
 """
 
 from dataclasses import dataclass
 from typing import Final
 
-from vkprovider.api import names
-from vkprovider.api.objects import ConfigMap, CustomResource, Pod, RuntimeClass
+from vkprovider.api import exposure, names
+from vkprovider.api.objects import ConfigMap, CustomResource, EndpointSlice, Pod, RuntimeClass
 from vkprovider.api.slimming import WholePod, slim_pod
 from vkprovider.kube.informer import Informer
 from vkprovider.kube.resources import PartialObject
@@ -29,6 +29,7 @@ class Informers:
     content: Informer[ConfigMap]
     runtime_classes: Informer[RuntimeClass]
     claims: Informer[PartialObject]
+    slices: Informer[EndpointSlice]
 
 
 def informers(ctx: Context) -> Informers:
@@ -69,5 +70,12 @@ def informers(ctx: Context) -> Informers:
             label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_CLAIMS}",
             brief=True,
             page_size=_LARGE_PAGE,
+        ),
+        slices=Informer(
+            kube,
+            ctx.api.endpoint_slices.path,
+            EndpointSlice,
+            name="slices",
+            label_selector=exposure.selector(),
         ),
     )

@@ -207,6 +207,13 @@ class LabletSettings(Group):
         description="Bytes of learners' configurations and responses that are kept; a namespace may use a quarter. "
         "The oldest go first (Event `KeptDropped`).",
     )
+    port_rest_s: float = Field(
+        60.0,
+        validation_alias="VKPROVIDER_EXPOSED_PORT_REST_SECONDS",
+        ge=0,
+        description="Seconds before a worker's port that was lent to a mux is given to another lablet, or a lablet "
+        "with such ports to another learner.",
+    )
     transition_s: float = 1.0
     """Seconds before a lablet looks again at a change that it has requested."""
     step_retry_first_s: float = 1.0

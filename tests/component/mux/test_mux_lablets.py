@@ -23,7 +23,8 @@ def exposed(world: MuxWorld, pod: str, learner: str, port: int, *, uid: str = ""
 
 async def expose(world: MuxWorld, each: Exposure, namespace: str = SYSTEM) -> str:
     await world.admin.create(
-        f"{ENDPOINT_SLICES}/namespaces/{namespace}/endpointslices", exposure.encode(each, namespace)
+        f"{ENDPOINT_SLICES}/namespaces/{namespace}/endpointslices",
+        exposure.encode(each, namespace, worker_uid="uid-w1"),
     )
     return f"{ENDPOINT_SLICES}/namespaces/{namespace}/endpointslices/{exposure.slice_name(each.pod_uid)}"
 

@@ -43,7 +43,7 @@ def found(body: dict[str, Any]) -> EndpointSlice:
 
 @given(exposures())
 def test_the_mux_reads_what_the_provider_wrote(written: Exposure) -> None:
-    body = exposure.encode(written, "vkprovider")
+    body = exposure.encode(written, "vkprovider", worker_uid="uid-w")
     assert exposure.decode(found(body)) == written
     assert names.ANNOTATION_MUX_ANSWER not in body["metadata"]["annotations"]
 
@@ -60,7 +60,7 @@ ONE = Exposure("w", "labs", "a", "p", "u", "ann", "198.51.100.1", exposure.ports
 
 
 def test_no_kube_proxy_and_no_garbage_collector_takes_the_slice_for_its_own() -> None:
-    meta = exposure.encode(ONE, "vkprovider")["metadata"]
+    meta = exposure.encode(ONE, "vkprovider", worker_uid="uid-w")["metadata"]
     assert meta["labels"] == {
         "endpointslice.kubernetes.io/managed-by": "vkprovider",
         "service.kubernetes.io/service-proxy-name": "vkprovider-mux",
@@ -68,7 +68,7 @@ def test_no_kube_proxy_and_no_garbage_collector_takes_the_slice_for_its_own() ->
         "vkprovider.io/component": "exposed-lablet",
         "vkprovider.io/worker": "w",
     }
-    assert "ownerReferences" not in meta
+    assert [(owner["kind"], owner["uid"]) for owner in meta["ownerReferences"]] == [("CMLWorker", "uid-w")]
     assert exposure.selector("w") == "vkprovider.io/component=exposed-lablet,vkprovider.io/worker=w"
 
 
@@ -88,7 +88,7 @@ def test_no_kube_proxy_and_no_garbage_collector_takes_the_slice_for_its_own() ->
     ],
 )
 def test_a_slice_that_says_anything_else_is_a_clear_fault(change: dict[str, Any], told: str) -> None:
-    body = exposure.encode(ONE, "vkprovider")
+    body = exposure.encode(ONE, "vkprovider", worker_uid="uid-w")
     body |= {"metadata": body["metadata"] | change.pop("metadata", {})} | change
     with pytest.raises(InputError) as refused:
         exposure.decode(found(body))

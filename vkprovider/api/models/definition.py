@@ -1,6 +1,6 @@
 """`LabletDefinition`: what a lablet is, a topology and the terms on which it runs."""
 
-from typing import Final, Self
+from typing import Annotated, Final, Self
 
 import pydantic
 from pydantic import ConfigDict, Field
@@ -9,6 +9,7 @@ from vkprovider.api.models.fields import (
     BUCKET,
     KEY,
     LATEST,
+    MUX,
     NAMESPACE,
     OBJECT_KEY,
     OBJECT_KEY_RE,
@@ -83,6 +84,22 @@ class LdsSpec(Model):
     affinity: str | None = Field(None, description="Name of the LDS deployment to prefer.")
 
 
+class ExposeSpec(Model):
+    """Which ports of lablets are lent to a mux, behind whose address learners reach them."""
+
+    mux: str = Field(
+        description="The mux, a Service: `NAME.NAMESPACE`, or `NAME` for one in the default namespace of muxes.",
+        max_length=127,
+        pattern=MUX,
+    )
+    ports: list[Annotated[str, Field(min_length=1, max_length=253)]] | None = Field(
+        None,
+        description="Names of the ports, as status.portTemplate lists them; if unset, all that CML opens.",
+        min_length=1,
+        max_length=500,
+    )
+
+
 class LabletDefinitionSpec(Model):
     """What a lablet is: a topology and the terms on which it runs."""
 
@@ -134,6 +151,9 @@ class LabletDefinitionSpec(Model):
     form_qualified_name: str | None = Field(None, description="The form's name in the content system.")
     resources: ResourcesSpec = Field(default_factory=ResourcesSpec, description="Overrides of what is charged.")
     lds: LdsSpec = Field(default_factory=LdsSpec, description="How the Lab Delivery System takes part.")
+    expose: ExposeSpec | None = Field(
+        None, description="Which ports are lent to a mux; none if unset. Serial consoles ask for no login."
+    )
     device_secret_name: str | None = Field(
         None,
         description="Secret with the devices' credentials, in the provider's namespace and labelled "

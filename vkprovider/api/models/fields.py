@@ -25,6 +25,7 @@ def _quantity(value: str | float) -> str:
 
 NAMESPACE: Final = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$"
 OBJECT_NAME: Final = r"^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$"
+MUX: Final = r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?(\.[a-z0-9]([a-z0-9-]*[a-z0-9])?)?$"
 KEY: Final = r"^[A-Za-z0-9._-]+$"
 _SEGMENT: Final = r"([^/\\\x00-\x1f.][^/\\\x00-\x1f]*|\.[^/\\\x00-\x1f.][^/\\\x00-\x1f]*|\.\.[^/\\\x00-\x1f]+)"
 """One part of a path, neither empty nor `.` nor `..`; for RE2, which has no look-ahead."""

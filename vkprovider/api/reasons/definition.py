@@ -53,6 +53,11 @@ class DefinitionReason(Reasons):
         "The Secret with the devices' credentials is a worker's, or not labelled for devices (condition Impeded).",
         "If learners may see it, run the command of the message; else name another in spec.deviceSecretName.",
     )
+    EXPOSED_PORT_UNKNOWN = (
+        "ExposedPortUnknown",
+        "The definition lends ports to a mux that its topology does not have (condition Impeded).",
+        "Correct spec.expose.ports: `kubectl get ldef NAME -o jsonpath='{.status.portTemplate[*].name}'` names them.",
+    )
     TOO_MANY_PORTS = (
         "TooManyPorts",
         "The topology's port tags need more external ports than one lablet may have, so it has no RuntimeClass.",

@@ -129,6 +129,17 @@ class Trouble(Reasons):
         "Fewer ports of the worker's range are free than the lablet needs; none was allocated.",
         "Wait until a lablet of this worker ends, or widen spec.portRange together with the range of PATty.",
     )
+    NOT_EXPOSABLE = (
+        "NotExposable",
+        "The definition lends the lablet's ports to a mux, which cannot lead to the worker's address.",
+        "Set spec.address of the CMLWorker to what learners reach.",
+    )
+    PORTS_RESTING = (
+        "PortsResting",
+        "The worker's last free ports were lent to a mux; so that nobody meets another lablet there, they rest first.",
+        "Wait until the time in the message; or widen spec.portRange of the CMLWorker.",
+        Trait.PASSING,
+    )
     PORT_CONFLICT = (
         "PortConflict",
         (

@@ -13,6 +13,7 @@ controller wakes another (a claim is saved, a worker was observed, content is th
 | a content ConfigMap | `definitions` |
 | a Pod | `lablets`, by the index, if this replica acts for its worker |
 | the ConfigMap of claims goes | `claims`, by the passes |
+| the slice of an exposed lablet, or the mux's answer in it | `lablets`, by the index |
 | a session event is stored | `lablets`, by the inbox and the index |
 | an agent comes, leaves, or says something else | `workers`, `agents` |
 | an agent reports a change of its worker | `workers` |
@@ -95,6 +96,7 @@ def changes(
             Change(objects.pods, sessions.inbox.pod_changed),
             Change(objects.pods, kubelet.kubelet.stories.pod_changed),
             Change(objects.content, definitions.definitions.content_changed),
+            Change(objects.slices, base.index.slice_changed),
             Change(objects.content, content_changed),
             Change(objects.definitions, definition_changed),
             Change(objects.runtime_classes, definition_changed),

@@ -20,6 +20,7 @@ from vkprovider.controllers.lablet.portcheck import PortCheck
 from vkprovider.controllers.lablet.publish import Publisher
 from vkprovider.controllers.lablet.reconciler import Lablets
 from vkprovider.controllers.lablet.renewals import Renewals
+from vkprovider.controllers.lablet.slices import Slices
 from vkprovider.controllers.lablet.twins import Twins
 from vkprovider.controllers.worker.readers import Readers
 from vkprovider.runtime.parts import Part, Route, Work
@@ -74,7 +75,8 @@ def labs(
     ports = PortCheck(ctx, settings.ports, index.items, workers, contents, queues.lablets.add, queues.portcheck)
     readers = Readers(nodes.connector.open_reader)
     exports = Exports(ctx, workers, objects.workers.items.get, objects.pods.items, readers)
-    lablets = _lablets(base, definitions, nodes, sessions, archive, renewals, ports, announce)
+    slices = Slices(ctx, workers, objects.slices, settings.workers.reconcile_s)
+    lablets = _lablets(base, definitions, nodes, sessions, archive, renewals, ports, slices, announce=announce)
     passes = Passes(settings.workers.reconcile_s, index, workers, objects.workers.items.get, objects.claims, renewals)
 
     async def finish() -> None:
@@ -86,11 +88,12 @@ def labs(
         passes=passes,
         archive=archive,
         exports=exports,
-        informers=(objects.pods, objects.claims),
+        informers=(objects.pods, objects.claims, objects.slices),
         works=(Work(queues.lablets, lablets.reconcile), Work(queues.portcheck, ports.check)),
         loops={
             "readers": readers.run,  # closes idle connections of downloads
             "passes": passes.run,  # looks at every lablet and its claims again
+            "slices": slices.run,  # deletes slices that stand for no lablet any more
             "archive": archive.run,  # deletes what learners left long ago
         },
         measures=tuple(labs_measures(base)),
@@ -110,6 +113,8 @@ def _lablets(
     archive: Archive,
     renewals: Renewals,
     ports: PortCheck,
+    slices: Slices,
+    *,
     announce: Callable[[str, str, str], None],
 ) -> Lablets:
     """Build the reconciler of lablets."""
@@ -121,7 +126,7 @@ def _lablets(
         settings.lablets,
         index,
         base.fleet.items,
-        Gatherer(ctx, index.items, items, contents, deliveries, renewals.due),
+        Gatherer(ctx, index.items, items, contents, deliveries, base.objects.slices.items, renewals.due),
         Effects(
             ctx,
             counters,
@@ -133,6 +138,7 @@ def _lablets(
             deliveries,
             Twins(index.items, base.objects.workers.items),
             Environments(ctx),
+            slices,
         ),
         Publisher(ctx, counters, settings.lablets, contents, wake, announce),
         deliveries,

@@ -13,6 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from typing import Final
 
+import msgspec
 import structlog
 
 from vkprovider.api.errors import Conflict, Forbidden, InputError, Invalid, NotFound
@@ -179,11 +180,16 @@ class ClaimStore:
             avoid: Ports that labs without a claim open, as (protocol, port).
 
         Raises:
-            InputError: `TooManyPorts`, `PortRangeFull`.
+            InputError: `TooManyPorts`, `PortRangeFull`, `PortsResting`.
         """
         try:
             return self._table.allocate(
-                wanted, *ranges, per_instance_max=per_instance_max, pod_uid=pod_uid, avoid=avoid
+                wanted,
+                *ranges,
+                per_instance_max=per_instance_max,
+                pod_uid=pod_uid,
+                now_unix=self._ctx.now_unix,
+                avoid=avoid,
             )
         except InputError as error:
             raise InputError(error.reason, f"worker {self._worker}: {error.message}") from None
@@ -260,6 +266,7 @@ class ClaimStore:
 
     async def _write_now(self) -> float | None:
         generation = self._generation
+        self._table.forget_rested(self._ctx.now_unix)
         fitting = fit(self._table.stored, self._saved, worker=self._worker, installation=self._ctx.installation)
         self._refuse(fitting.refused)
         self._withheld = fitting.withheld
@@ -303,7 +310,7 @@ class ClaimStore:
         """Merge what another client wrote into what is known here."""
         _log.warning("claims were written by another client", worker=self._worker)
         ours = self._table.stored
-        theirs = await self._config_map.read() or Stored({}, ours.foreign, ours.fields)
+        theirs = await self._config_map.read() or msgspec.structs.replace(ours, claims={})
         dropped = self._dirty.keys() - self.claims.keys()
         try:
             merged, lost = merge(self._table.stored, theirs, unsaved=self._unsaved, dropped=dropped)

@@ -12,6 +12,7 @@ from vkprovider.api.wording import listed
 from vkprovider.controllers.secrets import read_device_secret
 from vkprovider.domain.definition.content import Content, charged, versions_of_few
 from vkprovider.domain.definition.fitting import Room, room_of, too_large, too_new
+from vkprovider.domain.lablet.exposing import unknown_slots
 from vkprovider.domain.worker.secrets import secrets_of
 from vkprovider.runtime.context import Context
 
@@ -61,6 +62,11 @@ class Impediments:
                 found.append(error.fault)
             except OutsideError:
                 pass  # it cannot be told now
+        expose = spec.expose
+        if expose is not None and (unknown := unknown_slots(expose.ports or (), topology.template)):
+            named = listed([repr(name) for name in unknown], _NAMED_MAX)
+            text = f"spec.expose.ports names what is no port of the topology: {named}"
+            found.append(Fault(DefinitionReason.EXPOSED_PORT_UNKNOWN, text))
         if topology.unreached:
             found.append(Fault(DefinitionReason.PAT_UNREACHABLE, _unreached(topology.unreached)))
         return found

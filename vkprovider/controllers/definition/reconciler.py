@@ -27,6 +27,7 @@ from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.status import SourceRead
+from vkprovider.domain.lablet.exposing import expose_of
 from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.session.delivery import terms_of
 from vkprovider.domain.topology.resources import NodeDefinition, Resources
@@ -270,7 +271,8 @@ class Definitions:
         name = resource.metadata.name
         usable = kept if resource.metadata.deletion_timestamp is None else []
         terms = terms_of(name, resource.spec)
-        view = Definition(name, resource.metadata.uid, environment, tuple(usable), fault, terms)
+        expose = expose_of(resource.spec)
+        view = Definition(name, resource.metadata.uid, environment, tuple(usable), fault, terms, expose)
         if self.items.get(name) != view:
             self.items[name] = view
             self._changed()

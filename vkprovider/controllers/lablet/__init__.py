@@ -10,5 +10,6 @@
 * `twins`: ports of labs that another CMLWorker of the same controller has.
 * `renewals`: which warm lablets take up new content.
 * `portcheck`: whether console ports open; `archive`: the ConfigMaps of what learners leave.
+* `slices`: the EndpointSlices by which lablets lend their ports to muxes.
 * `exports`: a lab as a file, for downloads.
 """

@@ -16,6 +16,7 @@ from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.lablet.archive import Archive
 from vkprovider.controllers.lablet.environment import Environments, withheld, withheld_warnings
 from vkprovider.controllers.lablet.portcheck import range_of
+from vkprovider.controllers.lablet.slices import Slices
 from vkprovider.controllers.lablet.twins import Twins
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.worker import Worker
@@ -59,6 +60,7 @@ class Effects:
         contents: By digest.
         twins: Looks for ports of other CMLWorkers' labs on the same controller.
         environments: Resolves the variables of Pods.
+        slices: Lends ports to muxes.
     """
 
     ctx: Context
@@ -71,6 +73,7 @@ class Effects:
     sessions: Sessions
     twins: Twins
     environments: Environments
+    slices: Slices
 
     async def execute(self, step: Step, worker: Worker, turn_to_worker: Callable[[], None]) -> Outcome:
         """Execute one step.
@@ -104,6 +107,12 @@ class Effects:
             case steps.ReturnToPool(pod=pod, pool=pool):
                 lent = dict.fromkeys((names.ANNOTATION_LENT_BY, names.ANNOTATION_DELETION_COST))
                 return await self._patch_pod(pod, worker, labels={names.LABEL_POOL: pool}, annotations=lent)
+            case steps.Expose(wanted=wanted, seen_uid=seen_uid):
+                await self.slices.write(wanted, seen_uid, worker)
+                return Done()
+            case steps.Withdraw(claim=claim):
+                await self.slices.withdraw(claim.pod_uid, worker)
+                return Done()
             case Extract():
                 return await self._extract(step, worker, turn_to_worker)
             case steps.Provision(claim=claim, session=session):

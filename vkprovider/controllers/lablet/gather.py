@@ -5,15 +5,19 @@ Facts are gathered before every step, several times a turn, so whatever stands h
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
+from vkprovider.api import exposure
 from vkprovider.api.errors import InputError
 from vkprovider.api.labs import DeviceFact
-from vkprovider.api.objects import Pod
+from vkprovider.api.objects import EndpointSlice, Pod
 from vkprovider.api.reasons import Progress, Trouble
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.worker import Worker
+from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
+from vkprovider.domain.lablet.exposing import NOT_EXPOSED, Exposing, address_fault, read_slice, wanted_of
 from vkprovider.domain.lablet.facts import Facts
 from vkprovider.domain.lablet.memory import Presence, lab_seen
 from vkprovider.domain.lablet.pod import intent
@@ -21,7 +25,11 @@ from vkprovider.domain.lablet.pod.inputs import NOTHING, inputs_of
 from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.session.delivery import NO_DELIVERY
 from vkprovider.domain.topology.resources import Resources
+from vkprovider.domain.worker.node import is_ip
 from vkprovider.runtime.context import Context
+
+_UNKNOWN: Final = Exposing(unwanted=False)
+"""What is known of a lablet whose definition is gone: what stands, stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +40,7 @@ class Gatherer:
         lablets: All lablets of this replica, by Pod UID.
         definitions: By name.
         contents: By digest.
+        slices: The EndpointSlices of exposed lablets, by `namespace/name`.
         renewals: The digest of the content that a warm lablet is to take up now, by Pod UID.
     """
 
@@ -40,6 +49,7 @@ class Gatherer:
     definitions: Mapping[str, Definition]
     contents: Mapping[str, Content]
     sessions: Sessions
+    slices: Mapping[str, EndpointSlice]
     renewals: Mapping[str, str]
 
     def gather(self, lablet: Lablet, worker: Worker) -> Facts:
@@ -75,7 +85,30 @@ class Gatherer:
             renewal=self.renewals.get(lablet.uid, ""),
             inputs=inputs,
             delivery=delivery,
+            exposing=self._exposing(claim, worker) if claim is not None else NOT_EXPOSED,
             now_unix=self.ctx.now_unix,
+        )
+
+    def _exposing(self, claim: Claim, worker: Worker) -> Exposing:
+        definition = self.definitions.get(claim.definition)
+        expose = definition.expose if definition is not None else None
+        found = self.slices.get(f"{self.ctx.namespace}/{exposure.slice_name(claim.pod_uid)}") if self.slices else None
+        if expose is None and found is None:
+            return NOT_EXPOSED if definition is not None else _UNKNOWN
+        content, ip, wanted, fault = self.contents.get(claim.digest), worker.seen.ip, None, None
+        if expose is not None and content is not None and is_ip(ip) and claim.ports_fault is None:
+            fault = address_fault(worker.name, ip)
+            if fault is None:
+                wanted = wanted_of(expose, claim, content.topology.template, worker=worker.name, address=ip)
+        seen, answer = read_slice(found) if found is not None else (None, {})
+        return Exposing(
+            wanted=wanted,
+            unwanted=definition is not None and (expose is None or (content is not None and not claim.ports)),
+            fault=fault,
+            seen=seen,
+            seen_uid=found.metadata.uid if found is not None else "",
+            answer=answer,
+            lds=expose is not None and expose.lds,
         )
 
     def _refusal(self, pod: Pod, worker: Worker) -> InputError | None:

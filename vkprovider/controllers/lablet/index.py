@@ -9,8 +9,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 
-from vkprovider.api import names
-from vkprovider.api.objects import Pod
+from vkprovider.api import exposure, names
+from vkprovider.api.objects import EndpointSlice, Pod
 from vkprovider.controllers import timeline
 from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.lablet.state import Lablet
@@ -73,6 +73,11 @@ class LabletIndex:
             if written.version and new.metadata.resource_version == str(written.version):
                 return
         self._queue.add(lablet.uid)
+
+    def slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
+        """Queue the lablet whose slice has changed."""
+        if (found := new or old) is not None:
+            self.wake([exposure.pod_uid_of(found.metadata.name)])
 
     def definition_changed(self) -> None:
         """Queue the refused lablets: a definition changed."""

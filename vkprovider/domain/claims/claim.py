@@ -54,6 +54,8 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         reset: The last reset request that was carried out.
         lent_by: The pool to which the lablet returns when the learner's time is over.
         lent_back: The pool whose label is set on the Pod again once it is ready.
+        exposed: The mux to which it lends its ports, from right before that until that is withdrawn; "" else.
+        rest_until: Until when its ports are not for another learner, because they were lent to a mux (Unix seconds).
         ports_fault: Why the ports of a lab that was found after its claim was lost cannot be used; None if they can.
     """
 
@@ -98,6 +100,8 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     lent_back: str = ""
     ports_fault: Fault | None = None
     renews: str = ""
+    exposed: str = ""
+    rest_until: int = 0
 
     @property
     def starts_again(self) -> int:
@@ -175,6 +179,14 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     def with_ports(self, ports: dict[str, int], udp: tuple[str, ...], fault: Fault | None = None) -> "Claim":
         """Hold these ports; `fault` says why they cannot be used."""
         return _replace(self, ports=ports, udp=udp, ports_fault=fault)
+
+    def exposing(self, mux: str) -> "Claim":
+        """Record the mux to which its ports are about to be lent."""
+        return _replace(self, exposed=mux)
+
+    def withdrawn(self, rest_until: int) -> "Claim":
+        """Record that its ports are lent to no mux any more, and until when they rest."""
+        return _replace(self, exposed="", rest_until=max(self.rest_until, rest_until))
 
     def with_notes(self, noted: str) -> "Claim":
         """Record what the lab's notes say now, as in `binding`."""

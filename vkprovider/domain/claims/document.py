@@ -6,10 +6,12 @@ each of our labs has a row, whatever crashed. The rows live in one ConfigMap per
     {"schemaVersion": 1, "worker": {"name": "worker-1", "installation": "<uid>"},
      "lablets": [{"podUID": "…", "namespace": "a", "pod": "b", "definition": "netlab", "labId": "…", …}],
      "portClaims": [{"namespace": "a", "service": "b", "portName": "pc1_serial", "port": 10011, …}],
-     "allocations": […]}
+     "allocations": […],
+     "resting": [{"protocol": "TCP", "port": 10012, "until": 1769860800}]}
 
 In memory a lablet's ports are part of its row, so that it is claimed and released as a whole; `domain.ports` describes
-their form in the document. Rows and fields of other writers are kept unchanged.
+their form in the document. Rows and fields of other writers are kept unchanged. A port that rests was lent to a mux by
+a lablet that has ended: somebody may still be led there, and meets nobody until that time.
 """
 
 from collections.abc import Iterable
@@ -34,6 +36,23 @@ _REST_S: Final = 0.001
 _REST_S_MAX: Final = 2.0
 
 
+class RestingPort(msgspec.Struct, frozen=True, gc=False):
+    """A port that is given to no lablet yet.
+
+    Attributes:
+        until: Unix seconds.
+    """
+
+    protocol: str
+    port: int
+    until: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Protocol and number."""
+        return self.protocol, self.port
+
+
 class Stored(msgspec.Struct, frozen=True):
     """The content of a worker's ConfigMap.
 
@@ -41,11 +60,13 @@ class Stored(msgspec.Struct, frozen=True):
         claims: The rows, by Pod UID.
         foreign: Rows of ports of other owners; they hold their ports.
         fields: Fields of the document that this program does not know.
+        resting: Ports that rest.
     """
 
     claims: dict[str, Claim] = {}
     foreign: tuple[ForeignRow, ...] = ()
     fields: dict[str, msgspec.Raw] = {}
+    resting: tuple[RestingPort, ...] = ()
 
     def foreign_without(self, pod_uid: str) -> tuple[ForeignRow, ...]:
         """Return the foreign rows without those of a Pod whose own row was lost, now that it has one again."""
@@ -60,6 +81,7 @@ class _Worker(msgspec.Struct, frozen=True):
 class _Lablets(Document, frozen=True):
     worker: _Worker
     lablets: list[Claim] = msgspec.field(default_factory=list)
+    resting: tuple[RestingPort, ...] = ()
 
 
 _codec: Final = Codec(_Lablets)
@@ -106,7 +128,7 @@ def _read(config_map: ConfigMap, worker: _Worker) -> Stored:
     for uid, claim in claims.items():
         if uid in ports or claim.ports:
             claims[uid] = _with_ports(claim, ports.get(uid, []))
-    return Stored(claims, tuple(foreign), opened.fields)
+    return Stored(claims, tuple(foreign), opened.fields, opened.document.resting)
 
 
 def write(
@@ -118,10 +140,12 @@ def write(
         InputError: `ClaimStoreFull`: more claims than one object can hold.
     """
     claims = stored.claims.values()
-    owned = {
+    owned: dict[str, object] = {
         "worker": _Worker(worker, installation),
         "lablets": [_with_ports(claim, []) if claim.ports else claim for claim in claims],
     }
+    if stored.resting:
+        owned["resting"] = stored.resting
     try:
         return store.write(owned, podrows.rows_of(claims), stored.foreign, stored.fields, bytes_max=bytes_max)
     except StoreFull:

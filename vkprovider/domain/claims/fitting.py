@@ -58,7 +58,7 @@ def fit(stored: Stored, saved: Mapping[str, Claim], *, worker: str, installation
         rows = {uid: claim for uid, claim in stored.claims.items() if uid not in set(refused)}
         rows |= {uid: saved[uid] for uid in withheld}
         bytes_max = NEW_BYTES_MAX if len(refused) < len(new) else OBJECT_BYTES_MAX
-        some = Stored(rows, stored.foreign, stored.fields)
+        some = msgspec.structs.replace(stored, claims=rows)
         try:
             data, binary = write(some, worker=worker, installation=installation, bytes_max=bytes_max)
         except InputError:

@@ -48,7 +48,8 @@ def merge(ours: Stored, theirs: Stored, *, unsaved: Iterable[str], dropped: Iter
             foreign = tuple(row for row in foreign if row not in mine)
         else:
             lost.add(claim.pod_uid)
-    return Stored(found, foreign, theirs.fields), lost
+    resting = {rest.key: rest for rest in sorted((*ours.resting, *theirs.resting), key=lambda rest: rest.until)}
+    return Stored(found, foreign, theirs.fields, tuple(resting.values())), lost
 
 
 def _rows(

@@ -2,11 +2,17 @@
 
 from collections import Counter
 from collections.abc import Collection, Sequence
+from functools import partial
 from typing import Final
 
+import msgspec
+
 from vkprovider.api.errors import InputError
+from vkprovider.api.reasons import Trouble
+from vkprovider.api.times import iso
+from vkprovider.api.wording import count
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.document import Stored, usage_of
+from vkprovider.domain.claims.document import RestingPort, Stored, usage_of
 from vkprovider.domain.ports import allocator
 from vkprovider.domain.ports.allocator import Held, PortUsage, RangeLike, SlotLike
 
@@ -48,6 +54,7 @@ class ClaimTable:
         *ranges: RangeLike,
         per_instance_max: int,
         pod_uid: str,
+        now_unix: int,
         avoid: Collection[tuple[str, int]] = (),
     ) -> dict[str, int]:
         """Choose free outside ports; nothing is held yet.
@@ -55,8 +62,31 @@ class ClaimTable:
         Of the ports to `avoid`, as (protocol, port), the Pod keeps those that it has.
 
         Raises:
-            InputError: `TooManyPorts`, `PortRangeFull`.
+            InputError: `TooManyPorts`, `PortRangeFull`; `PortsResting` if there are enough once no port rests.
         """
+        choose = partial(self._choose, wanted, *ranges, per_instance_max=per_instance_max, pod_uid=pod_uid)
+        resting = {rest.key: rest.until for rest in self.stored.resting if rest.until > now_unix}
+        try:
+            return choose(avoid={*avoid, *resting})
+        except InputError as error:
+            if not resting or error.reason is not Trouble.PORT_RANGE_FULL:
+                raise
+        choose(avoid=avoid)  # raises, if the range is too small anyway
+        at = iso(max(resting.values()))
+        raise InputError(
+            Trouble.PORTS_RESTING,
+            f"{count(len(resting), 'port')} that other lablets had lent to a mux must rest before this one gets them, "
+            f"until {at} at the latest; the lablet then begins by itself",
+        )
+
+    def _choose(
+        self,
+        wanted: Sequence[SlotLike],
+        *ranges: RangeLike,
+        per_instance_max: int,
+        pod_uid: str,
+        avoid: Collection[tuple[str, int]],
+    ) -> dict[str, int]:
         row = self.claims.get(pod_uid)
         mine = [(pod_uid, row.held)] if row is not None else []
         mine += [(kept.owner, [kept.held]) for kept in self.stored.foreign if kept.uid and kept.is_of(pod_uid)]
@@ -93,6 +123,7 @@ class ClaimTable:
     def remove(self, pod_uid: str) -> None:
         """Remove a row, with what it holds."""
         claim = self.claims.pop(pod_uid)
+        self._rest(claim, [])
         self.digests[claim.digest] -= 1
         self.ports.free(pod_uid, claim.held)
         self._index_session(claim, None)
@@ -111,7 +142,26 @@ class ClaimTable:
             for owner, held in before:
                 self.ports.hold(owner, held)
             raise
-        self.stored = Stored(self.claims, kept, self.stored.fields)
+        self.stored = msgspec.structs.replace(self.stored, foreign=kept)
+        if old is not None:
+            self._rest(old, claim.held)
+
+    def _rest(self, claim: Claim, kept: Collection[Held]) -> None:
+        """Let the ports of a claim rest that it does not hold any more, if they were lent to a mux."""
+        if not claim.rest_until:
+            return
+        resting = {rest.key: rest for rest in self.stored.resting}
+        still = {(held.protocol, held.port) for held in kept}
+        for _, protocol, port in claim.held:
+            if (protocol, port) not in still:
+                resting[protocol, port] = RestingPort(protocol, port, claim.rest_until)
+        self.stored = msgspec.structs.replace(self.stored, resting=tuple(resting.values()))
+
+    def forget_rested(self, now_unix: int) -> None:
+        """Forget the ports that have rested."""
+        if self.stored.resting:
+            resting = tuple(rest for rest in self.stored.resting if rest.until > now_unix)
+            self.stored = msgspec.structs.replace(self.stored, resting=resting)
 
     def _index_session(self, old: Claim | None, new: Claim | None) -> None:
         if old is not None and old.session is not None and self.sessions.get(old.session.id) == old.pod_uid:

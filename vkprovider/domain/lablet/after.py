@@ -17,6 +17,7 @@ from vkprovider.api.reasons import Happened, Trouble
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import outcomes, steps
+from vkprovider.domain.lablet.exposing import EXPOSE_AGAIN_S
 from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.memory import Memory, deletion_of, unclear_since
 from vkprovider.domain.lablet.notices import Emitted, archived, ignored, imported_with, news, pod_news
@@ -91,6 +92,8 @@ def _is_awaited(before: Claim | None, claim: Claim) -> bool:
     """Return whether the claim is written at once: at an end, before a session is made, a lab imported or replaced."""
     if before is not None and (before.learner != claim.learner or before.asked_at != claim.asked_at):
         return True
+    if claim.exposed and (before is None or before.exposed != claim.exposed):
+        return True
     if claim.renews and (before is None or not before.renews):
         return True
     return bool(claim.outcome or claim.closing_reason) or (claim.session is not None and not claim.session.ready_at)
@@ -140,6 +143,11 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
             return After(_replace(memory, gone_confirmed=True), claim)
         case steps.DeletePod(), _:
             return After(_replace(memory, delete_sent=True), claim)
+        case steps.Expose(), _:
+            return After(_replace(memory, expose_at=place.now + EXPOSE_AGAIN_S), claim)
+        case steps.Withdraw(seen_uid=seen_uid, rest_s=rest_s), _:
+            claim = claim.withdrawn(place.now_unix + rest_s) if claim is not None else None
+            return After(_replace(memory, withdrawn=seen_uid), claim, lazy=False)
         case steps.RestoreUsername(), _:
             return After(_replace(memory, restored_at=place.now), claim, notices=(_restored(step, place),))
         case steps.Search(), outcomes.Adopted(claim=adopted, devices=devices):
@@ -268,6 +276,8 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
                 changes["starting_since"] = 0.0
         case steps.RestoreUsername():
             changes["restored_at"] = place.now + failure.pause_s
+        case steps.Expose():
+            changes["expose_at"] = place.now + failure.pause_s
         case steps.ArchiveSession() if error is not None:
             changes["archive_failed"] = True
         case steps.Provision(session=session, first_request=True) if error is not None and failure.not_done:

@@ -9,6 +9,7 @@ from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.exposing import NOT_EXPOSED, Exposing
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Memory, Presence
 from vkprovider.domain.lablet.pod.inputs import NOTHING, Inputs
@@ -35,6 +36,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
         extracted: The devices' configurations need not be archived before a stop.
         renewal: The digest of the content that this warm lablet is to take up now; "" if it is not its turn.
         inputs: What the Pod's annotations ask for.
+        exposing: What is known of its ports and a mux.
         delivery: What is known of the LDS for this lablet.
         now_unix: The wall clock, for timeslots and for what is written into the claim; all other times are monotonic.
     """
@@ -56,6 +58,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     renewal: str = ""
     inputs: Inputs = NOTHING
     delivery: Delivery = NO_DELIVERY
+    exposing: Exposing = NOT_EXPOSED
     now_unix: int = 0
 
 

@@ -52,6 +52,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
         extracted: The devices' configurations are archived since they were last started.
         archive_failed: The last try to archive the session failed.
         restored_at: When the Pod's username was last put back.
+        expose_at: When the slice for a mux may be written again; the informer shows a write a little later.
+        withdrawn: The UID of the slice that was withdrawn last, which the informer may still show; "" for none.
         rescheduled_at: When the LDS was last asked for another end of the session.
         announced_end: The end of the learner's timeslot that was announced last (Unix seconds).
         unasked: The client key of a session that this replica chose and no replica can have asked for yet; only such a
@@ -90,6 +92,8 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     extracted: bool = False
     archive_failed: bool = False
     restored_at: float = -1e9
+    expose_at: float = -1e9
+    withdrawn: str = ""
     rescheduled_at: float = -1e9
     announced_end: int = 0
     unasked: str = ""

@@ -8,6 +8,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from vkprovider.api.exposure import Exposure
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
@@ -290,6 +291,36 @@ class ReturnToPool(Step, frozen=True, gc=False):
     continues: ClassVar[bool] = False
     pod: Pod
     pool: str
+
+
+class Expose(Step, frozen=True, gc=False):
+    """Lend ports of the lablet to a mux.
+
+    Attributes:
+        wanted: What the slice says.
+        seen_uid: The slice that stands and says something else; "" for none.
+    """
+
+    label: ClassVar[str] = "EXPOSE"
+    calls: ClassVar[System] = System.API_SERVER
+    holds: ClassVar[bool] = False
+    wanted: Exposure
+    seen_uid: str
+
+
+class Withdraw(Step, frozen=True, gc=False):
+    """Lend no port to a mux any more.
+
+    Attributes:
+        seen_uid: The slice that is known to stand; "" for none.
+        rest_s: How long the ports rest then.
+    """
+
+    label: ClassVar[str] = "WITHDRAW"
+    calls: ClassVar[System] = System.API_SERVER
+    claim: Claim
+    seen_uid: str
+    rest_s: int
 
 
 WAIT: Final = Wait()

@@ -15,7 +15,7 @@ from tests.unit.domain.claims.test_domain_portrows import (
 )
 from vkprovider.api.errors import InputError
 from vkprovider.domain.claims import merge as merging
-from vkprovider.domain.claims.document import Stored
+from vkprovider.domain.claims.document import RestingPort, Stored
 
 
 def merge(ours: Stored, theirs: Stored, *unsaved: str, dropped: tuple[str, ...] = ()) -> tuple[Stored, set[str]]:
@@ -81,3 +81,10 @@ def test_orphans_give_way_to_the_row_of_their_pod() -> None:
     merged, lost = merge(stored(ours), taken, UID)
     assert (dict(merged.claims), lost) == ({}, {UID})
     assert merged.foreign == taken.foreign, "its old port stays held"
+
+
+def test_what_rests_for_either_writer_rests() -> None:
+    ours = Stored(resting=(RestingPort("TCP", 1, 100), RestingPort("TCP", 2, 300)))
+    theirs = Stored(resting=(RestingPort("TCP", 1, 200), RestingPort("TCP", 3, 50)))
+    merged, _ = merge(ours, theirs)
+    assert {(rest.port, rest.until) for rest in merged.resting} == {(1, 200), (2, 300), (3, 50)}

@@ -107,8 +107,8 @@ class LearnerWorld(World):
         lost_once: Claims were lost, and with them that a learner's time was over: the learner may have it again.
     """
 
-    def __init__(self, pod: Pod, *, lds: ModelLds | None) -> None:
-        super().__init__(pod)
+    def __init__(self, pod: Pod, *, lds: ModelLds | None, exposes: bool = False) -> None:
+        super().__init__(pod, exposes=exposes)
         self.lds = lds
         self.granted = self.wiped = self.lost_once = False
         self.resets = 0

@@ -18,6 +18,7 @@ from vkprovider.api.errors import (
     Throttled,
     Unavailable,
 )
+from vkprovider.api.exposure import Exposure
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.reasons import EnvironmentReason, Happened, Progress, Trouble, WorkerReason, reason_of
 from vkprovider.domain.claims.claim import Claim
@@ -42,6 +43,7 @@ ASKED = Session("eu-1", POD_UID, "alice")
 MADE = msgspec.structs.replace(ASKED, id="s-1", login_url="https://lds/login", ready_at=UNIX)
 DEVICES = devices(labs.DEFINED, labs.DEFINED)
 LEFT = of_claim(ROW, {"r1": "hostname r1"}, {"r2": "it is off"}, at=UNIX)
+EXPOSED = Exposure("w1", "labs", "team", "pod-1", POD_UID, "", "198.51.100.1", ())
 EXTRACT: tuple[Any, ...] = (ROW, DEVICES, "alice", True)
 EVERY: list[Step] = [
     SAVE,
@@ -66,6 +68,8 @@ EVERY: list[Step] = [
     steps.RestoreUsername(pod(), "alice", "bob"),
     steps.ClearLearner(pod()),
     steps.ReturnToPool(pod(), "evening"),
+    steps.Expose(EXPOSED, ""),
+    steps.Withdraw(ROW, "", 60),
 ]
 
 
@@ -337,6 +341,8 @@ def test_every_failure_is_counted_held_and_told(step: Step, error: OutsideError 
     }
     if type(step) is steps.RestoreUsername:  # nothing waits for it
         expected |= {"hold_until": 0.0, "restored_at": NOW + 7.0}
+    if type(step) is steps.Expose:
+        expected |= {"hold_until": 0.0, "expose_at": NOW + 7.0}
     if type(step) is steps.Import and not isinstance(error, Unavailable):
         expected["searched"] = True
     if type(step) is steps.ArchiveSession and error is not None:

@@ -24,9 +24,9 @@ COPIES = [labs.DEFINED, labs.BOOTED, labs.STOPPED]
 PAUSES = [0.5, 5.0, 30.0, 120.0, 400.0, 700.0]
 
 
-def new_world(restart: str, deadline_s: float, finalizers: tuple[str, ...]) -> World:
+def new_world(restart: str, deadline_s: float, finalizers: tuple[str, ...], *, exposes: bool) -> World:
     pod = builders.pod(restart=restart, finalizers=finalizers, deadline_s=int(deadline_s) or None)
-    return World(pod, deadline_s=deadline_s)
+    return World(pod, deadline_s=deadline_s, exposes=exposes)
 
 
 class LabletMachine(RuleBasedStateMachine):
@@ -37,9 +37,12 @@ class LabletMachine(RuleBasedStateMachine):
         deadline_s=st.sampled_from([0.0, 0.0, 0.0, 500.0]),
         finalizers=st.sampled_from(HOLDS),
         ready=st.booleans(),
+        exposes=st.booleans(),
     )
-    def begin(self, restart: str, deadline_s: float, finalizers: tuple[str, ...], *, ready: bool) -> None:
-        self.world = new_world(restart, deadline_s, finalizers)
+    def begin(
+        self, restart: str, deadline_s: float, finalizers: tuple[str, ...], *, ready: bool, exposes: bool
+    ) -> None:
+        self.world = new_world(restart, deadline_s, finalizers, exposes=exposes)
         if ready:
             self.world.settle()
 
@@ -76,6 +79,22 @@ class LabletMachine(RuleBasedStateMachine):
     @rule()
     def crash(self) -> None:
         self.world.crash()
+
+    @rule()
+    def slice_is_seen(self) -> None:
+        self.world.see_slice()
+
+    @rule()
+    def slice_is_deleted(self) -> None:
+        self.world.lose_slice()
+
+    @rule()
+    def slices_are_swept(self) -> None:
+        self.world.sweep()
+
+    @rule(exposes=st.booleans())
+    def definition_changes(self, *, exposes: bool) -> None:
+        self.world.exposes = exposes
 
     @rule(dice=st.integers(0, 3))
     def claims_are_lost(self, dice: int) -> None:
@@ -163,6 +182,10 @@ def moves_of(world: World, dice: Random) -> Moves:
         "copy": (1, lambda: world.save_copy(dice.choice(COPIES))),
         "clear-originals": (0.3, lambda: clear_originals(world)),
         "lose": (1, lambda: setattr(world, "informer_misses_pod", world.pod is not None)),
+        "see-slice": (2, world.see_slice),
+        "lose-slice": (0.5, world.lose_slice),
+        "sweep": (1, world.sweep),
+        "expose": (1, lambda: setattr(world, "exposes", not world.exposes)),
         "delete": (0.3, lambda: world.delete_pod(force=dice.random() < 0.5)),
         "end": (0.1, world.desire_end),
     }
@@ -191,7 +214,8 @@ def tell(seed: int, world: World, moves: Moves, dice: Random) -> list[str]:
 def play(seed: int) -> list[str]:
     """Tell the story of a lablet without a learner."""
     dice = Random(seed)
-    world = new_world(dice.choice(RESTARTS), dice.choice([0.0, 0.0, 0.0, 500.0]), dice.choice(HOLDS))
+    restart, deadline_s, hold = dice.choice(RESTARTS), dice.choice([0.0, 0.0, 0.0, 500.0]), dice.choice(HOLDS)
+    world = new_world(restart, deadline_s, hold, exposes=dice.random() < 0.5)
     return tell(seed, world, moves_of(world, dice), dice)
 
 

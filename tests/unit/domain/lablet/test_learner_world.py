@@ -23,11 +23,11 @@ NAMES = [None, "", "alice", "bob", "eve", "\x07"]
 """What stands in the username of a Pod after an edit."""
 
 
-def new_world(restart: str, *, lds: bool, pool: bool, grader: bool) -> LearnerWorld:
+def new_world(restart: str, *, lds: bool, pool: bool, grader: bool, exposes: bool) -> LearnerWorld:
     pod = builders.pod(restart=restart)
     labels = {names.LABEL_POOL: POOL} if pool else {}
     pod = msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, labels=labels))
-    return LearnerWorld(pod, lds=ModelLds(grader=grader) if lds else None)
+    return LearnerWorld(pod, lds=ModelLds(grader=grader) if lds else None, exposes=exposes)
 
 
 class LearnerMachine(LabletMachine):
@@ -39,9 +39,10 @@ class LearnerMachine(LabletMachine):
         pool=st.booleans(),
         grader=st.booleans(),
         ready=st.booleans(),
+        exposes=st.booleans(),
     )
-    def begin(self, restart: str, *, lds: bool, pool: bool, grader: bool, ready: bool) -> None:
-        self.world = new_world(restart, lds=lds, pool=pool, grader=grader)
+    def begin(self, restart: str, *, lds: bool, pool: bool, grader: bool, ready: bool, exposes: bool) -> None:
+        self.world = new_world(restart, lds=lds, pool=pool, grader=grader, exposes=exposes)
         if ready:
             self.world.settle()
 
@@ -151,6 +152,7 @@ def play(seed: int) -> list[str]:
         lds=dice.random() < 0.7,
         pool=dice.random() < 0.6,
         grader=dice.random() < 0.5,
+        exposes=dice.random() < 0.5,
     )
     if dice.random() < 0.7:
         world.settle()

@@ -35,6 +35,8 @@ TABLE: dict[type[Step], tuple[str, System]] = {
     steps.DeletePod: ("DELETE_POD", System.API_SERVER),
     steps.RestoreUsername: ("RESTORE_USERNAME", System.API_SERVER),
     steps.ClearLearner: ("CLEAR_LEARNER", System.API_SERVER),
+    steps.Expose: ("EXPOSE", System.API_SERVER),
+    steps.Withdraw: ("WITHDRAW", System.API_SERVER),
     steps.ReturnToPool: ("RETURN_TO_POOL", System.API_SERVER),
 }
 """Class: its label in metrics, and what it calls."""
@@ -54,8 +56,8 @@ def test_class_says_what_it_calls_and_changes(step: type[Step]) -> None:
     assert System.WORKER in step.calls or not step.changes_lab
 
 
-def test_a_lablet_waits_for_every_step_but_its_username() -> None:
-    assert {step for step in TABLE if not step.holds} == {steps.RestoreUsername}
+def test_a_lablet_waits_for_every_step_but_its_username_and_what_it_lends() -> None:
+    assert {step for step in TABLE if not step.holds} == {steps.RestoreUsername, steps.Expose}
 
 
 def test_no_label_counts_two_classes() -> None:

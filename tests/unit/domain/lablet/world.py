@@ -6,6 +6,7 @@ asserted where it would be broken.
 """
 
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, Final, TypedDict
 
 import msgspec
@@ -13,6 +14,7 @@ import msgspec
 from tests.unit.domain import builders
 from vkprovider.api import labs, names
 from vkprovider.api.errors import DeadlineExceeded, Invalid, NotFound, OutsideError, Unavailable
+from vkprovider.api.exposure import ExposedPort, Exposure
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.api.times import iso
@@ -24,6 +26,7 @@ from vkprovider.domain.lablet.after import After, after, begun, decided, failed
 from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
+from vkprovider.domain.lablet.exposing import NOT_EXPOSED, Exposing
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.identity import notes_of, origin_of, renewed
 from vkprovider.domain.lablet.lifecycle import State
@@ -170,10 +173,15 @@ class World:
     Attributes:
         lost: There is no ConfigMap of claims, because someone deleted it.
         examined: The replica knows the claims: it has read them, or rebuilt them from the worker's labs.
+        exposes: The definition lends the lablet's ports to a mux.
+        slice, slice_uid: What is lent, by its slice in the API server; None and "" for nothing.
+        shown_slice, shown_uid: The same as the informer has it.
         left: Labs that were in doubt when lost claims were rebuilt, so that they are kept for a person.
     """
 
-    def __init__(self, pod: Pod, *, deadline_s: float = 0.0, limits: LabletSettings = LIMITS) -> None:
+    def __init__(
+        self, pod: Pod, *, deadline_s: float = 0.0, limits: LabletSettings = LIMITS, exposes: bool = False
+    ) -> None:
         self.now = 1000.0
         self.pod: Pod | None = pod
         self.uid = pod.metadata.uid
@@ -190,6 +198,12 @@ class World:
         self.lost = False
         self.examined = True
         self.left: set[str] = set()
+        self.exposes = exposes
+        self.slice: Exposure | None = None
+        self.slice_uid = ""
+        self.shown_slice: Exposure | None = None
+        self.shown_uid = ""
+        self._slices = count(1)
         self.steps: list[type[Step]] = []
         self.last: Decision | None = None
         self.attention = False
@@ -247,8 +261,34 @@ class World:
             worker_time=self.wall,
             extracted=self.memory.extracted,
             inputs=inputs_of(self.pod.metadata) if self.pod is not None else NOTHING,
+            exposing=self._exposing(self.claim) if self.claim is not None else NOT_EXPOSED,
             now_unix=self.wall,
         )
+
+    def _exposing(self, claim: Claim) -> Exposing:
+        seen, uid = self.shown_slice, self.shown_uid
+        wanted = None
+        if self.exposes:
+            port = ExposedPort("h0-serial", "h0_serial", "TCP", 10011)
+            wanted = Exposure(
+                "w1", "labs", claim.namespace, claim.pod, claim.pod_uid, claim.bound_to, "198.51.100.1", (port,)
+            )
+        return Exposing(wanted, unwanted=not self.exposes, seen=seen, seen_uid=uid)
+
+    # What happens to the slice.
+
+    def see_slice(self) -> None:
+        """Let the informer show the slice as it is."""
+        self.shown_slice, self.shown_uid = self.slice, self.slice_uid
+
+    def lose_slice(self) -> None:
+        """Let somebody delete the slice."""
+        self.slice, self.slice_uid = None, ""
+
+    def sweep(self) -> None:
+        """Delete the slice of a lablet that has no claim, as a pass does."""
+        if self.examined and self.claim is None and self.shown_uid == self.slice_uid:
+            self.lose_slice()
 
     # What happens around the replica.
 
@@ -284,8 +324,9 @@ class World:
             self.claim_saved, self.lost = True, False
 
     def observe(self) -> None:
-        """Look at the worker, as the bulk observation does."""
+        """Look at the worker, as the bulk observation does; meanwhile the watches tell what is new."""
         self.examine()
+        self.see_slice()
         if self.cml.away or self.claim is None or not self.claim.lab_id:
             return
         everything = [known(one) for one in self.cml.labs.values()]
@@ -424,7 +465,17 @@ class World:
                 return Done()
             case steps.DeletePod():
                 return self._delete_pod(answer)
+            case steps.Expose(wanted=wanted, seen_uid=seen_uid):
+                return self._lend(wanted, seen_uid, answer)
+            case steps.Withdraw():
+                if answer == "failed":
+                    raise Unavailable("503", status=503)
+                self.lose_slice()
+                if answer == "lost":
+                    raise DeadlineExceeded("no answer")
+                return Done()
             case steps.Release():
+                assert self.slice is None, "the claim is dropped while a mux leads to its ports"
                 assert not self.ours, f"the claim is dropped while {self.ours} is there"
                 if answer == "failed":
                     raise Unavailable("503", status=503)
@@ -432,6 +483,19 @@ class World:
                 return Done()
             case _:
                 return self._call_worker(step, facts, answer)
+
+    def _lend(self, wanted: Exposure, seen_uid: str, answer: str) -> Outcome:
+        stored = self.store.get(self.uid)
+        assert stored is not None, "ports are lent without a saved claim"
+        assert stored.exposed == wanted.mux, "the saved claim does not say that ports are lent"
+        assert stored.bound_to == wanted.learner, "the slice is of another learner than the saved claim"
+        if answer == "failed":
+            raise Unavailable("503", status=503)
+        if seen_uid == self.slice_uid:
+            self.slice, self.slice_uid = wanted, f"slice-{next(self._slices)}"
+        if answer == "lost":
+            raise DeadlineExceeded("no answer")
+        return Done()
 
     def _delete_pod(self, answer: str) -> Outcome:
         assert self.pod is not None
@@ -504,6 +568,8 @@ class World:
         return Acted()
 
     def _check_destruction(self, step: Step, facts: Facts, claim: Claim) -> None:
+        if isinstance(step, steps.Stop | steps.Wipe | steps.DeleteLab):
+            assert self.slice is None, f"{step} while a mux leads to the lab"
         active = {device.state for device in facts.devices} - {labs.DEFINED, labs.STOPPED}
         if isinstance(step, steps.Wipe | steps.DeleteLab):
             assert facts.presence is Presence.PRESENT
@@ -550,6 +616,7 @@ class World:
             self._check_wakes(decision)
             self.persist()
             self.cml.advance()
+            self.sweep()
             self.now += max(1.0, min(decision.after_s if decision.after_s is not None else 1.0, 60.0))
         raise AssertionError(f"does not come to rest: {self.steps[-20:]}, {self.last}, {self.memory}, {self.pod}")
 
@@ -566,6 +633,11 @@ class World:
     def _at_rest(self, decision: Decision) -> bool:
         report = decision.report
         if self.claim is not None and not self.claim_saved:
+            return False
+        if self.claim is not None and self.claim.lent_back and self.claim.rest_until > self.wall:
+            return False
+        ready = decision.report is not None and decision.report.ready
+        if self.exposes and ready and self.lends and self.slice is None:
             return False
         if self.pod is None:
             return False
@@ -587,6 +659,9 @@ class World:
         if self.pod is not None and self.pod.metadata.deletion_timestamp is None:
             self.delete_pod()
             self.settle()
+        self.see_slice()
+        self.sweep()
+        assert self.slice is None, "a slice is left"
         assert not self.ours
         assert not self.store
         assert self.pod is None
@@ -594,8 +669,15 @@ class World:
     def check(self) -> None:
         """Assert what holds at any time."""
         assert sum(lab.ever_started for lab in self.ours) <= 1, "two labs of one Pod were started"
+        if self.slice is not None and self.slice.learner and self.claim is not None and self.claim.lab_id:
+            assert self.claim.bound_to in {"", self.slice.learner}, "a mux leads one learner to the lab of another"
         if self.pod is None and self.uid not in self.store and not self.lost:
             assert not self.ours, f"{self.ours} has neither Pod nor row"
+
+    @property
+    def lends(self) -> bool:
+        """Whether a lablet that is Ready lends its ports: a free one of a pool does not."""
+        return self.claim is not None and not self.nobody_had(self.claim)
 
     def _somebody_waits_for_the_row(self) -> bool:
         """Whether the row is written at once, with a wake; a change in mid-life is written with others, silently."""
@@ -603,7 +685,13 @@ class World:
         if claim is None or self.claim_saved:
             return False
         session = claim.session
-        awaited = claim.outcome or claim.closing_reason or (session is not None and not session.ready_at)
+        awaited = (
+            claim.outcome
+            or claim.closing_reason
+            or claim.exposed
+            or claim.rest_until
+            or (session is not None and not session.ready_at)
+        )
         stored = self.store.get(self.uid)
         return bool(stored is None or awaited or (stored.learner, stored.asked_at) != (claim.learner, claim.asked_at))
 

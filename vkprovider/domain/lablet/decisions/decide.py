@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from vkprovider.domain.lablet.decisions.exposed import around
 from vkprovider.domain.lablet.decisions.learner import bound, restore, restore_in_s
 from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.session import announce_end, follow, reschedule, slot_end
@@ -67,13 +68,15 @@ def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
     if stage is Stage.UNEXAMINED:
         return claiming.await_claims(facts)
     if stage is Stage.ENDING or pod is None:
-        return ending.decide(facts, now, limits)
+        decision = ending.decide(facts, now, limits)
+        return around(facts, claim, stage, decision, now=now, limits=limits) if claim is not None else decision
     ends = [facts.memory.deadline_at - now] if facts.memory.deadline_at else []
     if claim is None:
         decision = claiming.make(facts, pod)
     else:
         lablet = Living(facts, pod, bound(facts, claim), now, limits)
         decision = announce_end(lablet, _live(lablet, stage))
+        decision = around(facts, lablet.claim, stage, decision, now=now, limits=limits)
         if not claim.closing_reason and (over := slot_end(facts, claim)):
             ends.append(over - facts.now_unix)
     ahead = [left_s for left_s in ends if left_s > 0]  # an end that has passed was seen; nothing waits for it

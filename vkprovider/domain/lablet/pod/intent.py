@@ -17,6 +17,7 @@ from vkprovider.api.reasons import Trouble
 from vkprovider.api.wording import count, listed
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
+from vkprovider.domain.lablet.exposing import Expose
 from vkprovider.domain.session.delivery import NO_TERMS, Terms
 from vkprovider.domain.topology.resources import Resources
 
@@ -32,6 +33,7 @@ class Definition:
         versions: The versions that a new pod may run, newest first.
         fault: Why it is not ready, if it is not.
         terms: How its lablets are delivered.
+        expose: Which of their ports are lent to which mux; None for none.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Definition:
     versions: tuple[Content, ...] = ()
     fault: Fault | None = None
     terms: Terms = NO_TERMS
+    expose: Expose | None = None
 
 
 def tag_of(image: str) -> tuple[str, str]:

@@ -72,6 +72,8 @@ def _keep(lablet: Living) -> Decision:
     if is_new and not facts.claim_saved:  # a crash must not lose `ready_at`
         return Decision(WAIT, after_s=_SAVED_S)
     if claim.lent_back:
+        if 0 < (rest_s := claim.rest_until - facts.now_unix) <= lablet.limits.port_rest_s:
+            return Decision(WAIT, report, after_s=rest_s)  # a mux may lead its last learner here a little longer
         return _back_in_pool(lablet, report)
     if facts.inputs.lent_by and not learner_of(facts, claim):  # assigned, and taken back before anyone had it
         return Decision(ReturnToPool(lablet.pod, facts.inputs.lent_by), report, after_s=PATCHED_S)

@@ -1,0 +1,258 @@
+"""What comes before a decision if a mux leads to the lablet's ports; `test_lablet_world` tells whole stories."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.unit.domain.builders import BOOTED, claim, devices, facts_with, pod
+from vkprovider.api import exposure, labs, names
+from vkprovider.api.exposure import Exposure
+from vkprovider.api.messages import Fault
+from vkprovider.api.objects import EndpointSlice
+from vkprovider.api.reasons import Trouble
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet import exposing, outcomes, steps
+from vkprovider.domain.lablet.after import after
+from vkprovider.domain.lablet.decisions.decide import decide
+from vkprovider.domain.lablet.exposing import Expose, Exposing, expose_of
+from vkprovider.domain.lablet.facts import Decision
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.memory import Memory, Presence
+from vkprovider.domain.lablet.pod.inputs import Inputs
+from vkprovider.domain.topology import topology as topologies
+from vkprovider.settings.cluster import LabletSettings
+
+NOW = 5000.0
+UNIX = 1_800_000_000
+LIMITS = LabletSettings(extract_on_stop=False)
+READY: dict[str, Any] = {"lab_id": "lab-1", "started_at": UNIX - 60, "ready_at": UNIX - 30}
+ANN = READY | {"learner": "ann", "noted": "ann"}
+ANNS = {"inputs": Inputs(username="ann")}
+LENT = ANN | {"exposed": "labs"}
+PORTS = exposure.ports_of([("h0_serial", "TCP", 10011)])
+TOPOLOGY = topologies.parse(
+    "lab: {version: 0.3.0}\nlinks: []\nnodes:\n"
+    "- {id: n0, label: h0, node_definition: alpine, x: 0, y: 0, tags: ['serial:5000', 'pat:udp:501:53', 'http:502']}\n"
+)
+
+
+def wanted(learner: str = "ann", *, mux: str = "labs") -> Exposure:
+    row = claim()
+    return Exposure("w1", mux, row.namespace, row.pod, row.pod_uid, learner, "198.51.100.1", PORTS)
+
+
+STANDS = Exposing(wanted(), unwanted=False, seen=wanted(), seen_uid="s-1")
+NONE_YET = Exposing(wanted(), unwanted=False)
+
+
+def decided(row: dict[str, Any], state: Exposing, *states: str, **known: Any) -> Decision:
+    known = {"pod": pod(), "presence": Presence.PRESENT, "now_unix": UNIX} | known
+    facts = facts_with(claim=claim(**row), devices=devices(*states or BOOTED), exposing=state, **known)
+    return decide(facts, NOW, LIMITS)
+
+
+# ------------------------------------------------------------------------------------------ lent
+
+
+def test_the_claim_says_that_ports_are_lent_before_they_are() -> None:
+    decision = decided(ANN, NONE_YET, **ANNS)
+    assert decision.step is steps.SAVE
+    assert decision.claim is not None
+    assert decision.claim.exposed == "labs"
+    assert decided(LENT, NONE_YET, claim_saved=False, **ANNS).step is steps.WAIT
+    assert decided(LENT, NONE_YET, **ANNS).step == steps.Expose(wanted(), "")
+
+
+def test_a_slice_that_says_what_it_should_is_left_alone() -> None:
+    decision = decided(LENT, STANDS, **ANNS)
+    assert (decision.step, decision.claim) == (steps.WAIT, None)
+
+
+@pytest.mark.parametrize("seen", [None, wanted(""), msgspec.structs.replace(wanted(), address="198.51.100.2")])
+def test_a_slice_that_says_anything_else_is_replaced(seen: Exposure | None) -> None:
+    assert decided(LENT, Exposing(wanted(), unwanted=False, seen=seen, seen_uid="s-1"), **ANNS).step == steps.Expose(
+        wanted(), "s-1"
+    )
+
+
+def test_a_slice_is_not_written_again_before_the_watch_can_show_it() -> None:
+    decision = decided(LENT, NONE_YET, expose_at=NOW + 1.5, **ANNS)
+    assert (decision.step, decision.after_s) == (steps.WAIT, 1.5)
+    place = outcomes.Circumstances("w1", pod(), NOW, UNIX)
+    left = after(Memory(), claim(**LENT), steps.Expose(wanted(), ""), outcomes.Done(), place)
+    assert left.memory.expose_at == NOW + exposing.EXPOSE_AGAIN_S
+
+
+def test_another_mux_is_noted_first() -> None:
+    other = Exposing(wanted(mux="other"), unwanted=False, seen=wanted(), seen_uid="s-1")
+    decision = decided(LENT, other, **ANNS)
+    assert decision.step is steps.SAVE
+    assert decision.claim is not None
+    assert decision.claim.exposed == "other"
+
+
+def test_a_lablet_is_lent_while_it_boots_and_not_before() -> None:
+    booting = {"lab_id": "lab-1", "started_at": UNIX, "exposed": "labs"}
+    state = Exposing(wanted(""), unwanted=False)
+    assert isinstance(decided(booting, state, labs.STARTED, starting_since=NOW).step, steps.Expose)
+    assert isinstance(decided({"lab_id": "lab-1"}, state, labs.DEFINED).step, steps.Start)
+
+
+def test_the_learner_is_known_first() -> None:
+    """The slice names the learner of the stored claim, not one that is about to be."""
+    assert isinstance(
+        decided(READY | {"exposed": "labs"}, Exposing(wanted(""), unwanted=False), **ANNS).step, steps.Wait
+    )
+
+
+@pytest.mark.parametrize(
+    ("row", "asked"),
+    [
+        (READY, Inputs(pool="evening")),
+        (READY | {"lent_back": "evening"}, Inputs()),
+        (READY | {"lent_back": "evening"}, Inputs(username="bob")),
+    ],
+)
+def test_a_warm_lablet_is_not_lent(row: dict[str, Any], asked: Inputs) -> None:
+    state = Exposing(wanted(""), unwanted=False)
+    decision = decided(row, state, inputs=asked)
+    assert decision.claim is None or not decision.claim.exposed
+    stands = Exposing(wanted(""), unwanted=False, seen=wanted(""), seen_uid="s-1")
+    assert isinstance(decided(row | {"exposed": "labs"}, stands, inputs=asked).step, steps.Withdraw)
+
+
+def test_a_worker_to_which_nothing_can_lead_is_told() -> None:
+    fault = exposing.address_fault("w1", "127.0.0.1")
+    assert fault is not None
+    decision = decided(ANN, Exposing(unwanted=False, fault=fault), **ANNS)
+    assert [event.reason for event in decision.events] == [Trouble.NOT_EXPOSABLE]
+    assert "spec.address" in decision.events[0].message
+    assert exposing.address_fault("w1", "198.51.100.1") is None
+    assert exposing.address_fault("w1", "fe80::1") is not None
+
+
+# ------------------------------------------------------------------------------------------ withdrawn
+
+
+@pytest.mark.parametrize(
+    ("row", "known"),
+    [
+        (LENT, {"pod": pod(deleted=True)}),
+        (LENT, {"pod": None, "gone_confirmed": True}),
+        (LENT, {"inputs": Inputs(username="ann", desired=State.TERMINATED)}),
+        (LENT, {"inputs": Inputs(username="ann", desired=State.STOPPED)}),
+        (LENT, {"inputs": Inputs(username="ann", desired=State.COLLECTING)}),
+        (LENT, {"inputs": Inputs(username="ann", reset="again")}),
+        (LENT, {"inputs": Inputs(username="ann", slot_end=UNIX)}),
+        (LENT, {"inputs": Inputs(username="ann", slot_end=UNIX), "silent": "worker w1 does not answer"}),
+        (LENT | {"resetting": True}, ANNS),
+        (LENT | {"closing_reason": "Collecting", "lent_by": "evening"}, ANNS),
+        (LENT | {"outcome": "Failed"}, ANNS),
+        (LENT, ANNS | {"presence": Presence.ABSENT}),
+        (LENT | {"ports_fault": Fault(Trouble.PORT_CONFLICT, "x")}, ANNS),
+    ],
+)
+def test_ports_are_withdrawn_before_anything_ends(row: dict[str, Any], known: dict[str, Any]) -> None:
+    step = decided(row, STANDS, **known).step
+    assert isinstance(step, steps.Withdraw)
+    assert (step.seen_uid, step.rest_s) == ("s-1", 60)
+    for state in (NONE_YET, Exposing()):
+        assert isinstance(decided(row, state, **known).step, steps.Withdraw), "the claim says that a slice may stand"
+
+
+@pytest.mark.parametrize(
+    "known",
+    [{"silent": "worker w1 does not answer"}, {"presence": Presence.UNKNOWN}],
+)
+def test_a_slice_stays_while_a_worker_is_silent(known: dict[str, Any]) -> None:
+    assert isinstance(decided(LENT, STANDS, **ANNS, **known).step, steps.Wait)
+
+
+def test_a_slice_goes_when_the_definition_lends_nothing_any_more() -> None:
+    state = Exposing(None, unwanted=True, seen=wanted(), seen_uid="s-1")
+    assert isinstance(decided(LENT, state, **ANNS).step, steps.Withdraw)
+    in_doubt = Exposing(None, unwanted=False, seen=wanted(), seen_uid="s-1")
+    assert isinstance(decided(LENT, in_doubt, **ANNS).step, steps.Wait), "the definition is gone, or not read yet"
+
+
+def test_a_slice_that_no_claim_names_is_withdrawn_once() -> None:
+    """Claims were lost, and rebuilt without it."""
+    ended = ANN | {"outcome": "Failed"}
+    assert isinstance(decided(ended, STANDS, **ANNS).step, steps.Withdraw)
+    assert not isinstance(decided(ended, STANDS, withdrawn="s-1", **ANNS).step, steps.Withdraw), "the watch lags"
+
+
+def test_withdrawn_ports_rest() -> None:
+    place = outcomes.Circumstances("w1", pod(), NOW, UNIX)
+    left = after(Memory(), claim(**LENT), steps.Withdraw(claim(**LENT), "s-1", 60), outcomes.Done(), place)
+    assert left.claim is not None
+    assert (left.claim.exposed, left.claim.rest_until) == ("", UNIX + 60)
+    assert not left.lazy, "what follows waits for the claim"
+    assert left.memory.withdrawn == "s-1"
+
+
+@pytest.mark.parametrize(
+    ("rest_until", "wait_s"), [(UNIX + 40, 40), (UNIX, None), (UNIX + 4000, None)], ids=["rests", "rested", "clock"]
+)
+def test_a_lablet_goes_back_to_its_pool_when_its_ports_have_rested(rest_until: int, wait_s: int | None) -> None:
+    row = READY | {"lent_back": "evening", "rest_until": rest_until}
+    decision = decided(row, Exposing())
+    if wait_s is None:
+        assert isinstance(decision.step, steps.ReturnToPool)
+    else:
+        assert (decision.step, decision.after_s) == (steps.WAIT, wait_s)
+
+
+# ------------------------------------------------------------------------------------------ what is asked for
+
+
+@pytest.mark.parametrize(
+    ("spec", "expose"),
+    [
+        ({}, None),
+        ({"expose": None}, None),
+        ({"expose": "labs"}, None),
+        ({"expose": {}}, None),
+        ({"expose": {"mux": 1}}, None),
+        ({"expose": {"mux": "a/b"}}, None),
+        ({"expose": {"mux": "a.b.c"}}, None),
+        ({"expose": {"mux": "labs", "ports": "all"}}, None),
+        ({"expose": {"mux": "labs", "ports": [1]}}, None),
+        ({"expose": {"mux": "labs"}}, Expose("labs")),
+        (
+            {"expose": {"mux": "labs.edge", "ports": ["h0_serial"], "lds": True}},
+            Expose("labs.edge", ("h0_serial",), lds=True),
+        ),
+    ],
+)
+def test_nothing_is_exposed_that_is_not_asked_for_clearly(spec: dict[str, Any], expose: Expose | None) -> None:
+    assert expose_of(spec) == expose
+
+
+ROW: Claim = claim(ports={"h0_serial": 10011, "h0_patudp53": 10011, "h0_http": 10012}, udp=("h0_patudp53",))
+
+
+def slots(expose: Expose) -> list[tuple[str, str, int]]:
+    found = exposing.wanted_of(expose, ROW, TOPOLOGY.template, worker="w1", address="198.51.100.1")
+    return [(port.slot, port.protocol, port.port) for port in found.ports] if found is not None else []
+
+
+def test_without_names_every_port_is_lent_that_cml_opens() -> None:
+    assert slots(Expose("labs")) == [("h0_patudp53", "UDP", 10011), ("h0_serial", "TCP", 10011)]
+
+
+def test_with_names_these_ports_are_lent_and_unknown_ones_not() -> None:
+    assert slots(Expose("labs", ("h0_http", "h9_serial"))) == [("h0_http", "TCP", 10012)]
+    assert slots(Expose("labs", ("h9_serial",))) == []
+    assert exposing.unknown_slots(["h0_http", "h9_serial"], TOPOLOGY.template) == ["h9_serial"]
+
+
+def test_the_answer_of_the_mux_is_read_by_slot_and_a_damaged_slice_says_nothing() -> None:
+    body = exposure.encode(wanted(), "vkprovider", worker_uid="u")
+    live = {"h0-serial": exposure.Access("live", "203.0.113.1", 20000), "other": exposure.Access("pending")}
+    body["metadata"]["annotations"][names.ANNOTATION_MUX_ANSWER] = exposure.encode_answer(live)
+    found = msgspec.convert(body, EndpointSlice)
+    assert exposing.read_slice(found) == (wanted(), {"h0_serial": live["h0-serial"]})
+    body["endpoints"] = None
+    assert exposing.read_slice(msgspec.convert(body, EndpointSlice)) == (None, {})

@@ -1,0 +1,72 @@
+"""Lending a lablet's ports to a mux, around the decision of its stage: before all else they are withdrawn.
+
+A slice is written from the claim, once the claim that says so is stored, and withdrawn before the lab is stopped, wiped
+or deleted, before its learner's work is collected, and before the claim is dropped: what the mux leads to the lablet's
+ports leads to this learner's lab or to nothing.
+"""
+
+import math
+from typing import Final
+
+import msgspec
+
+from vkprovider.api.messages import Notice
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.decisions.learner import had_by_nobody
+from vkprovider.domain.lablet.decisions.session import closing_of
+from vkprovider.domain.lablet.decisions.stage import Stage
+from vkprovider.domain.lablet.facts import Decision, Facts
+from vkprovider.domain.lablet.steps import SAVE, WAIT, Expose, Withdraw
+from vkprovider.settings.cluster import LabletSettings
+
+_BEGINS: Final = frozenset({Stage.BOOTING, Stage.UNNOTED, Stage.SERVING})
+"""Where a slice is written."""
+_KEPT: Final = _BEGINS | {Stage.UNSEEN, Stage.UNCLEAR, Stage.CRASHED}
+"""Where one that stands stays: the lab is the same learner's, and may serve again by itself."""
+
+
+def around(
+    facts: Facts, claim: Claim, stage: Stage, decision: Decision, *, now: float, limits: LabletSettings
+) -> Decision:
+    """Return the decision of a stage, or what must come before it.
+
+    Args:
+        facts: What is known of the lablet.
+        claim: The lablet's, with its learner.
+        stage: The lablet's.
+        decision: Of the stage.
+        now: Monotonic seconds.
+        limits: Say how long ports rest.
+    """
+    exposing = facts.exposing
+    shown = exposing.seen_uid if exposing.seen_uid != facts.memory.withdrawn else ""
+    stands = bool(claim.exposed or shown)
+    if not stands and exposing.unwanted:
+        return decision
+    unwanted = exposing.unwanted or bool(claim.lent_back) or had_by_nobody(facts, claim)
+    over = bool(claim.closing_reason) or closing_of(facts, claim) is not None
+    if stands and (stage not in _KEPT or unwanted or over):
+        report = decision.report if decision.report is not None and decision.report.terminal is None else None
+        return Decision(Withdraw(claim, exposing.seen_uid, math.ceil(limits.port_rest_s)), report)
+    if stage not in _BEGINS or unwanted or over or decision.step is not WAIT or claim is not facts.claim:
+        return decision
+    return _expose(facts, claim, decision, now)
+
+
+def _expose(facts: Facts, claim: Claim, decision: Decision, now: float) -> Decision:
+    """Write the slice, when the claim that says so is stored and nothing else is to be done."""
+    exposing = facts.exposing
+    if exposing.wanted is None:
+        if exposing.fault is None:
+            return decision
+        notice = Notice("Warning", exposing.fault.reason, exposing.fault.message)
+        return msgspec.structs.replace(decision, events=(*decision.events, notice))
+    if claim.exposed != exposing.wanted.mux:
+        changed = (decision.claim or claim).exposing(exposing.wanted.mux)
+        return Decision(SAVE, decision.report, changed)
+    if exposing.stands or not facts.claim_saved:
+        return decision
+    left = facts.memory.expose_at - now
+    if left > 0:
+        return decision.no_later_than(left)
+    return Decision(Expose(exposing.wanted, exposing.seen_uid), decision.report)

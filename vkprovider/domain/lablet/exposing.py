@@ -1,0 +1,136 @@
+"""Which ports of a lablet are lent to a mux: what its definition asks for, and what stands in the cluster."""
+
+import ipaddress
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+import msgspec
+
+from vkprovider.api import exposure
+from vkprovider.api.errors import InputError
+from vkprovider.api.exposure import Access, Exposure
+from vkprovider.api.messages import Fault
+from vkprovider.api.objects import EndpointSlice
+from vkprovider.api.reasons import Trouble
+from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.ports.allocator import TCP, UDP
+from vkprovider.domain.topology.template import PortTemplate
+
+EXPOSE_AGAIN_S: Final = 2.0
+"""How soon to look whether the slice stands that was written; somebody may delete it all the time."""
+_NAME: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_MUX = re.compile(rf"{_NAME}(\.{_NAME})?")
+
+
+class Expose(msgspec.Struct, frozen=True, gc=False):
+    """What a definition asks for.
+
+    Attributes:
+        mux: `NAME` or `NAME.NAMESPACE`.
+        slots: The slots whose ports are lent; None for all that CML opens.
+        lds: Whether the LDS is told the mux's address.
+    """
+
+    mux: str
+    slots: tuple[str, ...] | None = None
+    lds: bool = False
+
+
+class Exposing(msgspec.Struct, frozen=True, gc=False):
+    """What is known of a lablet's ports and a mux.
+
+    Attributes:
+        wanted: The slice that should stand while the lablet is in use; None if there should be none, or if it is not
+            known which.
+        unwanted: Whether there certainly should be none.
+        fault: Why there can be none, although one is asked for.
+        seen: The slice that stands, as it reads; None if there is none, or it cannot be read.
+        seen_uid: Its UID; "" if there is none.
+        answer: The answer of the mux to it, by slot.
+        lds: Whether the LDS is told the mux's address.
+    """
+
+    wanted: Exposure | None = None
+    unwanted: bool = True
+    fault: Fault | None = None
+    seen: Exposure | None = None
+    seen_uid: str = ""
+    answer: Mapping[str, Access] = {}
+    lds: bool = False
+
+    @property
+    def stands(self) -> bool:
+        """Whether the slice that should stand does."""
+        return self.wanted is not None and self.wanted == self.seen
+
+
+NOT_EXPOSED: Final = Exposing()
+
+
+def expose_of(spec: Mapping[str, Any]) -> Expose | None:
+    """Read what a LabletDefinition's spec asks for, which may be invalid: nothing unreadable is exposed."""
+    asked = spec.get("expose")
+    if not isinstance(asked, dict):
+        return None
+    mux, slots = asked.get("mux"), asked.get("ports")
+    if not isinstance(mux, str) or not _MUX.fullmatch(mux):
+        return None
+    if slots is not None and not (isinstance(slots, list) and all(isinstance(slot, str) for slot in slots)):
+        return None
+    return Expose(mux, None if slots is None else tuple(slots), asked.get("lds") is True)
+
+
+def unknown_slots(slots: Iterable[str], template: PortTemplate) -> list[str]:
+    """Return the names among `slots` that a topology does not have."""
+    known = {slot.name for slot in template.slots}
+    return [name for name in slots if name not in known]
+
+
+def wanted_of(expose: Expose, claim: Claim, template: PortTemplate, *, worker: str, address: str) -> Exposure | None:
+    """Return the slice of a lablet by its claim; None if it has no such port.
+
+    Args:
+        expose: What the definition asks for.
+        claim: The lablet's.
+        template: Of its content.
+        worker: The worker's name.
+        address: Its IP address.
+    """
+    slots = _slots(expose, template)
+    ports = exposure.ports_of(
+        (name, UDP if name in claim.udp else TCP, claim.ports[name]) for name in slots if name in claim.ports
+    )
+    if not ports:
+        return None
+    learner = claim.bound_to
+    return Exposure(worker, expose.mux, claim.namespace, claim.pod, claim.pod_uid, learner, address, ports)
+
+
+def read_slice(found: EndpointSlice) -> tuple[Exposure | None, dict[str, Access]]:
+    """Return what a slice says and what the mux answers, by slot; None and nothing for what cannot be read.
+
+    A slice that cannot be read is written again; an answer that cannot is none yet.
+    """
+    try:
+        seen = exposure.decode(found)
+        answer = exposure.decode_answer(found.metadata)
+    except InputError:
+        return None, {}
+    slots = {port.name: port.slot for port in seen.ports}
+    return seen, {slots[name]: access for name, access in answer.items() if name in slots}
+
+
+def address_fault(worker: str, address: str) -> Fault | None:
+    """Return why nothing can lead to a worker's address; None if it can. An EndpointSlice has no such address."""
+    known = ipaddress.ip_address(address)
+    if known.is_loopback or known.is_link_local or known.is_multicast or known.is_unspecified:
+        text = f"worker {worker} has address {address}, to which no mux can lead; set spec.address of the CMLWorker"
+        return Fault(Trouble.NOT_EXPOSABLE, text)
+    return None
+
+
+def _slots(expose: Expose, template: PortTemplate) -> Iterable[str]:
+    if expose.slots is None:
+        return (slot.name for slot in template.slots if slot.tag.opened)
+    return expose.slots
