@@ -9,9 +9,9 @@ import pytest
 from tests.component.cli.desk import Desk
 from tests.component.cli.instructor import RBAC, Instructor
 from tests.component.controllers.harness import World
-from tests.component.controllers.looking import eventually
+from tests.component.controllers.looking import eventually, is_ready
 from tests.support.apiserver import GROUP
-from tests.support.topologies import topology
+from tests.support.topologies import pod, topology
 
 DEFINITIONS = f"{GROUP}/labletdefinitions"
 OWNER = "vkprovider.io/owner-namespace"
@@ -25,6 +25,12 @@ def definition(name: str, owner: str = "", **spec: Any) -> dict[str, Any]:
         "metadata": {"name": name, "labels": {OWNER: owner} if owner else {}},
         "spec": {"version": "1.0.0", "source": {"inline": LAB}, **spec},
     }
+
+
+def waits_for(pod: dict[str, Any]) -> str:
+    """Why the lab of a Pod waits; "" if it does not."""
+    states = [status.get("state", {}) for status in pod.get("status", {}).get("containerStatuses", [])]
+    return next((state["waiting"].get("reason", "") for state in states if "waiting" in state), "")
 
 
 class Class:
@@ -167,7 +173,19 @@ async def test_a_topology_is_read_by_its_class_alone(world: World, friday: Class
         stolen = definition("stolen", "default", source={"configMap": kept})
         assert "is in the namespace that owns" in await monday.kubectl("create", "-f", friday.file(stolen))
 
+        accounts, pods = (f"/api/v1/namespaces/default/{kind}" for kind in ("serviceaccounts", "pods"))
+        if await world.admin.get(f"{accounts}/default") is None:
+            await world.admin.create(accounts, {"metadata": {"name": "default"}})
+        stray = pod(f"p-{name}", name)
+        stray["spec"]["nodeName"] = f"vnode.{await world.worker()}"
+        await world.admin.create(pods, stray)
+        path = f"{pods}/{stray['metadata']['name']}"
+        await world.admin.until(path, lambda found: waits_for(found) == "DefinitionNotShared")
+
         assert "version 1.0.1 changed" in await friday.instructor.kubectl(*define, "--shared")
+        await world.admin.until(path, is_ready)
+        await world.admin.delete(path)
+        await world.admin.until_gone(path)
         assert "the solution is 42" in await monday.kubectl("get", "labletdefinition", name, "-o", "yaml")
     finally:
         await monday.end()

@@ -94,6 +94,11 @@ class Trouble(Reasons):
         "The LabletDefinition has no usable content.",
         "Repair what `kubectl describe ldef NAME` shows; the Pod then continues by itself.",
     )
+    DEFINITION_NOT_SHARED = (
+        "DefinitionNotShared",
+        "The definition belongs to a class, whose topology is not for the lablets of other namespaces.",
+        "Ask that class to share it, `kubectl lablet define FILE --shared`, or make a definition of your own.",
+    )
     ENVIRONMENT_MISMATCH = (
         "EnvironmentMismatch",
         "The definition and the worker belong to different environments.",

@@ -28,7 +28,7 @@ from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.status import SourceRead
 from vkprovider.domain.lablet.exposing import expose_of
-from vkprovider.domain.lablet.pod.intent import Definition
+from vkprovider.domain.lablet.pod.intent import Definition, owner_of
 from vkprovider.domain.session.delivery import terms_of
 from vkprovider.domain.topology.resources import NodeDefinition, Resources
 from vkprovider.kube.queue import Result
@@ -272,7 +272,9 @@ class Definitions:
         usable = kept if resource.metadata.deletion_timestamp is None else []
         terms = terms_of(name, resource.spec)
         expose = expose_of(resource.spec)
-        view = Definition(name, resource.metadata.uid, environment, tuple(usable), fault, terms, expose)
+        view = Definition(
+            name, resource.metadata.uid, environment, tuple(usable), fault, terms, expose, owner_of(resource)
+        )
         if self.items.get(name) != view:
             self.items[name] = view
             self._changed()

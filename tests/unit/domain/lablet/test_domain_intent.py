@@ -1,5 +1,6 @@
 """What a Pod asks for, and why it is refused."""
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.unit.domain.builders import pod
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault
+from vkprovider.api.objects import CustomResource, Metadata
 from vkprovider.api.reasons import DefinitionReason
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet.pod import intent
@@ -116,6 +118,32 @@ def test_another_environment() -> None:
     assert reason == "EnvironmentMismatch"
     assert "default" in message
     assert "test" in message
+
+
+def test_a_definition_that_a_class_keeps_to_itself() -> None:
+    """Its labs show what is in it; the versions that it keeps are not named either."""
+    netlab = {"netlab": dataclasses.replace(NETLAB["netlab"], owner="friday")}
+    reason, message = refused(netlab, containers=(("lab", "netlab:9"),))
+    assert reason == "DefinitionNotShared"
+    assert "friday" in message
+    assert "2.0" not in message
+    assert resolve({"netlab": dataclasses.replace(NETLAB["netlab"], owner="team")}).version == "1.0"
+
+
+@pytest.mark.parametrize(
+    ("label", "source", "owner"),
+    [
+        ("friday", {"configMap": {"namespace": "friday", "name": "x"}}, "friday"),
+        ("friday", {"configMap": {"namespace": "courses", "name": "x"}}, ""),
+        ("", {"configMap": {"namespace": "courses", "name": "x"}}, ""),
+        ("friday", {"inline": "lab: {}"}, ""),
+        ("friday", {"objectStore": {"key": "x.zip"}}, ""),
+        ("friday", None, ""),
+    ],
+)
+def test_which_definitions_a_class_keeps_to_itself(label: str, source: dict[str, Any] | None, owner: str) -> None:
+    labels = {names.LABEL_OWNER_NAMESPACE: label} if label else {}
+    assert intent.owner_of(CustomResource(Metadata("netlab", labels=labels), {"source": source})) == owner
 
 
 @pytest.mark.parametrize("fault", [None, Fault(DefinitionReason.TOPOLOGY_INVALID, "nodes is empty")])

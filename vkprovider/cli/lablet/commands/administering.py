@@ -12,7 +12,9 @@ from vkprovider.cli.shared.options import context_options, document_option, plac
 @click.option("--name", metavar="NAME", help="Name of the definition (default: the file's).")
 @click.option("--version", metavar="VERSION", help="Version of the content (default: 1.0.0 for a new definition).")
 @click.option(
-    "--shared", is_flag=True, help="The topology of a class's definition may be read by the instructors of all classes."
+    "--shared",
+    is_flag=True,
+    help="Let instructors of all classes read the topology of a class's definition, and run it.",
 )
 @click.option("--dry-run", is_flag=True, help="Check the file, and say what would be done; nothing is written.")
 @click.option("--try", "try_it", is_flag=True, help="Boot one lablet of it in the namespace, and remove it again.")
@@ -26,7 +28,8 @@ def define() -> None:
     content: lablets that run keep theirs, and new ones take the new version.
 
     A definition that an instructor makes belongs to the namespace of the class (label vkprovider.io/owner-namespace),
-    and is changed by its instructors. Its topology is in a ConfigMap there, unless it is --shared.
+    and is changed by its instructors. Its topology is in a ConfigMap there, and only Pods of the namespace run it,
+    unless it is --shared.
     """
 
 

@@ -11,8 +11,8 @@ from typing import Final
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault
 from vkprovider.api.models.fields import LATEST
-from vkprovider.api.names import LAB_CONTAINER
-from vkprovider.api.objects import Pod
+from vkprovider.api.names import LAB_CONTAINER, LABEL_OWNER_NAMESPACE
+from vkprovider.api.objects import CustomResource, Pod
 from vkprovider.api.reasons import Trouble
 from vkprovider.api.wording import count, listed
 from vkprovider.domain.claims.claim import Claim
@@ -34,6 +34,7 @@ class Definition:
         fault: Why it is not ready, if it is not.
         terms: How its lablets are delivered.
         expose: Which of their ports are lent to which mux; None for none.
+        owner: The namespace whose lablets alone may run it; "" for all.
     """
 
     name: str
@@ -43,6 +44,17 @@ class Definition:
     fault: Fault | None = None
     terms: Terms = NO_TERMS
     expose: Expose | None = None
+    owner: str = ""
+
+
+def owner_of(resource: CustomResource) -> str:
+    """Return the namespace whose lablets alone may run a definition: that of its class, if it keeps the topology there.
+
+    A topology in the definition itself is shared with all who read it.
+    """
+    owner = resource.metadata.labels.get(LABEL_OWNER_NAMESPACE, "")
+    where = (resource.spec.get("source") or {}).get("configMap") or {}
+    return owner if owner == where.get("namespace") else ""
 
 
 def tag_of(image: str) -> tuple[str, str]:
@@ -64,8 +76,8 @@ def resolve(pod: Pod, definitions: Mapping[str, Definition], *, environment: str
         environment: The worker's.
 
     Raises:
-        InputError: `NotALablet`, `DefinitionNotReady`, `DefinitionMismatch`, `EnvironmentMismatch`, `UnknownVersion`,
-            `ChargedTooLittle` or `UnknownDevice`.
+        InputError: `NotALablet`, `DefinitionNotShared`, `DefinitionNotReady`, `DefinitionMismatch`,
+            `EnvironmentMismatch`, `UnknownVersion`, `ChargedTooLittle` or `UnknownDevice`.
     """
     definition = definitions.get(pod.spec.runtime_class_name)
     if definition is None:
@@ -79,6 +91,11 @@ def resolve(pod: Pod, definitions: Mapping[str, Definition], *, environment: str
     if pod.spec.init_containers:
         raise InputError(
             Trouble.NOT_A_LABLET, "a lablet has no init containers; remove them, or the injector that adds them"
+        )
+    if definition.owner not in {"", pod.metadata.namespace}:
+        raise InputError(
+            Trouble.DEFINITION_NOT_SHARED,
+            f"definition {definition.name} is of the class in namespace {definition.owner}, which does not share it",
         )
     version = _version(pod, definition)
     if definition.environment != environment:
