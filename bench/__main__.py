@@ -13,7 +13,7 @@ from typing import Final
 
 import uvloop
 
-from bench import growth, idle, main_job, ports, throughput
+from bench import growth, idle, main_job, ports, relay, throughput
 from bench.figures import Figures, finish, show
 from bench.kubelet import run as kubelet
 from bench.tunnels import run as tunnels
@@ -68,12 +68,13 @@ ALWAYS: Final = {
 NAMED: Final = {
     **{f"versus-{pods}": _on_uvloop(partial(versus.run, pods)) for pods in versus.SIZES},
     "versus-idle": _on_uvloop(versus_idle.run),
+    "relay": _each_alone(relay.run),
     "growth-nodes": _each_alone(growth.nodes),
     "growth-pods": _each_alone(growth.pods),
     "growth-replicas": _each_alone(growth.replicas),
     "growth-crowd": _each_alone(growth.crowd),
 }
-"""What takes long, or builds a rival first: only by name."""
+"""What takes long, builds a rival first or needs one installed: only by name."""
 
 
 def main() -> int:

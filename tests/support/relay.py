@@ -133,12 +133,12 @@ class RelaySide:
                 await asyncio.sleep(0.05)
 
 
-async def dial(port: int, source: str = "127.0.0.1") -> "Session":
+async def dial(port: int, source: str = "127.0.0.1") -> "Dialled":
     """Connect through HAProxy and return the session; its device is "" if the port was reset."""
     try:
         reader, writer = await asyncio.open_connection("127.0.0.1", port, local_addr=(source, 0))
     except OSError:
-        return Session("")
+        return Dialled("")
     try:
         async with asyncio.timeout(60):
             name = (await reader.readline()).decode().strip()
@@ -146,7 +146,7 @@ async def dial(port: int, source: str = "127.0.0.1") -> "Session":
         name = ""
     if not name:
         writer.close()
-    return Session(name, reader, writer)
+    return Dialled(name, reader, writer)
 
 
 async def who(port: int, source: str = "127.0.0.1") -> str:
@@ -156,7 +156,7 @@ async def who(port: int, source: str = "127.0.0.1") -> str:
     return session.device
 
 
-class Session:
+class Dialled:
     """A connection through HAProxy.
 
     Attributes:

@@ -7,5 +7,5 @@ this process is down.
 * `wanted`: from the Service and the slices of a mux to HAProxy's maps. Pure.
 * `runtime`: what HAProxy's runtime socket is told and what it answers. Pure.
 * `haproxy`: one HAProxy, through that socket.
-* `process`: follows the mux, fills HAProxy and ends sessions.
+* `process`: follows the mux, fills HAProxy and ends connections.
 """

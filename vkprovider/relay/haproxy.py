@@ -8,7 +8,7 @@ from typing import Final
 
 from vkprovider.api.errors import Unavailable
 from vkprovider.relay import runtime
-from vkprovider.relay.wanted import Target, Wanted
+from vkprovider.relay.wanted import Backend, Goal
 
 CONFIG: Final = files("vkprovider.relay").joinpath("haproxy.cfg").read_text("utf-8")
 """HAProxy's configuration; its variables are settings."""
@@ -31,7 +31,7 @@ class Haproxy:
         """Return whether it accepts connections: it does not after its start."""
         return runtime.is_open(await self._ask(runtime.SHOW_GATE))
 
-    async def fill(self, wanted: Wanted) -> list[str]:
+    async def fill(self, wanted: Goal) -> list[str]:
         """Make it do what is wanted, then let it accept connections; return the commands that it took."""
         found = await self._ask(runtime.SHOW_PORTS), await self._ask(runtime.SHOW_SOURCES)
         commands = runtime.changes(*found, wanted) + runtime.open_gate(await self._ask(runtime.SHOW_GATE))
@@ -39,11 +39,11 @@ class Haproxy:
             await self._ask(line)
         return commands
 
-    async def end(self, allowed: dict[int, frozenset[Target]]) -> int:
-        """End the sessions that lead to no endpoint of their port; return how many there were."""
-        async with self._asked(runtime.SHOW_SESSIONS) as answer:
-            told = [line async for raw in answer if runtime.is_of_session(line := raw.decode())]
-        commands = runtime.ended(runtime.sessions(told), allowed)
+    async def end(self, allowed: dict[int, frozenset[Backend]]) -> int:
+        """End the connections that lead to no endpoint of their port; return how many there were."""
+        async with self._asked(runtime.SHOW_CONNECTIONS) as answer:
+            told = [line async for raw in answer if runtime.is_of_connection(line := raw.decode())]
+        commands = runtime.ended(runtime.connections(told), allowed)
         for line in _lines(commands):
             await self._ask(line)
         return len(commands)

@@ -1,7 +1,7 @@
-"""The process of a relay: follow the mux, keep HAProxy as the mux wants it, end the sessions of what has ended.
+"""The process of a relay: follow the mux, keep HAProxy as the mux wants it, end the connections of what has ended.
 
     change of the Service or a slice ─┐
-    HAProxy has started again ────────┼─▶ fill ──a port ended or moved──▶ end sessions, until two looks find none
+    HAProxy has started again ────────┼─▶ fill ──a port ended or moved──▶ end connections, until two looks find none
     every 30 s ───────────────────────┘
 
 Nothing is told before Service and slices are read completely, and what cannot be read any more stays as it was.
@@ -14,12 +14,12 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import OutsideError
-from vkprovider.api.services import EndpointSlice, Service
+from vkprovider.api.objects import EndpointSlice
 from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.informer import Informer
 from vkprovider.relay.haproxy import Haproxy
 from vkprovider.relay.runtime import takes_away
-from vkprovider.relay.wanted import Wanted, outside_of, wanted
+from vkprovider.relay.wanted import Goal, MuxService, outside_of, wanted
 from vkprovider.runtime.loops import running
 from vkprovider.settings.cluster import KubeSettings
 from vkprovider.settings.relay import RelaySettings
@@ -34,8 +34,8 @@ _TOGETHER_S: Final = 0.02
 """Seconds in which changes are gathered."""
 _AGAIN_S: Final = 0.4
 _CLEAN: Final = 2
-"""Seconds between two looks at the sessions, and how many in a row must find nothing to end: a connection that was
-accepted as its port ended is a session only a moment later, and HAProxy may need longer to end one."""
+"""Seconds between two looks at the connections, and how many in a row must find nothing to end: one that was accepted
+as its port ended is seen only a moment later, and HAProxy may need longer to end one."""
 
 
 class Relay:
@@ -47,7 +47,7 @@ class Relay:
         self._service: Final = Informer(
             kube,
             f"/api/v1/namespaces/{settings.namespace}/services",
-            Service,
+            MuxService,
             name="mux",
             field_selector=f"metadata.name={settings.name}",
         )
@@ -69,7 +69,7 @@ class Relay:
             "mux": self._service.run(),
             "endpointslices": self._slices.run(),
             "maps": self._keep_filled(),
-            "sessions": self._end_sessions(),
+            "connections": self._end_connections(),
         }
         async with running(loops):
             await stop.wait()
@@ -78,13 +78,13 @@ class Relay:
         await self._service.synced.wait()
         await self._slices.synced.wait()
 
-    def _wanted(self) -> Wanted:
+    def _wanted(self) -> Goal:
         return wanted(self._service.items.get(self._settings.mux), self._slices.items.values(), self._settings.moved)
 
     async def _keep_filled(self) -> None:
         loop = asyncio.get_running_loop()
         await self._synced()
-        due_s = loop.time()
+        due_s, answers = loop.time(), True
         while True:
             changed = self._changed.is_set()
             self._changed.clear()
@@ -92,9 +92,12 @@ class Relay:
                 if changed or loop.time() >= due_s or not await self._haproxy.is_filled():
                     await self._fill()
                     due_s = loop.time() + _WHOLE_S
+                answers = True
             except OutsideError as error:
                 due_s = loop.time()  # a change that did not arrive is not forgotten
-                _log.warning("HAProxy cannot be filled; tries again", error=error.message)
+                if answers:
+                    _log.warning("HAProxy cannot be filled; tries again until it can", error=error.message)
+                answers = False
             await _woken(self._changed, _LOOK_S)
             await asyncio.sleep(_TOGETHER_S)
 
@@ -110,7 +113,7 @@ class Relay:
                 "ports of the mux lie outside of those that HAProxy listens on", ports=silent[:10], count=len(silent)
             )
 
-    async def _end_sessions(self) -> None:
+    async def _end_connections(self) -> None:
         await self._synced()
         while True:
             clean = 0
@@ -118,9 +121,9 @@ class Relay:
                 try:
                     count = await self._haproxy.end(self._wanted().allowed)
                 except OutsideError:
-                    break  # said where it is filled; without HAProxy there is no session
+                    break  # said where it is filled; without HAProxy there is none
                 if count:
-                    _log.info("sessions ended whose port leads elsewhere or nowhere", sessions=count)
+                    _log.info("connections ended whose port leads elsewhere or nowhere", connections=count)
                 clean = 0 if count else clean + 1
                 await asyncio.sleep(_AGAIN_S)
             await _woken(self._ended, _WHOLE_S)

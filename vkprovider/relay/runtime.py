@@ -13,7 +13,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from vkprovider.relay.wanted import Target, Wanted
+from vkprovider.relay.wanted import Backend, Goal
 
 PORTS: Final = "ports.map"
 SOURCES: Final = "sources.acl"
@@ -23,14 +23,14 @@ _FILLED: Final = "filled"
 SHOW_PORTS: Final = f"show map {PORTS}"
 SHOW_SOURCES: Final = f"show acl {SOURCES}"
 SHOW_GATE: Final = f"show map {GATE}"
-SHOW_SESSIONS: Final = "show sess all"
+SHOW_CONNECTIONS: Final = "show sess all"
 _BEGIN: Final = re.compile(r"(0x[0-9a-f]+): ")
 _PORT: Final = re.compile(r"  frontend=mux .*listener=.* addr=\S*:(\d+)")
 _TARGET: Final = re.compile(r"  server=endpoint .*addr=(\S+):(\d+)")
 
 
-class Session(NamedTuple):
-    """An established connection through HAProxy.
+class Carried(NamedTuple):
+    """A connection through HAProxy, which calls it a session.
 
     Attributes:
         id: HAProxy's own.
@@ -40,10 +40,10 @@ class Session(NamedTuple):
 
     id: str
     port: int
-    target: Target | None = None
+    target: Backend | None = None
 
 
-def changes(found_ports: str, found_sources: str, wanted: Wanted) -> list[str]:
+def changes(found_ports: str, found_sources: str, wanted: Goal) -> list[str]:
     """Return the commands that turn what HAProxy holds into what is wanted.
 
     New networks come before old ones go, so that a client in both is admitted throughout; old ports go first.
@@ -80,33 +80,33 @@ def takes_away(commands: Iterable[str]) -> bool:
     return any(command.startswith((f"del map {PORTS}", f"set map {PORTS}")) for command in commands)
 
 
-def is_of_session(line: str) -> bool:
-    """Return whether a line of the answer to `SHOW_SESSIONS` says what `sessions` reads; four of five do not."""
+def is_of_connection(line: str) -> bool:
+    """Return whether a line of the answer to `SHOW_CONNECTIONS` says what `connections` reads; four of five do not."""
     return line.startswith(("0x", "  frontend=mux ", "  server=endpoint "))
 
 
-def sessions(lines: Iterable[str]) -> Iterator[Session]:
-    """Yield the sessions of the mux in the lines that answer `SHOW_SESSIONS`."""
+def connections(lines: Iterable[str]) -> Iterator[Carried]:
+    """Yield the connections of the mux in the lines that answer `SHOW_CONNECTIONS`."""
     id_, port, target = "", 0, None
     for line in lines:
         if begun := _BEGIN.match(line):
             if port:
-                yield Session(id_, port, target)
+                yield Carried(id_, port, target)
             id_, port, target = begun[1], 0, None
         elif found := _PORT.match(line):
             port = int(found[1])
         elif found := _TARGET.match(line):
-            target = Target(found[1], int(found[2]))
+            target = Backend(found[1], int(found[2]))
     if port:
-        yield Session(id_, port, target)
+        yield Carried(id_, port, target)
 
 
-def ended(found: Iterable[Session], allowed: Mapping[int, frozenset[Target]]) -> list[str]:
-    """Return the commands that end the sessions whose lablet has ended: no slice has their port and target."""
+def ended(found: Iterable[Carried], allowed: Mapping[int, frozenset[Backend]]) -> list[str]:
+    """Return the commands that end the connections whose lablet has ended: no slice has their port and target."""
     return [
-        f"shutdown session {session.id}"
-        for session in found
-        if session.port not in allowed or (session.target is not None and session.target not in allowed[session.port])
+        f"shutdown session {each.id}"
+        for each in found
+        if each.port not in allowed or (each.target is not None and each.target not in allowed[each.port])
     ]
 
 

@@ -4,7 +4,9 @@ import ipaddress
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
-from vkprovider.api.services import EndpointSlice, Service
+import msgspec
+
+from vkprovider.api.objects import EndpointSlice, Metadata
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Moved = tuple[Network, Network]
@@ -14,28 +16,50 @@ _TCP: Final = "TCP"
 _EVERYWHERE: Final = frozenset({"0.0.0.0/0", "::/0"})
 
 
-class Target(NamedTuple):
+class MuxServicePort(msgspec.Struct, frozen=True, gc=False):
+    """A port of a mux."""
+
+    port: int
+    name: str = ""
+    protocol: str = "TCP"
+
+
+class MuxServiceSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """The part of a mux's spec that HAProxy is told of."""
+
+    ports: tuple[MuxServicePort, ...] = ()
+    load_balancer_source_ranges: tuple[str, ...] = ()
+
+
+class MuxService(msgspec.Struct, frozen=True, gc=False):
+    """The Service of a mux."""
+
+    metadata: Metadata
+    spec: MuxServiceSpec = MuxServiceSpec()
+
+
+class Backend(NamedTuple):
     """Where connections of an outside port go."""
 
     address: str
     port: int
 
 
-class Wanted(NamedTuple):
+class Goal(NamedTuple):
     """What HAProxy should do.
 
     Attributes:
         targets: Outside port: where a new connection goes.
-        allowed: Outside port: where an established session may lead.
+        allowed: Outside port: where an established connection may lead.
         sources: Networks of the clients that may connect.
     """
 
-    targets: dict[int, Target]
-    allowed: dict[int, frozenset[Target]]
+    targets: dict[int, Backend]
+    allowed: dict[int, frozenset[Backend]]
     sources: frozenset[str]
 
 
-def wanted(service: Service | None, slices: Iterable[EndpointSlice], moved: Sequence[Moved] = ()) -> Wanted:
+def wanted(service: MuxService | None, slices: Iterable[EndpointSlice], moved: Sequence[Moved] = ()) -> Goal:
     """Return what HAProxy should do for a mux; without its Service nobody may connect.
 
     A port leads to one endpoint that is ready, of several to the first by address. One that is not ready gets no new
@@ -47,23 +71,23 @@ def wanted(service: Service | None, slices: Iterable[EndpointSlice], moved: Sequ
         moved: Networks whose addresses are dialled elsewhere.
     """
     if service is None:
-        return Wanted({}, {}, frozenset())
+        return Goal({}, {}, frozenset())
     ports = {port.name: port.port for port in service.spec.ports if port.protocol == _TCP}
-    ready: dict[int, set[Target]] = {}
-    allowed: dict[int, set[Target]] = {}
+    ready: dict[int, set[Backend]] = {}
+    allowed: dict[int, set[Backend]] = {}
     for each in slices:
         numbers = [
-            (ports[port.name or ""], port.port)
+            (ports[port.name], port.port)
             for port in each.ports or ()
-            if port.port is not None and (port.protocol or _TCP) == _TCP and (port.name or "") in ports
+            if port.port is not None and port.protocol == _TCP and port.name in ports
         ]
         for endpoint in each.endpoints or () if each.address_type != "FQDN" else ():
             address = _moved(endpoint.addresses[0], moved)
             for outside, inside in numbers:
-                allowed.setdefault(outside, set()).add(Target(address, inside))
+                allowed.setdefault(outside, set()).add(Backend(address, inside))
                 if endpoint.conditions.ready is not False:
-                    ready.setdefault(outside, set()).add(Target(address, inside))
-    return Wanted(
+                    ready.setdefault(outside, set()).add(Backend(address, inside))
+    return Goal(
         {outside: min(found) for outside, found in ready.items()},
         {outside: frozenset(found) for outside, found in allowed.items()},
         _networks(service.spec.load_balancer_source_ranges),

@@ -5,10 +5,11 @@ from typing import Any
 
 import msgspec
 
-from vkprovider.api.services import EndpointSlice, Service
+from vkprovider.api.objects import EndpointSlice
+from vkprovider.relay.wanted import MuxService
 
 
-def service(*ports: tuple[str, int] | tuple[str, int, str], ranges: tuple[str, ...] = ()) -> Service:
+def service(*ports: tuple[str, int] | tuple[str, int, str], ranges: tuple[str, ...] = ()) -> MuxService:
     """Return a mux with these ports: name, number, and a protocol other than TCP."""
     spec: dict[str, Any] = {
         "type": "LoadBalancer",
@@ -17,7 +18,7 @@ def service(*ports: tuple[str, int] | tuple[str, int, str], ranges: tuple[str, .
     if ranges:
         spec["loadBalancerSourceRanges"] = list(ranges)
     document = {"metadata": {"name": "labs", "namespace": "muxes"}, "spec": spec}
-    return msgspec.json.decode(json.dumps(document), type=Service)
+    return msgspec.json.decode(json.dumps(document), type=MuxService)
 
 
 def endpoint_slice(

@@ -1,10 +1,10 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.relay.runtime import Session, changes, ended, is_open, open_gate, sessions, takes_away
-from vkprovider.relay.wanted import Target, Wanted
+from vkprovider.relay.runtime import Carried, changes, connections, ended, is_open, open_gate, takes_away
+from vkprovider.relay.wanted import Backend, Goal
 
-A, B = Target("192.0.2.7", 10003), Target("2001:db8::8", 10004)
+A, B = Backend("192.0.2.7", 10003), Backend("2001:db8::8", 10004)
 EVERYBODY = frozenset({"0.0.0.0/0"})
 
 SESSIONS = """\
@@ -34,15 +34,15 @@ def shown(rows: dict[str, str]) -> str:
 
 
 def test_sessions_are_those_of_the_mux_with_port_and_target() -> None:
-    assert list(sessions(SESSIONS.splitlines())) == [
-        Session("0x3dfde760", 25001, A),
-        Session("0x3dfde770", 25002, B),
-        Session("0x3dfde780", 25003),
+    assert list(connections(SESSIONS.splitlines())) == [
+        Carried("0x3dfde760", 25001, A),
+        Carried("0x3dfde770", 25002, B),
+        Carried("0x3dfde780", 25003),
     ]
 
 
 def test_a_session_ends_with_its_port_or_its_target_and_not_while_it_has_none() -> None:
-    found = list(sessions(SESSIONS.splitlines()))
+    found = list(connections(SESSIONS.splitlines()))
     everything = {25001: frozenset({A, B}), 25002: frozenset({B}), 25003: frozenset({A})}
     assert ended(found, everything) == []
     assert ended(found, {**everything, 25001: frozenset({B})}) == ["shutdown session 0x3dfde760"]
@@ -50,7 +50,7 @@ def test_a_session_ends_with_its_port_or_its_target_and_not_while_it_has_none() 
 
 
 def test_only_differences_are_told() -> None:
-    wanted = Wanted({25001: A, 25002: B, 25003: A}, {}, frozenset({"10.0.0.0/8", "::/0"}))
+    wanted = Goal({25001: A, 25002: B, 25003: A}, {}, frozenset({"10.0.0.0/8", "::/0"}))
     ports = shown({"25001": "10003@192.0.2.7", "25002": "1@192.0.2.7", "25009": "10003@192.0.2.7"})
     sources = "0x3e01b930 0.0.0.0/0\n0x3e01b940 ::/0\n\n"
     assert changes(ports, sources, wanted) == [
@@ -90,22 +90,22 @@ def applied(rows: dict[str, str], commands: list[str], name: str) -> dict[str, s
 
 
 ports = st.integers(1, 8)
-targets = st.builds(Target, st.sampled_from(["192.0.2.7", "2001:db8::8"]), st.integers(1, 3))
+targets = st.builds(Backend, st.sampled_from(["192.0.2.7", "2001:db8::8"]), st.integers(1, 3))
 networks = st.frozensets(st.sampled_from(["0.0.0.0/0", "::/0", "10.0.0.0/8"]))
 
 
 @given(found=st.dictionaries(ports, targets), had=networks, goal=st.dictionaries(ports, targets), sources=networks)
 def test_whatever_haproxy_holds_becomes_what_is_wanted(
-    found: dict[int, Target], had: frozenset[str], goal: dict[int, Target], sources: frozenset[str]
+    found: dict[int, Backend], had: frozenset[str], goal: dict[int, Backend], sources: frozenset[str]
 ) -> None:
     rows = {str(port): f"{target.port}@{target.address}" for port, target in found.items()}
     admitted = dict.fromkeys(had, "")
-    commands = changes(shown(rows), shown(admitted), Wanted(goal, {}, sources))
+    commands = changes(shown(rows), shown(admitted), Goal(goal, {}, sources))
     assert applied(rows, commands, "ports.map") == {str(p): f"{t.port}@{t.address}" for p, t in goal.items()}
     assert applied(admitted, commands, "sources.acl").keys() == sources
     again = changes(
         shown(applied(rows, commands, "ports.map")),
         shown(applied(admitted, commands, "sources.acl")),
-        Wanted(goal, {}, sources),
+        Goal(goal, {}, sources),
     )
     assert again == []

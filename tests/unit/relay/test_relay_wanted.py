@@ -1,9 +1,9 @@
 from ipaddress import ip_network
 
 from tests.unit.relay.muxes import endpoint_slice, port, service
-from vkprovider.relay.wanted import Target, outside_of, wanted
+from vkprovider.relay.wanted import Backend, outside_of, wanted
 
-A, B = Target("192.0.2.7", 10003), Target("192.0.2.8", 10003)
+A, B = Backend("192.0.2.7", 10003), Backend("192.0.2.8", 10003)
 
 
 def test_a_port_leads_to_the_endpoint_of_its_name() -> None:
