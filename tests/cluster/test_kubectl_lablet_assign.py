@@ -95,7 +95,7 @@ def test_scale_down_and_rollout_spare_a_learner(cluster: Cluster, namespace: str
     assert worker.lab_of(after["metadata"]["uid"])
     none = lablet(cluster, "assign", f"deployment/{name}", "bob", "-n", namespace)
     assert none.returncode == 1
-    assert none.stderr.startswith(f"Error: deployment/{name} has no lablets; ")
+    assert none.stderr.startswith(f"Error: deployment/{name} has no lablets: its replicas are 0; ")
 
 
 def test_pool_without_the_label_gives_up_others_first(cluster: Cluster, namespace: str) -> None:

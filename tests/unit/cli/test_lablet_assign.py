@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
-from vkprovider.cli.lablet.assign import Wish, hindrance, in_order, wish_of
-from vkprovider.cli.lablet.deployments import Selector
+from vkprovider.cli.lablet.assign import Wish, hindrance, in_order, none_free, wish_of
+from vkprovider.cli.lablet.deployments import Deployment, Selector
 from vkprovider.cli.shared.pods import LabletPod
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -56,6 +56,47 @@ def test_wish_that_cannot_be_is_refused(user: str, since: str | None, until: str
 )
 def test_only_a_free_lablet_is_given(pod: LabletPod, says: str) -> None:
     assert hindrance(pod) == says
+
+
+@pytest.mark.parametrize(
+    ("replicas", "runtime", "failure", "pods", "says"),
+    [
+        (
+            0,
+            "netlab",
+            "",
+            [],
+            "has no lablets: its replicas are 0; scale it up: kubectl scale deployment/warm --replicas=1 -n friday",
+        ),
+        (2, "netlab", "", [], "has no lablets: none was made yet"),
+        (2, "", "", [], "has no lablets: its template needs the runtimeClassName of a LabletDefinition"),
+        (
+            2,
+            "netlb",
+            'RuntimeClass "netlb" not found',
+            [],
+            'its ReplicaSet makes no more: RuntimeClass "netlb" not found',
+        ),
+        (
+            1,
+            "netlab",
+            "",
+            [lablet_pod("a", ready=False)],
+            "release POD; or scale it up: kubectl scale deployment/warm --replicas=2 -n friday",
+        ),
+    ],
+)
+def test_why_a_deployment_has_no_free_lablet(
+    replicas: int, runtime: str, failure: str, pods: list[LabletPod], says: str
+) -> None:
+    item = {
+        "metadata": {"name": "warm", "namespace": "friday"},
+        "spec": {"replicas": replicas, "selector": {}, "template": {"spec": {"runtimeClassName": runtime}}},
+        "status": {"conditions": [{"type": "ReplicaFailure", "status": "True", "message": failure}] if failure else []},
+    }
+    said = none_free(msgspec.convert(item, Deployment), pods)
+    assert said.startswith("deployment/warm ")
+    assert said.endswith(says)
 
 
 def test_newest_template_comes_first_and_askers_are_kept_apart() -> None:

@@ -22,6 +22,7 @@ from vkprovider.cli.lablet.classes.ledger import (
     Settle,
     Step,
     next_step,
+    shortage,
 )
 from vkprovider.cli.lablet.classes.roster import learners_in
 from vkprovider.cli.shared.pods import LabletPod
@@ -120,6 +121,38 @@ def test_who_has_a_lablet_keeps_it_and_who_has_none_is_told_why() -> None:
         ("bob",),
     )
     assert done.hindrances == ("pod/b is not Ready",)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "hindrance", "pods", "says"),
+    [
+        (
+            0,
+            "its replicas are 0",
+            [],
+            "its replicas are 0. Scale it up: kubectl scale deployment/warm --replicas=2 -n friday; wait",
+        ),
+        (1, "", [pod("a", ready=False)], "pod/a is not Ready. Scale it up: kubectl scale deployment/warm --replicas=2"),
+        (2, "", [pod("a", ready=False)], "pod/a is not Ready. Wait until `kubectl lablet list` shows enough"),
+        (2, "", [], "none was made yet. Wait until"),
+        (2, "its ReplicaSet makes no more: no", [], "its ReplicaSet makes no more: no. Mend that, and wait until"),
+        (
+            1,
+            "its ReplicaSet makes no more: no",
+            [pod("a", ready=False)],
+            "pod/a is not Ready; its ReplicaSet makes no more: no. Sc",
+        ),
+    ],
+)
+def test_who_got_none_is_told_what_to_do(replicas: int, hindrance: str, pods: list[LabletPod], says: str) -> None:
+    short = msgspec.structs.replace(pool(replicas=replicas), hindrance=hindrance)
+    done = next_step(short, pods, CLASS, NOW, refill=False)
+    assert isinstance(done, Done)
+    [said] = shortage(done, short, "friday", refill=False)
+    assert f"alice, bob got none: deployment/warm has no free lablet: {says}" in said
+    assert said.endswith("run the same command again")
+    assert shortage(Done({}), short, "friday", refill=False) == []
+    assert "Scale it up" not in shortage(done, short, "friday", refill=True)[0], "it grows by itself"
 
 
 def test_a_lablet_of_another_definition_or_one_that_ended_is_not_this_one() -> None:

@@ -12,7 +12,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import Metadata
 from vkprovider.api.wording import sentences
-from vkprovider.cli.lablet.deployments import DEPLOYMENTS, deployment_in, is_replica
+from vkprovider.cli.lablet.deployments import DEPLOYMENTS, Deployment, deployment_in, is_replica, scale_command
 from vkprovider.cli.shared.output import Output
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, NoPod, change, pod_name, pods_in, read
@@ -168,12 +168,13 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -
 
 async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Wish) -> LabletPod:
     """Assign the first free Pod of a Deployment that no other caller assigns first."""
-    selector = (await deployment_in(Resource(kube, DEPLOYMENTS, namespace), namespace, name)).spec.selector
+    deployment = await deployment_in(Resource(kube, DEPLOYMENTS, namespace), namespace, name)
+    selector = deployment.spec.selector
     for _ in range(_ATTEMPTS):
         pods = [pod for pod in await pods_in(kube, namespace).list(labels=selector.text) if is_replica(pod)]
         free = [pod for pod in pods if not hindrance(pod)]
         if not free:
-            raise click.ClickException(_none_free(name, pods))
+            raise click.ClickException(none_free(deployment, pods))
         for pod in in_order(free, random.Random()):
             try:
                 given = await give(kube, pod, wish)
@@ -202,12 +203,16 @@ def _age(pod: LabletPod) -> tuple[str, str]:
     return pod.metadata.creation_timestamp, pod.metadata.name
 
 
-def _none_free(name: str, pods: Iterable[LabletPod]) -> str:
+def none_free(deployment: Deployment, pods: Iterable[LabletPod]) -> str:
+    """Return why no lablet of a Deployment can be assigned, and what to do about it."""
+    name, replicas = deployment.metadata.name, deployment.spec.replicas
+    more = f"scale it up: {scale_command(name, deployment.metadata.namespace, replicas + 1)}"
     found = sorted(f"{pod.metadata.name} {hindrance(pod)}" for pod in pods)
     if not found:
-        return f"deployment/{name} has no lablets; its template needs the runtimeClassName of a LabletDefinition"
+        why = deployment.hindrance or "none was made yet"
+        return f"deployment/{name} has no lablets: {why}{'' if replicas else f'; {more}'}"
     few = sentences(found, HINDRANCES_MAX)
-    return f"deployment/{name} has no free lablet: {few}. Scale it up, or release one: kubectl lablet release POD"
+    return f"deployment/{name} has no free lablet: {few}. Release one: kubectl lablet release POD; or {more}"
 
 
 def _warn_of_owner(what: str) -> None:

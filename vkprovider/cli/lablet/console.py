@@ -45,7 +45,8 @@ def console(
         return
     wanted, device = named_with_device(pod, device, learners[0] if learners else None)
     if device is None:
-        raise click.UsageError("name a DEVICE after the POD; for its devices: kubectl lablet ports POD")
+        whose = f"-u {learners[0]}" if learners else "POD"
+        raise click.UsageError(f"name a DEVICE as the last word; for those of the lab: kubectl lablet ports {whose}")
 
     async def work(kube: KubeClient, namespace: str) -> list[str]:
         found = await find(kube, namespace, wanted)

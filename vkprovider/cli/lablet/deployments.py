@@ -5,7 +5,7 @@ from typing import Final
 import click
 import msgspec
 
-from vkprovider.api.objects import Metadata
+from vkprovider.api.objects import Condition, Metadata
 from vkprovider.cli.shared.pods import LabletPod
 from vkprovider.kube.resources import Resource, kind
 
@@ -61,6 +61,7 @@ class _Spec(msgspec.Struct, frozen=True):
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
     observed_generation: int = 0
     replicas: int = 0
+    conditions: list[Condition] = []
 
 
 class Deployment(msgspec.Struct, frozen=True):
@@ -69,6 +70,16 @@ class Deployment(msgspec.Struct, frozen=True):
     metadata: Metadata
     spec: _Spec
     status: _Status = _Status()
+
+    @property
+    def hindrance(self) -> str:
+        """Why its ReplicaSet makes no lablets; "" if nothing is known to hinder it."""
+        failed = [each for each in self.status.conditions if each.type == "ReplicaFailure" and each.status == "True"]
+        if failed:
+            return f"its ReplicaSet makes no more: {failed[0].message}"
+        if not self.spec.template.spec.runtime_class_name:
+            return "its template needs the runtimeClassName of a LabletDefinition"
+        return "its replicas are 0" if self.spec.replicas == 0 else ""
 
 
 DEPLOYMENTS: Final = kind("/apis/apps/v1", "deployments", Deployment)
@@ -86,6 +97,11 @@ async def deployment_in(deployments: Resource[Deployment], namespace: str, name:
             f"deployment/{name} not found in namespace {namespace}; see: kubectl get deployments -n {namespace}"
         )
     return found
+
+
+def scale_command(name: str, namespace: str, replicas: int) -> str:
+    """Return the command that scales a Deployment."""
+    return f"kubectl scale deployment/{name} --replicas={replicas} -n {namespace}"
 
 
 def is_replica(pod: LabletPod) -> bool:

@@ -12,8 +12,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import Metadata
-from vkprovider.api.wording import sentences
-from vkprovider.cli.lablet.assign import HINDRANCES_MAX, give, wish_of
+from vkprovider.cli.lablet.assign import give, wish_of
 from vkprovider.cli.lablet.classes.ledger import (
     GIVING,
     Await,
@@ -25,6 +24,7 @@ from vkprovider.cli.lablet.classes.ledger import (
     Settle,
     next_step,
     outcome,
+    shortage,
 )
 from vkprovider.cli.lablet.classes.roster import learners_in
 from vkprovider.cli.lablet.classes.sources import read_text
@@ -103,7 +103,7 @@ def assign_all(
     learners, now = learners_in(read_text(source), source), datetime.now(UTC)
     wishes = [wish_of(learner, since, until, now) for learner in learners]
 
-    async def work(kube: KubeClient, namespace: str) -> tuple[Done, bool]:
+    async def work(kube: KubeClient, namespace: str) -> tuple[Done, list[str]]:
         found, last_at, steps = Resource(kube, DEPLOYMENTS, namespace), time.monotonic(), 0
         if not refill:
             await _check_scaler(kube, namespace, deployment)
@@ -112,11 +112,12 @@ def assign_all(
             pods = await pods_in(kube, namespace).list()
             step = next_step(pool, pods, wishes, int(time.time()), refill=refill)
             if isinstance(step, Done):
-                return step, True
+                return step, shortage(step, pool, namespace, refill=refill)
             late = time.monotonic() - last_at > _PATIENCE_S
             if isinstance(step, Await):
                 if late:
-                    return outcome(pool, pods, wishes), False
+                    done = outcome(pool, pods, wishes)
+                    return done, [*shortage(done, pool, namespace, refill=refill), _unsettled(deployment)]
                 await asyncio.sleep(_LOOK_EVERY_S)
                 continue
             if steps > _STEPS_EACH * len(learners):
@@ -130,10 +131,11 @@ def assign_all(
                 last_at = time.monotonic()
             steps += 1
 
-    done, settled = place.run(work)
+    done, left = place.run(work)
     rows = [_hand_out(learner, done.given.get(learner)) for learner in learners]
     LISTING.show(rows, output, nothing="")
-    _conclude(deployment, done, settled=settled)
+    if left:
+        raise click.ClickException(". Besides, ".join(left))
 
 
 async def _one_succeeds(writes: Iterable[Awaitable[object]]) -> bool:
@@ -189,7 +191,7 @@ async def _pool(deployments: Resource[Deployment], namespace: str, name: str) ->
     known = found.status.observed_generation >= found.metadata.generation
     settled = known and found.status.replicas <= found.spec.replicas
     definition = found.spec.template.spec.runtime_class_name
-    return Pool(name, definition, labels, found.spec.replicas, gifts, settled), found.metadata
+    return Pool(name, definition, labels, found.spec.replicas, gifts, settled, found.hindrance), found.metadata
 
 
 def _change(pool: Pool, step: Begin | Settle) -> dict[str, Any]:
@@ -210,23 +212,8 @@ def _hand_out(learner: str, pod: LabletPod | None) -> HandOut:
     return HandOut(learner, pod.metadata.name, notes.get(names.ANNOTATION_TIMESLOT_END, ""), access)
 
 
-def _conclude(deployment: str, done: Done, *, settled: bool) -> None:
-    """Say what is left undone.
-
-    Raises:
-        ClickException: Somebody has no lablet, or the pool is not smaller yet.
-    """
-    faults = []
-    if done.without:
-        few = sentences(done.hindrances, HINDRANCES_MAX) or "it has no lablets"
-        faults.append(
-            f"{', '.join(done.without)} got none: deployment/{deployment} has no free lablet: {few}. Scale it up, and "
-            "run the same command again"
-        )
-    if not settled:
-        faults.append(
-            f"the ReplicaSet of deployment/{deployment} has not followed for {_PATIENCE_S:.0f} s, so that giving went "
-            f"no further; see: kubectl describe deployment {deployment}. Then run the same command again"
-        )
-    if faults:
-        raise click.ClickException(". Besides, ".join(faults))
+def _unsettled(deployment: str) -> str:
+    return (
+        f"the ReplicaSet of deployment/{deployment} has not followed for {_PATIENCE_S:.0f} s, so that giving went "
+        f"no further; see: kubectl describe deployment {deployment}. Then run the same command again"
+    )

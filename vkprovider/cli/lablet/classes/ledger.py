@@ -19,8 +19,9 @@ from typing import Final
 import msgspec
 
 from vkprovider.api import names
-from vkprovider.cli.lablet.assign import Wish, hindrance, in_order
-from vkprovider.cli.lablet.deployments import is_replica
+from vkprovider.api.wording import sentences
+from vkprovider.cli.lablet.assign import HINDRANCES_MAX, Wish, hindrance, in_order
+from vkprovider.cli.lablet.deployments import is_replica, scale_command
 from vkprovider.cli.shared.pods import LabletPod
 
 GIVING: Final = "cli.vkprovider.io/giving"
@@ -62,6 +63,7 @@ class Pool(msgspec.Struct, frozen=True):
         gifts: What is being given.
         settled: Whether its status says that its controllers know its present form, and have no more Pods than they
             should.
+        hindrance: Why its ReplicaSet makes no lablets; "" if nothing is known to hinder it.
     """
 
     name: str
@@ -70,6 +72,7 @@ class Pool(msgspec.Struct, frozen=True):
     replicas: int
     gifts: tuple[Gift, ...] = ()
     settled: bool = True
+    hindrance: str = ""
 
 
 class Begin(msgspec.Struct, frozen=True):
@@ -104,7 +107,7 @@ class Done(msgspec.Struct, frozen=True):
     Attributes:
         given: Learner: the lablet.
         without: Learners for whom there is no free lablet.
-        hindrances: Why the other lablets of the pool are not free, one text for each.
+        hindrances: Why the other lablets of the pool are not free, one text for each, and why there are no more.
     """
 
     given: Mapping[str, LabletPod]
@@ -165,8 +168,22 @@ def outcome(pool: Pool, pods: Sequence[LabletPod], wishes: Sequence[Wish]) -> Do
         for pod in pods
         if _is_in(pool, pod)
     )
+    if pool.hindrance:
+        why.append(pool.hindrance)
     given = {learner: having[learner] for learner in learners if learner in having}
     return Done(given, tuple(learner for learner in learners if learner not in having), tuple(why))
+
+
+def shortage(done: Done, pool: Pool, namespace: str, *, refill: bool) -> list[str]:
+    """Return who has no lablet, why, and what to do about it; nothing if everybody has one."""
+    if not done.without:
+        return []
+    few = sentences(done.hindrances, HINDRANCES_MAX) or "none was made yet"
+    first = f"Scale it up: {scale_command(pool.name, namespace, len(done.without))}; wait"
+    if refill or pool.replicas >= len(done.without):
+        first = "Mend that, and wait" if pool.hindrance else "Wait"
+    what = f"{', '.join(done.without)} got none: deployment/{pool.name} has no free lablet: {few}"
+    return [f"{what}. {first} until `kubectl lablet list` shows enough that are free, and run the same command again"]
 
 
 def _is_free(pool: Pool, pod: LabletPod) -> bool:

@@ -14,5 +14,7 @@ def read_text(source: str) -> str:
     """
     try:
         return sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise click.ClickException(f"{source} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError as error:
         raise click.ClickException(f"{source} cannot be read: {error}") from None
