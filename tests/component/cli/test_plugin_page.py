@@ -19,6 +19,8 @@ async def test_an_instructor_reads_what_learners_left(world: World, desk: Desk, 
     await desk.succeeds("stop", "-u", "alice", "--wait", "--timeout", "80s")
     before = await instructor.kubectl("lablet", "configs", "-u", "alice", "-n", world.namespace)
     assert "the address of the provider's page is not known" in before, "without a right on CMLWorkers"
+    grant = f"an admin grants it: kubectl lablet grant {instructor.user} -n {world.namespace}"
+    assert f"it takes the ClusterRole vkprovider-instructor-definitions; {grant}" in before
     await instructor.grant()
     assert "hostname" in await instructor.kubectl("lablet", "configs", "-u", "alice", "-n", world.namespace)
     assert "--provider-namespace" in await instructor.kubectl("lablet", "configs", "--help")
@@ -26,6 +28,10 @@ async def test_an_instructor_reads_what_learners_left(world: World, desk: Desk, 
     assert 'cannot list resource "configmaps"' in await instructor.kubectl("lablet", *direct)
     elsewhere = await instructor.kubectl("lablet", "configs", "-u", "alice", "-n", "default")
     assert "may not get lablets.vkprovider.io/archive of the namespace" in elsewhere
+    assert "for all that a class takes: kubectl lablet grant USER -n default" in elsewhere
+    for words in (["logs", "-u", "alice"], ["list"], ["stop", lablet.name], ["console", lablet.name, "r1"]):
+        said = await instructor.kubectl("lablet", *words, "-n", "default")
+        assert "it takes the ClusterRole vkprovider-instructor in namespace default" in said, words
     login = await instructor.kubectl("lablet", "login", "-u", "alice", "-n", world.namespace)
     assert "has no session to log in to" in login
 

@@ -99,10 +99,12 @@ async def test_a_token_is_made_for_the_page_alone(
 
 
 async def test_who_may_not_make_a_token_is_told(server: ScriptedServer, page: str, tmp_path: Path) -> None:
-    server.next(refuse(403, "no right"), when=MADE.format("default", "desk"))
+    lacks = 'cannot create resource "serviceaccounts/token" in API group "" in the namespace "default"'
+    text = f'serviceaccounts "desk" is forbidden: User "teacher" {lacks}'
+    server.next(refuse(403, text), when=MADE.format("default", "desk"))
     result = await call(tmp_path, page, "--service-account=desk", "--namespace=default")
     assert (result.code, "no token of serviceaccount default/desk for the page" in result.err) == (1, True)
-    assert "`create` `serviceaccounts/token`" in result.err
+    assert "an admin grants it: kubectl lablet grant teacher -n default" in result.err
 
 
 async def test_who_may_not_is_told_what_is_missing(server: ScriptedServer, page: str, tmp_path: Path) -> None:

@@ -103,5 +103,5 @@ def configs() -> None:
     of it, and --learner a learner, whichever Pod it was. -l and --all write what each learner left last.
 
     It is read from the provider's page, and takes the right to `get` `lablets/archive` in the namespace, as in the
-    ClusterRole vkprovider-archive.
+    ClusterRoles vkprovider-instructor and vkprovider-archive.
     """

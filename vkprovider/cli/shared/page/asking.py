@@ -23,6 +23,7 @@ from vkprovider.api.errors import Forbidden, OutsideError, shorten
 from vkprovider.api.models.status import worker_status
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
+from vkprovider.cli.shared.refusals import advised, grant_command
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http import auth
@@ -32,6 +33,7 @@ T = TypeVar("T")
 _DEADLINE_S: Final = 15.0
 _OK: Final = 200
 _UNAUTHORIZED: Final = 401
+_FORBIDDEN: Final = 403
 _TOKEN_S: Final = 600
 _WORKERS: Final = 50
 _PARTS: Final = 4
@@ -84,6 +86,7 @@ class Page:
     _tls: Any
     _session: aiohttp.ClientSession
     _hint: str = ""
+    _grant: str = ""
 
     async def get(self, path: str, type_: type[T], params: Mapping[str, str] | None = None) -> T:
         """Ask for a path, and decode the answer.
@@ -116,7 +119,7 @@ class Page:
             refusal = msgspec.json.decode(body, type=_Refusal)
         except msgspec.MsgspecError:
             refusal = _Refusal(message=shorten(body.decode(errors="replace")))
-        hint = self._hint if status == _UNAUTHORIZED else ""
+        hint = {_UNAUTHORIZED: self._hint, _FORBIDDEN: self._grant}.get(status, "")
         message = f"{refusal.message or 'nothing of use in the answer'} ({url} answered {status}){hint}"
         raise PageRefused(message, refusal.reason)
 
@@ -135,12 +138,13 @@ async def open_page(kube: KubeClient, namespace: str, place: Place, options: Pag
         UsageError: The URL is not one, or the token would be sent in plain text.
         PageUnknown: Nothing says where the page is, or there is no token for it.
     """
-    base = safe(options.url or await _address(kube))
+    base = safe(options.url or await _address(kube, namespace))
     authorization, hint = await _login(kube, namespace, place, options)
     verified = not is_loopback(urlsplit(base).hostname or "")
     tls: Any = ssl.create_default_context(cafile=options.cacert) if options.cacert else verified
     async with open_session(aiohttp.TCPConnector()) as session:
-        yield Page(base, authorization, tls, session, hint)
+        grant = f"; or, for all that a class takes: {grant_command('USER', namespace)}"
+        yield Page(base, authorization, tls, session, hint, grant)
 
 
 def safe(url: str) -> str:
@@ -157,7 +161,7 @@ def safe(url: str) -> str:
     return url.rstrip("/")
 
 
-async def _address(kube: KubeClient) -> str:
+async def _address(kube: KubeClient, namespace: str) -> str:
     """Return the address that the CMLWorkers show.
 
     Raises:
@@ -168,10 +172,10 @@ async def _address(kube: KubeClient) -> str:
             for worker in workers:
                 if url := worker_status(worker).page_url:
                     return url
-    except Forbidden:
+    except Forbidden as error:
         raise PageUnknown(
-            "the address of the provider's page is not known: it is in the status of the CMLWorkers, which you may not "
-            f"read (ClusterRole vkprovider-view); name it with --url or VKPROVIDER_URL; {_FORWARD}"
+            "the address of the provider's page is not known: it is in the status of the CMLWorkers: "
+            f"{advised(error, namespace)}; or name it with --url or VKPROVIDER_URL; {_FORWARD}"
         ) from None
     raise PageUnknown(
         "the address of the provider's page is not known: no CMLWorker shows one, because an admin has not set "
@@ -228,8 +232,8 @@ async def _token_of(kube: KubeClient, namespace: str, name: str) -> str:
         )
     except OutsideError as error:
         raise PageUnknown(
-            f"no token of serviceaccount {namespace}/{name} for the page: {error.message}; it takes the right to "
-            "`create` `serviceaccounts/token`; or give a token with --token"
+            f"no token of serviceaccount {namespace}/{name} for the page: {advised(error, namespace)}; or give a token "
+            "with --token"
         ) from None
     return msgspec.json.decode(raw, type=_Made).status.token
 
