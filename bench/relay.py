@@ -22,8 +22,8 @@ from typing import Final
 from bench.figures import Figures, percentile
 from bench.outside import resident_now_mb, resident_peak_mb
 from tests.support import apiserver
-from tests.support.relay import Dialled, MuxObjects, RelaySide, dial, free_range
-from vkpsandbox.processes.ports import free_ports
+from tests.support.relay import Dialled, MuxObjects, RelaySide, dial
+from vkpsandbox.processes.ports import free_ports, free_range
 
 ROUNDS: Final = 9
 BYTES: Final = 1 << 30

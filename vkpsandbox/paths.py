@@ -44,6 +44,7 @@ class Layout:
         "kubeconfigs",
         "lock",
         "logs",
+        "mux",
         "pki",
         "processes.json",
         "processes.json.new",
@@ -118,6 +119,11 @@ class Layout:
     def provider_kubeconfig(self) -> Path:
         """The provider's kubeconfig: its ServiceAccount, never the admin."""
         return self.directory / "provider.kubeconfig"
+
+    @property
+    def mux(self) -> Path:
+        """What the program that serves muxes, the relay and its HAProxy need."""
+        return self.directory / "mux"
 
     def component_kubeconfig(self, component: str) -> Path:
         """Return the kubeconfig of a control-plane component."""

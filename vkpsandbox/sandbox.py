@@ -12,7 +12,7 @@ import msgspec
 
 from vkprovider.api.wording import count
 from vkpsandbox import start
-from vkpsandbox.controlplane import build, content, programs
+from vkpsandbox.controlplane import build, content, muxes, programs
 from vkpsandbox.controlplane.build import Progress
 from vkpsandbox.controlplane.components import Tuning
 from vkpsandbox.controlplane.kubectl import Kubectl
@@ -55,6 +55,7 @@ class Sandbox:
         policies: bool = False,
         lds: bool = False,
         lds_args: Sequence[str] = (),
+        mux: bool = False,
         provider_env: Mapping[str, str] = NOTHING,
         worker_args: Sequence[Sequence[str]] | None = None,
         worker_spec: Mapping[str, Any] = NOTHING,
@@ -82,6 +83,8 @@ class Sandbox:
             lds: Whether there is a simulated Lab Delivery System; the provider uses it then, and its events go to all
                 replicas in turn.
             lds_args: Further arguments of `vkprovider sim lds`.
+            mux: Whether there is a mux, the Service `labs` in the provider's namespace, with the program that serves it
+                and a relay on loopback.
             provider_env: Further environment variables of the provider.
             worker_args: Further arguments of `vkprovider sim cml`, one list per worker, used again from the first
                 when there are fewer lists than workers.
@@ -126,6 +129,8 @@ class Sandbox:
                 if record.lds:
                     start.start_lds(layout, record.lds, providers, lds_args)
                     on_progress(f"Lab Delivery System at {record.lds.url}")
+                if mux:
+                    on_progress(f"mux {content.NAMESPACE}/{muxes.NAME} at {start.start_mux(*steps)}")
                 if provider:
                     start.start_providers(*steps, providers)
                     on_progress(f"{count(workers, 'node')} Ready, {count(replicas, 'provider replica')}")

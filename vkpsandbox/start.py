@@ -12,9 +12,10 @@ import msgspec
 
 import vkprovider
 from vkprovider.shipped import find_manifests
-from vkpsandbox.controlplane import components, content, programs, tunnels, waiting
+from vkpsandbox.controlplane import components, content, muxes, programs, tunnels, waiting
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.pki import write_pki
+from vkpsandbox.controlplane.relay import HAPROXY
 from vkpsandbox.errors import SandboxError, log_tail
 from vkpsandbox.paths import Layout
 from vkpsandbox.processes.control import request
@@ -148,6 +149,14 @@ def start_lds(layout: Layout, lds: Lds, providers: Sequence[ProcessSpec], argume
     """Start the simulated Lab Delivery System and wait until it listens."""
     add_process(layout, programs.lds_process(layout, lds, providers, arguments))
     waiting.await_lds(layout, lds)
+
+
+def start_mux(layout: Layout, kubectl: Kubectl, record: Record) -> str:
+    """Start what serves a mux; return the first and the last port of its HAProxy."""
+    specs = muxes.mux_processes(layout, kubectl, find_manifests(), record.workers)
+    for spec in specs:
+        add_process(layout, spec)
+    return next(spec.url for spec in specs if spec.name == HAPROXY)
 
 
 def start_providers(layout: Layout, kubectl: Kubectl, record: Record, specs: Sequence[ProcessSpec]) -> None:

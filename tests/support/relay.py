@@ -37,17 +37,6 @@ def haproxy_or_skip() -> None:
         pytest.skip(str(error))
 
 
-def free_range(count: int) -> tuple[int, int]:
-    """Return the bounds of so many neighbouring ports on which nothing listens."""
-    while True:
-        [first] = free_ports(1)
-        if first + count > 32_768:
-            continue
-        with contextlib.suppress(SandboxError):
-            free_ports(count, candidates=range(first, first + count))
-            return first, first + count - 1
-
-
 @dataclass
 class RelaySide:
     """One HAProxy and the relay that fills it.

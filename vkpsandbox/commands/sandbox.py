@@ -69,6 +69,7 @@ def sandbox() -> None:
     "(mosquitto) or the provider.",
 )
 @click.option("--lds", is_flag=True, help="Run a simulated Lab Delivery System that the provider uses.")
+@click.option("--mux", is_flag=True, help="Run a mux, the Service labs in vkprovider-system, and a relay on loopback.")
 @click.option("--audit", is_flag=True, help="Make the API server write an audit log.")
 @click.option("--no-provider", is_flag=True, help="Do not run the provider.")
 @click.option(
@@ -86,6 +87,7 @@ def up(
     backend: Literal["cml", "null"],
     tunnel: Tunnel,
     lds: bool,
+    mux: bool,
     audit: bool,
     no_provider: bool,
     kubeconfig: Path | None,
@@ -107,6 +109,7 @@ def up(
         backend=backend,
         tunnel=tunnel,
         lds=lds,
+        mux=mux,
         audit=audit,
         provider=not no_provider,
         policies=True,

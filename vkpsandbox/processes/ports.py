@@ -59,6 +59,20 @@ def free_ports(count: int, host: str = "127.0.0.1", candidates: Iterable[int] | 
     raise SandboxError(f"{host} has fewer than {count} free ports: end what listens there")
 
 
+def free_range(count: int, host: str = "127.0.0.1") -> tuple[int, int]:
+    """Return the first and the last of so many free neighbouring TCP ports of an address.
+
+    Raises:
+        SandboxError: If there are none.
+    """
+    possible = candidate_ports(_first_outgoing())
+    for first in _shuffled(possible[: len(possible) - count]):
+        with contextlib.suppress(SandboxError):
+            free_ports(count, host, range(first, first + count))
+            return first, first + count - 1
+    raise SandboxError(f"{host} has no {count} free ports beside one another: end what listens there")
+
+
 def worker_endpoints(
     count: int, networks: Iterable[int] | None = None, ports: Sequence[int] = CML_PORTS
 ) -> list[tuple[str, int]]:

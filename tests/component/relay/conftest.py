@@ -8,9 +8,10 @@ import yaml
 
 from tests.support import apiserver as real
 from tests.support.apiserver import Admin, ApiServer
-from tests.support.relay import MuxObjects, RelaySide, free_range, haproxy_or_skip
+from tests.support.relay import MuxObjects, RelaySide, haproxy_or_skip
 from vkprovider.shipped import find_manifests
 from vkpsandbox.controlplane.kubeconfig import read_cluster, write_kubeconfig
+from vkpsandbox.processes.ports import free_range
 
 NAMESPACE = "vkprovider-relay"
 PORTS = 40

@@ -1,0 +1,92 @@
+"""A mux of the sandbox: its Service, the program that serves muxes, and a relay that carries its ports on loopback."""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from vkprovider.api import names
+from vkpsandbox.controlplane.content import NAMESPACE
+from vkpsandbox.controlplane.kubeconfig import read_cluster, write_kubeconfig
+from vkpsandbox.controlplane.kubectl import Kubectl
+from vkpsandbox.controlplane.programs import PROVIDER_GRACE_S, VKPROVIDER
+from vkpsandbox.controlplane.relay import relay_processes
+from vkpsandbox.paths import Layout
+from vkpsandbox.processes.ports import free_ports, free_range
+from vkpsandbox.processes.process import ProcessSpec, Restart
+from vkpsandbox.processes.record import Worker
+
+NAME: Final = "labs"
+"""The Service of the mux."""
+PROCESS: Final = "mux"
+_PORTS: Final = 200
+_RELAY: Final = "vkprovider-relay"
+"""The ServiceAccount of the relay, and its namespace."""
+
+
+def mux_processes(layout: Layout, kubectl: Kubectl, manifests: Path, workers: Iterable[Worker]) -> list[ProcessSpec]:
+    """Apply the rights of both programs and the Service of the mux; return the command lines of what serves it.
+
+    Raises:
+        SandboxError: There is no HAProxy, or the cluster refuses.
+    """
+    layout.mux.mkdir(mode=0o700)
+    ports = free_range(_PORTS)
+    [page, health] = free_ports(2)
+    relays = relay_processes(
+        layout.mux,
+        layout.mux / "relay.kubeconfig",
+        mux=f"{NAMESPACE}/{NAME}",
+        ports=ports,
+        health=f"127.0.0.1:{health}",
+        settings={"VKPROVIDER_RELAY_REWRITE": _rewrites(workers)},
+    )
+    for path in ("mux/rbac.yaml", "relay/namespace.yaml", "relay/rbac.yaml"):
+        kubectl("apply", "--server-side", "--force-conflicts", "-f", str(manifests / "components" / path))
+    kubectl("apply", "-f", "-", stdin=json.dumps(_service(ports)))
+    _write_kubeconfig(kubectl, layout, names.MUX_SERVICE_ACCOUNT, NAMESPACE, layout.mux / "mux.kubeconfig")
+    _write_kubeconfig(kubectl, layout, _RELAY, _RELAY, layout.mux / "relay.kubeconfig")
+    env: dict[str, str | None] = {
+        "KUBECONFIG": str(layout.mux / "mux.kubeconfig"),
+        "VKPROVIDER_NAMESPACE": NAMESPACE,
+        "VKPROVIDER_HTTP_HOST": "127.0.0.1",
+        "VKPROVIDER_HTTP_PORT": str(page),
+        "LABLET_CONTROLLER_INSTANCE_ID": None,
+    }
+    served = ProcessSpec(
+        name=PROCESS,
+        argv=[*VKPROVIDER, "mux"],
+        env=env,
+        url=f"http://127.0.0.1:{page}",
+        restart=Restart.UNLESS_KILLED,
+        grace_s=PROVIDER_GRACE_S,
+    )
+    return [served, *relays]
+
+
+def _service(ports: tuple[int, int]) -> dict[str, Any]:
+    prefix = names.MUX_PREFIX
+    annotations = {
+        f"{prefix}/{names.MUX_MULTIPLEXER}": "true",
+        f"{prefix}/{names.MUX_PORT_RANGE}": f"{ports[0]}-{ports[1]}",
+    }
+    spec = {
+        "type": "LoadBalancer",
+        "allocateLoadBalancerNodePorts": False,
+        "loadBalancerSourceRanges": ["127.0.0.0/8"],
+        "ports": [{"name": "placeholder", "port": 1}],  # Kubernetes wants one until the mux has some
+    }
+    metadata = {"name": NAME, "namespace": NAMESPACE, "annotations": annotations}
+    return {"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": spec}
+
+
+def _rewrites(workers: Iterable[Worker]) -> str:
+    """Return where the relay dials workers: learners' addresses are of documentation, simulators listen on loopback."""
+    pairs = ((worker.address, urlsplit(worker.url).hostname) for worker in workers if worker.port)
+    return " ".join(f"{address}/32={host}/32" for address, host in pairs)
+
+
+def _write_kubeconfig(kubectl: Kubectl, layout: Layout, account: str, namespace: str, path: Path) -> None:
+    token = kubectl("create", "token", account, f"--namespace={namespace}", "--duration=720h").stdout.strip()
+    write_kubeconfig(path, name=account, cluster=read_cluster(layout.kubeconfig), user={"token": token})
