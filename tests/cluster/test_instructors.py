@@ -1,8 +1,13 @@
-"""Stock roles give nothing of an instructor's, after Kubernetes has aggregated what the installation adds to them."""
+"""An instructor on a cluster with all controllers: what stock roles give of it, and a definition from begin to end."""
+
+from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.cluster import Cluster
+from tests.support.plugin import lablet, succeeded
+from tests.support.topologies import topology
 from tests.support.waiting import until
 
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
@@ -19,7 +24,7 @@ def may(cluster: Cluster, user: str, namespace: str, verb: str, resource: str, p
 
 @pytest.mark.parametrize("role", ["view", "edit", "admin"])
 def test_stock_roles_neither_log_in_nor_read_what_learners_left(cluster: Cluster, namespace: str, role: str) -> None:
-    """Neither in a namespace nor in the cluster; the role itself does."""
+    """Neither in a namespace nor in the cluster, after Kubernetes has aggregated what an installation adds to them."""
     place = f"--namespace={namespace}"
     cluster.kubectl("create", "rolebinding", "own", f"--clusterrole={role}", "--user=own", place)
     cluster.kubectl("create", "rolebinding", "class", "--clusterrole=vkprovider-instructor", "--user=teacher", place)
@@ -34,3 +39,31 @@ def test_stock_roles_neither_log_in_nor_read_what_learners_left(cluster: Cluster
         assert not may(cluster, "own", namespace, *right)
         assert not may(cluster, "everywhere", namespace, *right)
     assert not may(cluster, "everywhere", "", "teach", "labletdefinitions")
+
+
+def test_a_definition_of_a_class_from_begin_to_end(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+    """Made, booted and deleted by an instructor; its topology is deleted with it."""
+    cluster.kubectl("create", "serviceaccount", "teacher", f"--namespace={namespace}")
+    user = f"system:serviceaccount:{namespace}:teacher"
+    assert succeeded(cluster, "grant", user, "-n", namespace).count(" created: ") == 4
+    cluster.delete_later("clusterrolebinding", f"vkprovider-instructor-definitions:{user}")
+    token = cluster.kubectl("create", "token", "teacher", f"--namespace={namespace}").stdout.strip()
+    config = yaml.safe_load(cluster.sandbox.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    config["contexts"][0]["context"]["namespace"] = namespace
+    kubeconfig, file, name = tmp_path / "kubeconfig", tmp_path / "cml.yaml", f"own-{namespace}"[:50].rstrip("-")
+    kubeconfig.write_text(yaml.safe_dump(config))
+    file.write_text(topology({"h0": "alpine"}))
+    cluster.delete_later("labletdefinition", name)
+
+    tried = lablet(cluster, "define", str(file), "--name", name, "--try", kubeconfig=kubeconfig)
+    assert (tried.returncode, f"a trial of {name}:1.0.0 booted in" in tried.stdout) == (0, True), tried
+    checked = lablet(cluster, "doctor", kubeconfig=kubeconfig)
+    assert (checked.returncode, checked.stdout.splitlines()[-1]) == (0, "no faults"), checked
+    path = f"/apis/vkprovider.io/v1alpha1/labletdefinitions/{name}"
+    made = cluster.get(path)
+    assert made
+    kept = f"/api/v1/namespaces/{namespace}/configmaps/{made['spec']['source']['configMap']['name']}"
+    assert cluster.get(kept)
+    cluster.kubectl("delete", "labletdefinition", name, f"--kubeconfig={kubeconfig}")
+    until(lambda: cluster.get(path) is None and cluster.get(kept) is None, 60, "the topology stays")

@@ -52,6 +52,22 @@ async def test_grant_refuses_what_leads_nowhere(world: World, desk: Desk) -> Non
     assert await world.admin.items(f"{RBAC}/namespaces/{world.namespace}/rolebindings") == []
 
 
+async def test_grant_gives_nothing_that_nothing_limits(world: World, desk: Desk, instructor: Instructor) -> None:
+    """Where the policy is not installed, the role would reach the definitions of all classes."""
+    path = "/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicybindings"
+    kept = await world.admin.get(f"{path}/vkprovider-instructors")
+    assert kept is not None
+    await world.admin.delete(f"{path}/vkprovider-instructors")
+    try:
+        refused = await desk.lablet("grant", instructor.user, "-n", world.namespace)
+        assert refused.code == 1
+        assert "ValidatingAdmissionPolicyBinding vkprovider-instructors does not exist" in refused.err
+        assert await world.admin.items(f"{RBAC}/namespaces/{world.namespace}/rolebindings") == []
+    finally:
+        del kept["metadata"]["resourceVersion"], kept["metadata"]["uid"]
+        await world.admin.create(path, kept)
+
+
 async def test_an_instructor_sees_one_namespace(world: World, instructor: Instructor) -> None:
     await instructor.grant()
     await world.replica()

@@ -21,6 +21,9 @@ _RUNS: Final = "vkprovider-lablet-user"
 _READS: Final = "vkprovider-topology-reader"
 _GROUP: Final = "rbac.authorization.k8s.io"
 _API: Final = f"/apis/{_GROUP}/v1"
+_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
+_LIMITS: Final = "vkprovider-instructors"
+"""The policy that keeps an instructor to the definitions of the own class, and its binding."""
 _NAME_CHARS_MAX: Final = 256
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+)")
@@ -236,12 +239,15 @@ async def _check(
             f"vkprovider is installed in the namespace {homes[0]}; add: --provider-namespace {homes[0]}"
         )
     roles = Resource(kube, kind(_API, "clusterroles", PartialObject))
-    for each in wanted:
-        if await roles.get(each.role) is None:
-            raise click.ClickException(
-                f"ClusterRole {each.role} does not exist: the manifests in this cluster are of another version than "
-                "this command; apply those of this version"
-            )
+    policies = Resource(kube, kind(_ADMISSION, "validatingadmissionpolicybindings", PartialObject))
+    missing = [f"ClusterRole {each.role}" for each in wanted if await roles.get(each.role) is None]
+    if await policies.get(_LIMITS) is None:  # without it, the user would write the definitions of all classes
+        missing.append(f"ValidatingAdmissionPolicyBinding {_LIMITS}")
+    if missing:
+        raise click.ClickException(
+            f"{missing[0]} does not exist: the manifests in this cluster are of another version than this command; "
+            "apply those of this version"
+        )
     if subject.kind == "ServiceAccount":
         accounts = Resource(kube, kind("/api/v1", "serviceaccounts", PartialObject), subject.namespace)
         if await accounts.get(subject.name) is None:
