@@ -7,6 +7,7 @@ from typing import Final
 
 from tools.markdown import NOTE, table
 from tunnels.websocket import listening
+from vkprovider.mux.page import callers, probe
 from vkprovider.serving import access, connections
 from vkprovider.serving.answers import Refused
 from vkprovider.settings import services
@@ -53,6 +54,8 @@ def _facts() -> Mapping[str, str]:
         "agents_of_a_name_max": listening.SOCKETS_OF_A_NAME_MAX,
         "unsure_max": events.UNSURE_MAX,
         "events_max": cloudevents.EVENTS_MAX,
+        "password_slow_s": callers.SLOW_S,
+        "probe_s": probe.TIMEOUT_S,
         "archives_page": archives.PAGE_SIZE,
         "body_mib": events.BODY_BYTES_MAX / _KIB**2,
         "secret_chars_min": services.SECRET_CHARS_MIN,

@@ -52,7 +52,7 @@ class ApiServer:
         self._sandbox = sandbox
         self.url = sandbox.process("kube-apiserver").url
         self.kubeconfig = sandbox.kubeconfig
-        self._tokens: dict[str, str] = {}
+        self._tokens: dict[tuple[str, ...], str] = {}
 
     @property
     def pki(self) -> Path:
@@ -87,12 +87,12 @@ class ApiServer:
         """Return a token of the provider's ServiceAccount."""
         return self.token(content.SERVICE_ACCOUNT)
 
-    def token(self, account: str) -> str:
-        """Return a token of a ServiceAccount of the provider's namespace."""
-        if account not in self._tokens:
-            words = (account, f"--namespace={SYSTEM}", "--duration=24h")
-            self._tokens[account] = self._sandbox.kubectl("create", "token", *words).stdout.strip()
-        return self._tokens[account]
+    def token(self, account: str, *more: str) -> str:
+        """Return a token of a ServiceAccount of the provider's namespace, made with further words of kubectl."""
+        words = (account, f"--namespace={SYSTEM}", "--duration=24h", *more)
+        if words not in self._tokens:
+            self._tokens[words] = self._sandbox.kubectl("create", "token", *words).stdout.strip()
+        return self._tokens[words]
 
     def apply(self, path: Path) -> None:
         """Apply a manifest."""

@@ -7,5 +7,6 @@
 * `reconciler`: one pass over a mux; `memory`: the last passes; `effects`: what they write, a package.
 * `strays`: what belongs to no mux; `events`: Events, once each.
 * `leases`: which replica serves which mux.
+* `page`: the debug page, a package.
 * `parts`: the parts of the process; `process`: connect, listen, run, stop.
 """

@@ -62,9 +62,9 @@ class Events:
         self._told: dict[str, dict[Told, float]] = {}
         self.recent: list[dict[str, str]] = []
 
-    def happened(self, about: ObjectRef, reason: Reason, note: str, guard: Guard | None = None) -> None:
-        """Tell what was done."""
-        self._emit(about, "Normal", reason, note, guard)
+    def happened(self, key: str, about: ObjectRef, reason: Reason, note: str, guard: Guard | None = None) -> None:
+        """Tell what a pass over `key` has done."""
+        self._emit(key, about, "Normal", reason, note, guard)
 
     def found(self, key: str, warnings: Iterable[Told], guard: Guard | None = None) -> None:
         """Tell what a pass over `key` finds wrong; what it told a moment ago is not repeated."""
@@ -73,7 +73,7 @@ class Events:
         for each in warnings:
             told_at = before.get(each)
             if told_at is None or now - told_at >= _AGAIN_S:
-                self._emit(each.about, "Warning", each.fault.reason, each.fault.message, guard)
+                self._emit(key, each.about, "Warning", each.fault.reason, each.fault.message, guard)
                 told_at = now
             after[each] = told_at
         self._told[key] = after
@@ -82,8 +82,15 @@ class Events:
         """Forget what was told about a key."""
         self._told.pop(key, None)
 
-    def _emit(self, about: ObjectRef, type_: EventType, reason: Reason, note: str, guard: Guard | None) -> None:
-        named = {"object": f"{about.kind}/{about.namespace}/{about.name}", "type": type_, "reason": str(reason)}
+    def _emit(
+        self, key: str, about: ObjectRef, type_: EventType, reason: Reason, note: str, guard: Guard | None
+    ) -> None:
+        named = {
+            "mux": key,
+            "object": f"{about.kind}/{about.namespace}/{about.name}",
+            "type": type_,
+            "reason": str(reason),
+        }
         self.recent.append({**named, "message": note})
         del self.recent[: -self.RECENT_MAX]
         self._ctx.events.emit(about, type_, reason, note, guard=guard)

@@ -11,6 +11,8 @@ from vkprovider.mux.index import Index
 from vkprovider.mux.informers import Informers, informers
 from vkprovider.mux.leases import muxes_of
 from vkprovider.mux.memory import Memory
+from vkprovider.mux.page.callers import Callers
+from vkprovider.mux.page.routes import DebugPage
 from vkprovider.mux.reconciler import Muxes
 from vkprovider.mux.strays import Strays
 from vkprovider.runtime.context import Context
@@ -19,6 +21,8 @@ from vkprovider.runtime.metrics.measure import Measure, counter, gauge, value
 from vkprovider.runtime.ownership import Ownership
 from vkprovider.runtime.parts import Change, Part, Work
 from vkprovider.runtime.process import Process
+from vkprovider.serving.access import AccessControl
+from vkprovider.settings.services import reveal
 
 _AT_ONCE = 8
 """Muxes that are served at once."""
@@ -70,6 +74,9 @@ def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
         for key in index.muxes:
             queue.add(key)
 
+    access = AccessControl(ctx.kube, audiences=settings.http.token_audiences)
+    callers = Callers(access, reveal(settings.web.token))
+    page = DebugPage(settings.web, of_mux, ctx.replica, index, memory, events, callers)
     part = Part(
         owns=(ownership,),
         informers=(objects.services, objects.slices, objects.workers, ownership.leases),
@@ -89,6 +96,7 @@ def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
         health=lambda: {"owned_muxes": sorted(ownership.epochs), "dry_run": of_mux.dry_run},
         stats=lambda: {"fenced": ownership.fenced_total, "takeovers": ownership.takeovers_total},
         resumed=wake_all,
+        routes=page.routes(),
     )
     process = Process(ctx, membership, (part,))
     return MuxProcess(ctx, index, objects, ownership, memory, strays, events, writes, queue, process)

@@ -207,7 +207,7 @@ class Muxes:
         owned = MuxObject(mux.ref, service.metadata.uid, self._settings.prefix)
         changed = await self._carriers.write(owned, seen.sources, guard)
         if changed is not None:
-            self._events.happened(service.about, *changed, guard)
+            self._events.happened(str(service.ref), service.about, *changed, guard)
         await self._write_ports(service, mux, seen.plan.ports, guard)
         channels = channel_reports(seen.channels, seen.plan, service.ingress)
         await self._reports.update_channel_service_metadata(channels, guard)
@@ -226,7 +226,9 @@ class Muxes:
             body,
             lambda: services.patch(meta.name, body, resource_version=version, guard=guard),
         )
-        self._events.happened(service.about, MuxReason.MUX_PORTS_CHANGED, _changes(mux.ports, ports), guard)
+        self._events.happened(
+            str(service.ref), service.about, MuxReason.MUX_PORTS_CHANGED, _changes(mux.ports, ports), guard
+        )
 
     async def _annotate(self, key: str, service: Service, seen: Seen, guard: Guard) -> float:
         """Write what the mux shows, once in a while; return the seconds until the next time."""
@@ -246,7 +248,7 @@ class Muxes:
         )
         self._memory.annotated_at[key] = self._ctx.now()
         text = next(text for name, text in wanted.items() if name.endswith("summary"))
-        self._events.happened(service.about, MuxReason.MUX_ANNOTATIONS_UPDATED, text, guard)
+        self._events.happened(str(service.ref), service.about, MuxReason.MUX_ANNOTATIONS_UPDATED, text, guard)
         return self._settings.queue_timeout_s
 
     # ------------------------------------------------------------------------------------------ Events

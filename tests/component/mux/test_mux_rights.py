@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import aiohttp
 import pytest
 
 from tests.component.mux.harness import ACCOUNT, RBAC, MuxWorld, install, open_world
@@ -54,6 +55,10 @@ async def live(world: MuxWorld) -> None:
     await world.until_forwards({20000: {"10.1.0.1:8080", "10.1.0.9:8080"}, 20001: {"198.51.100.1:10011"}})
     await world.admin.delete(world.path("api"))
     await world.until_ports(20001)
+    token = world.server.token("vkprovider", "--audience=vkprovider.io")
+    url = f"http://127.0.0.1:{running.page.port}/api/state"
+    async with aiohttp.ClientSession() as http, http.get(url, headers={"Authorization": f"Bearer {token}"}) as answer:
+        assert answer.status == 200
     await running.stop()
     binding = {
         "metadata": {"name": "vkprovider-mux-endpoints"},

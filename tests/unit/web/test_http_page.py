@@ -18,7 +18,7 @@ from vkprovider.web.refusals import ObjectInvalid
 
 PACKAGE = Path(vkprovider.__file__).parent
 SOURCES = [
-    *(path for folder in ("web", "serving", "app/parts") for path in (PACKAGE / folder).glob("*.py")),
+    *(path for folder in ("web", "serving", "app/parts", "mux/page") for path in (PACKAGE / folder).glob("*.py")),
     PACKAGE / "app" / "page.py",
     PACKAGE / "runtime" / "page.py",
 ]
@@ -37,7 +37,7 @@ def test_every_refusal_of_the_code_is_a_kind_that_stands_there() -> None:
     described = dict(re.findall(r"^\| `([A-Z]\w+)` \| (\d+) \|", PAGE, re.MULTILINE))
     fixed = {kind.__name__: str(kind.status_code) for kind in httppage.kinds() if kind is not ObjectInvalid}
     assert described == fixed
-    assert len(fixed) == 28
+    assert len(fixed) == 29
 
 
 @pytest.mark.parametrize("kind", list(httppage.kinds()), ids=lambda kind: kind.__name__)
@@ -55,7 +55,7 @@ def test_every_kind_answers_with_its_word_and_directions(kind: type[Refused]) ->
 def test_every_path_stands_there() -> None:
     routes = set(re.findall(r'router\.add_(get|post)\("([^"]+)"', CODE))
     routes |= set(re.findall(r'\bRoute\("(GET|POST)", "(/[^"]+)"', CODE))
-    assert len(routes) == 12
+    assert len(routes) == 17
     for method, path in routes:
         assert f"| `{method.upper()} {path}` |" in PAGE
 
