@@ -80,12 +80,13 @@ def check_workloads(
     found = []
     for kind, items in workloads.items():
         for item in items:
-            if item.spec.template.spec.runtime_class_name not in definitions:
-                continue
-            meta = item.metadata
+            meta, wanted = item.metadata, item.spec.template.spec.runtime_class_name
+            message = _refused(kind, item, said.get((kind, meta.namespace, meta.name), ""))
+            if wanted not in definitions and f'RuntimeClass "{wanted}" not found' not in message:
+                continue  # of somebody else, unless the name is misspelt
             if kind == "DaemonSet":
                 found += _check_daemon_set(item)
-            elif message := _refused(kind, item, said.get((kind, meta.namespace, meta.name), "")):
+            elif message:
                 found.append(
                     fault(_owner(kind, meta), FAILED_CREATE, f"a Pod is refused: {message}", admission_remedy(message))
                 )

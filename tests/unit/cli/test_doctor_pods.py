@@ -181,6 +181,16 @@ def test_newest_event_counts_more_than_the_condition_that_is_never_renewed() -> 
     assert "not found" in finding.message
 
 
+def test_pool_whose_definition_is_misspelt() -> None:
+    """There is no definition of that name, by which it would be known as one that makes lablets."""
+    says = 'pods "warm-1-x" is forbidden: pod rejected: RuntimeClass "netlb" not found'
+    failure = [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": says}]
+    item = workload("netlb", owner="warm", conditions=failure, spec={"replicas": 5})
+    [finding] = check_workloads({"ReplicaSet": [item]}, [], {"netlab"})
+    assert (finding.object, finding.reason) == ("Deployment/n/warm", "FailedCreate")
+    assert finding.remedy.startswith("Correct runtimeClassName")
+
+
 @pytest.mark.parametrize("kind", ["StatefulSet", "Job"])
 def test_what_has_no_condition_says_it_by_events(kind: str) -> None:
     [finding] = check_workloads({kind: [workload()]}, [refusal(kind)], {"netlab"})
