@@ -93,6 +93,13 @@ class Access(msgspec.Struct, frozen=True, omit_defaults=True):
     port: int = 0
     why: str = ""
 
+    @property
+    def text(self) -> str:
+        """The answer for people: `203.0.113.10:20000`, `pending: WHY` or `refused: WHY`."""
+        if self.state == LIVE:
+            return f"{f'[{self.address}]' if ':' in self.address else self.address}:{self.port}"
+        return f"{self.state}: {self.why}" if self.why else self.state
+
 
 class _Identity(msgspec.Struct, frozen=True):
     worker: str

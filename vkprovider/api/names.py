@@ -85,6 +85,8 @@ ANNOTATION_CONTENT: Final = f"{GROUP}/content"
 ANNOTATION_DEVICES: Final = f"{GROUP}/devices"
 """A report of a Pod: how many devices of the lab are booted, of how many, such as `5/6`."""
 ANNOTATION_PORT_MAPPINGS: Final = f"{GROUP}/port-mappings"
+ANNOTATION_ACCESS: Final = f"{GROUP}/access"
+"""A report of a Pod whose ports are lent to a mux: what the mux answered for each, as `exposure.Access` in JSON."""
 ANNOTATION_SESSION_ID: Final = f"{GROUP}/lds-session-id"
 ANNOTATION_SESSION_BASE_URL: Final = f"{GROUP}/lds-base-url"
 ANNOTATION_SESSION_LOGIN_URL: Final = f"{GROUP}/lds-login-url"
@@ -108,6 +110,7 @@ REPORTS: Final = frozenset(
         ANNOTATION_CONTENT,
         ANNOTATION_DEVICES,
         ANNOTATION_PORT_MAPPINGS,
+        ANNOTATION_ACCESS,
         ANNOTATION_SESSION_ID,
         ANNOTATION_SESSION_BASE_URL,
         ANNOTATION_SESSION_LOGIN_URL,

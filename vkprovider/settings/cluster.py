@@ -214,6 +214,13 @@ class LabletSettings(Group):
         description="Seconds before a worker's port that was lent to a mux is given to another lablet, or a lablet "
         "with such ports to another learner.",
     )
+    access_wait_s: float = Field(
+        60.0,
+        validation_alias="VKPROVIDER_ACCESS_WAIT_SECONDS",
+        ge=0,
+        description="Seconds that a session waits until the mux leads to the lablet's ports (`spec.expose.lds`); then "
+        "the Lab Delivery System is told the worker's address.",
+    )
     transition_s: float = 1.0
     """Seconds before a lablet looks again at a change that it has requested."""
     step_retry_first_s: float = 1.0

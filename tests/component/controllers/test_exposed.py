@@ -13,6 +13,8 @@ from tests.component.controllers.running import MORTAL, WITH_PASSES
 from tests.support.apiserver import ENDPOINT_SLICES, SYSTEM, Refused
 from tests.support.topologies import topology
 from vkprovider.api import exposure, names
+from vkpsandbox.lds.server import LdsSimulator
+from vkpsandbox.lds.settings import LdsSettings
 
 PORT = topology({"r1": "iosv"}, {"r1": ["serial:4000"]})
 SLICES = "/endpointslices"
@@ -240,3 +242,74 @@ async def test_how_long_a_port_rests_is_a_setting(world: World) -> None:
         await lablet.delete()
         await lablet.gone()
         await lablet.unclaimed()
+
+
+LIVE = exposure.Access("live", "203.0.113.10", 20000)
+
+
+async def answer(lablet: Lablet, access: exposure.Access) -> None:
+    """Answer as the mux does."""
+    found = await slice_of(lablet)
+    patch = exposure.answer_patch(found["metadata"]["uid"], {"r1-serial": access})
+    await lablet.admin.request("PATCH", path(lablet), patch, "application/json-patch+json", user=MUX)
+
+
+def access(pod: dict[str, Any]) -> dict[str, Any]:
+    said: dict[str, Any] = json.loads(pod["metadata"].get("annotations", {}).get("vkprovider.io/access", "{}"))
+    return said
+
+
+async def test_the_pod_reports_what_the_mux_answers_and_nobody_else_may(world: World) -> None:
+    await world.replica()
+    worker = await world.worker()
+    lablet = await world.pod(await world.define(PORT, expose=EXPOSE), worker)
+    await lablet.until(lambda pod: access(pod) == {"r1_serial": {"state": "pending"}}, "no answer yet")
+    await answer(lablet, exposure.Access("refused", why="the mux is full"))
+    await lablet.until(lambda pod: access(pod) == {"r1_serial": {"state": "refused", "why": "the mux is full"}})
+    await answer(lablet, LIVE)
+    live = {"r1_serial": {"state": "live", "address": "203.0.113.10", "port": 20000}}
+    await lablet.until(lambda pod: access(pod) == live)
+    with pytest.raises(Refused, match="Only the provider writes"):
+        await lablet.annotate(access="{}")
+    await lablet.annotate(desired_state="STOPPED")
+    await lablet.until(lambda pod: "vkprovider.io/access" not in pod["metadata"]["annotations"], "it is withdrawn")
+    await no_slice(lablet)
+
+
+TOKEN = "token-of-the-lds"
+
+
+@pytest.fixture
+async def lds(world: World) -> LdsSimulator:
+    return await world.stack.enter_async_context(LdsSimulator(LdsSettings(token=TOKEN)))
+
+
+async def lend(world: World) -> Lablet:
+    """Make a lablet for ann, whose session is to name the mux."""
+    worker = await world.worker()
+    definition = await world.define(PORT, expose={**EXPOSE, "lds": True})
+    return await world.pod(definition, worker, annotations={"vkprovider.io/username": "ann"})
+
+
+async def test_a_session_waits_for_the_mux_and_names_its_address(world: World, lds: LdsSimulator) -> None:
+    await world.replica(LDS_API_URL=lds.url, LDS_API_TOKEN=TOKEN)
+    lablet = await lend(world)
+    said = await lablet.waits("WaitingForAccess")
+    assert said["message"] == "the session is made when the mux leads to r1_serial"
+    assert not lds.world.sessions
+    await answer(lablet, LIVE)
+    await lablet.ready()
+    [session] = lds.world.sessions.values()
+    assert [(device.host, device.port) for device in session.devices] == [("203.0.113.10", 20000)]
+
+
+async def test_a_session_does_not_wait_for_ever(world: World, lds: LdsSimulator) -> None:
+    await world.replica(LDS_API_URL=lds.url, LDS_API_TOKEN=TOKEN, VKPROVIDER_ACCESS_WAIT_SECONDS="1")
+    lablet = await lend(world)
+    await lablet.ready()
+    [session] = lds.world.sessions.values()
+    assert [device.port for device in session.devices] == [2000]
+    event = await world.until_event("AccessMissing", lablet.name)
+    assert (
+        event["message"] == "mux labs.edge does not lead to r1_serial (pending): the session has the worker's address"
+    )

@@ -40,7 +40,7 @@ def test_who_watches_sends_no_input() -> None:
 
 
 def port(name: str, number: int, *, transport: str = "tcp", opened: bool = True) -> Port:
-    return Port(name, "r1", "serial", "198.51.100.1", number, "r1", 5000, None, transport, opened)
+    return Port(name, "r1", "serial", "198.51.100.1", number, "r1", 5000, None, transport, opened, "")
 
 
 PORTS = [port("r1_serial", 10000), port("r1_patudp53", 10001, transport="udp"), port("r1_http", 10002, opened=False)]

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
-from vkprovider.cli.lablet.ports import LISTING
+from vkprovider.cli.lablet.ports import show
 from vkprovider.cli.shared.devices import ports_of
 from vkprovider.cli.shared.output import Output
 from vkprovider.cli.shared.pods import LabletPod
@@ -23,7 +23,7 @@ def with_ports(infos: object, *containers: str) -> LabletPod:
 
 
 def printed(capsys: pytest.CaptureFixture[str], pod: LabletPod, output: Output) -> list[str]:
-    LISTING.show(ports_of(pod, {}), output, nothing="nothing")
+    show(ports_of(pod, {}), output, pod="a")
     return capsys.readouterr().out.splitlines()
 
 
@@ -73,3 +73,34 @@ def test_no_ports() -> None:
 def test_report_that_cannot_be_read_is_explained(text: str) -> None:
     with pytest.raises(click.ClickException, match="port-mappings of pod/a cannot be read"):
         ports_of(with_ports(text), {})
+
+
+def test_the_way_by_a_mux_is_a_column_where_there_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+    access = {
+        "h0_serial": {"state": "live", "address": "203.0.113.10", "port": 20000},
+        "h0_vnc": {"state": "refused", "why": "the mux is full"},
+        "h1_serial": {"state": "live", "address": "2001:db8::1", "port": 20001},
+        "h2_serial": {"state": "pending"},
+    }
+    infos = {name: info(name[:2], name[3:], 10011 + n) for n, name in enumerate([*access, "h3_serial"])}
+    notes = {"vkprovider.io/port-mappings": json.dumps(infos), "vkprovider.io/access": json.dumps(access)}
+    rows = ports_of(lablet_pod(notes=notes), {})
+    assert {row.name: row.via for row in rows} == {
+        "h0_serial": "203.0.113.10:20000",
+        "h0_vnc": "refused: the mux is full",
+        "h1_serial": "[2001:db8::1]:20001",
+        "h2_serial": "pending",
+        "h3_serial": "",
+    }
+    show(rows, "table", pod="a")
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].split() == ["DEVICE", "ACCESS", "PROTOCOL", "ADDRESS", "PORT", "VIA", "CONTAINER"]
+    assert lines[1].split()[:6] == ["h0", "serial", "<none>", "198.51.100.1", "10011", "203.0.113.10:20000"]
+    assert "refused: the mux is full" in lines[2]
+
+
+def test_an_answer_that_cannot_be_read_shows_no_way() -> None:
+    infos = json.dumps({"h0_serial": info("h0", "serial", 10011)})
+    for text in ("{", '{"h0_serial": {"state": "new"}}'):
+        notes = {"vkprovider.io/port-mappings": infos, "vkprovider.io/access": text}
+        assert [row.via for row in ports_of(lablet_pod(notes=notes), {})] == [""]

@@ -98,6 +98,10 @@ class ExposeSpec(Model):
         min_length=1,
         max_length=500,
     )
+    lds: bool = Field(
+        default=False,
+        description="Whether the Lab Delivery System is told the mux's address and ports instead of the worker's.",
+    )
 
 
 class LabletDefinitionSpec(Model):

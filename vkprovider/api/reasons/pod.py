@@ -35,6 +35,12 @@ class Progress(Reasons):
         "",
         Trait.DEFERRABLE | Trait.ASKED_FOR,
     )
+    WAITING_FOR_ACCESS = (
+        "WaitingForAccess",
+        "All devices run; before the learner's session is made, the mux is to lead to the lablet's ports.",
+        "If it lasts, look whether the program that serves the mux runs: `kubectl lablet ports` shows its answer.",
+        Trait.DEFERRABLE,
+    )
     PROVISIONING_SESSION = (
         "ProvisioningSession",
         "All devices run; the learner's session is being made in the Lab Delivery System.",
@@ -133,6 +139,11 @@ class Trouble(Reasons):
         "PortRangeFull",
         "Fewer ports of the worker's range are free than the lablet needs; none was allocated.",
         "Wait until a lablet of this worker ends, or widen spec.portRange together with the range of PATty.",
+    )
+    ACCESS_MISSING = (
+        "AccessMissing",
+        "The mux does not lead to a port of the lablet, so that the Lab Delivery System is told the worker's address.",
+        "Do what the mux's answer says: `kubectl lablet ports` shows it. A session that exists stays as it is.",
     )
     NOT_EXPOSABLE = (
         "NotExposable",

@@ -140,7 +140,7 @@ def _lablets(
             Environments(ctx),
             slices,
         ),
-        Publisher(ctx, counters, settings.lablets, contents, wake, announce),
+        Publisher(ctx, counters, settings.lablets, contents, base.objects.slices.items, wake, announce),
         deliveries,
         ports,
         observe_soon=nodes.workers.observe_soon,

@@ -1,5 +1,6 @@
 """`kubectl lablet ports`: the addresses and ports of a lablet's devices."""
 
+from collections.abc import Sequence
 from typing import Final
 
 from vkprovider.cli.shared.devices import Port, containers_of, ports_of
@@ -9,6 +10,8 @@ from vkprovider.cli.shared.pods import find, named
 from vkprovider.kube.client import KubeClient
 
 _CLOSED: Final = "not opened by CML"
+_VIA: Final = "VIA"
+"""The heading of a mux's address and port; no column where nothing is lent to one."""
 LISTING: Final[Listing[Port]] = Listing(
     kind="LabletPort",
     row=Port,
@@ -18,6 +21,7 @@ LISTING: Final[Listing[Port]] = Listing(
         Column("PROTOCOL", lambda port: port.transport.upper()),
         Column("ADDRESS", lambda port: port.address if port.opened else _CLOSED),
         Column("PORT", lambda port: str(port.port)),
+        Column(_VIA, lambda port: port.via),
         Column("CONTAINER", lambda port: port.container),
         Column("NAME", lambda port: port.name, wide=True),
         Column("IN TOPOLOGY", lambda port: str(port.original_port), wide=True),
@@ -36,7 +40,12 @@ def ports(pod: str | None, *, learner: str | None, output: Output, place: Place)
         return found.metadata.name, ports_of(found, await containers_of(kube, found))
 
     name, rows = place.run(work)
+    show(rows, output, pod=name)
+
+
+def show(rows: Sequence[Port], output: Output, *, pod: str) -> None:
+    """Print the ports of a Pod."""
     nothing = (
-        f"pod/{name} has no ports: its topology tags none, or none are allocated yet; see: kubectl describe pod {name}"
+        f"pod/{pod} has no ports: its topology tags none, or none are allocated yet; see: kubectl describe pod {pod}"
     )
-    LISTING.show(rows, output, nothing=nothing)
+    LISTING.show(rows, output, nothing=nothing, but=[] if any(row.via for row in rows) else [_VIA])

@@ -9,6 +9,7 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden
+from vkprovider.api.exposure import Access
 from vkprovider.api.models.status import DefinitionStatus
 from vkprovider.cli.shared.pods import LabletPod
 from vkprovider.domain.topology.mappings import PortInfo
@@ -30,6 +31,7 @@ class Port(msgspec.Struct, frozen=True, rename="camel"):
         internal_port: The device's own port behind it; null for its consoles.
         transport: `tcp` or `udp`; empty if an older version reported it.
         opened: Whether CML listens there.
+        via: The address and port of the mux to which the port is lent, or why it has none; "" if it is lent to none.
     """
 
     name: str
@@ -42,6 +44,7 @@ class Port(msgspec.Struct, frozen=True, rename="camel"):
     internal_port: int | None
     transport: str
     opened: bool
+    via: str
 
     @property
     def can_be_forwarded(self) -> bool:
@@ -53,6 +56,7 @@ class _Definition(msgspec.Struct, frozen=True):
     status: DefinitionStatus = DefinitionStatus()
 
 
+_answers: Final = msgspec.json.Decoder(dict[str, Access])
 _infos: Final = msgspec.json.Decoder(dict[str, PortInfo])
 _DEFINITIONS: Final = kind(f"/apis/{names.API_VERSION}", "labletdefinitions", _Definition)
 
@@ -84,6 +88,7 @@ def ports_of(pod: LabletPod, containers: Mapping[str, str]) -> list[Port]:
     except msgspec.MsgspecError as error:
         message = f"annotation {names.ANNOTATION_PORT_MAPPINGS} of pod/{pod.metadata.name} cannot be read: {error}"
         raise click.ClickException(message) from None
+    via = _via_of(pod)
     there = {container.name for container in pod.spec.containers}
     labels = {info.device_label for info in infos.values()}
     guessed = Counter(names.container_name(label, set()) for label in labels)
@@ -106,7 +111,16 @@ def ports_of(pod: LabletPod, containers: Mapping[str, str]) -> list[Port]:
             internal_port=info.internal_port,
             transport=info.transport,
             opened=info.opened,
+            via=access.text if (access := via.get(key)) is not None else "",
         )
         for key, info in infos.items()
     ]
     return sorted(found, key=lambda row: (row.device, row.port))
+
+
+def _via_of(pod: LabletPod) -> dict[str, Access]:
+    """Parse the answers of a mux that a Pod reports, by the name of the port; none if a later version wrote them."""
+    try:
+        return _answers.decode(pod.metadata.annotations.get(names.ANNOTATION_ACCESS, "{}"))
+    except msgspec.MsgspecError:
+        return {}

@@ -115,8 +115,8 @@ class Effects:
                 return Done()
             case Extract():
                 return await self._extract(step, worker, turn_to_worker)
-            case steps.Provision(claim=claim, session=session):
-                made = await self.sessions.provision(worker, claim, session, self._content_of(claim))
+            case steps.Provision(claim=claim, session=session, via=via):
+                made = await self.sessions.provision(worker, claim, session, self._content_of(claim), via)
                 return outcomes.Provisioned(made)
             case steps.Reschedule(session=session, slot_end=slot_end):
                 return await self.sessions.reschedule(worker, session, slot_end)

@@ -9,9 +9,10 @@ from typing import Final
 
 import structlog
 
+from vkprovider.api import exposure
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.messages import Notice
-from vkprovider.api.objects import Pod
+from vkprovider.api.objects import EndpointSlice, Pod
 from vkprovider.controllers import timeline
 from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.lablet.state import Lablet, Written
@@ -19,6 +20,7 @@ from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet import lifecycle
 from vkprovider.domain.lablet import status as podstatus
+from vkprovider.domain.lablet.exposing import Exposing, read_slice
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.pod import intent
@@ -45,6 +47,7 @@ class Publisher:
 
     Attributes:
         contents: By digest.
+        slices: The EndpointSlices of exposed lablets, by `namespace/name`.
         wake: Queue a lablet, by Pod UID.
         announce: Called with a worker, a lab's id and a text that the open consoles of that lab are to show.
     """
@@ -53,6 +56,7 @@ class Publisher:
     counters: Counters
     settings: LabletSettings
     contents: Mapping[str, Content]
+    slices: Mapping[str, EndpointSlice]
     wake: Callable[[str], None]
     announce: Callable[[str, str, str], None]
 
@@ -104,7 +108,8 @@ class Publisher:
         devices = intent.devices_of(pod, content) if content is not None else {}
         told = content is not None and claim is not None and claim.ports_fault is None
         mappings = portmap.rendered(content.topology.template, claim.ports) if told and content and claim else ""
-        extras = Extras(mappings, lablet.ports_open if mappings else None, worker.spec.cml_url)
+        ports_open = lablet.ports_open if mappings else None
+        extras = Extras(mappings, ports_open, self._access(lablet.uid), worker.spec.cml_url)
         wanted = podstatus.render(pod, report, claim, devices, worker.seen.ip, extras)
         known = written.status
         if known is None or _number(pod) >= written.version:
@@ -139,6 +144,14 @@ class Publisher:
         self.counters.status_writes += 1
         self.counters.timeline.note(lablet.uid, timeline.STATUS_ANSWERED)
         return None
+
+    def _access(self, uid: str) -> str:
+        """Return the answer of the mux to which ports of a lablet are lent; "" if none are."""
+        found = self.slices.get(f"{self.ctx.namespace}/{exposure.slice_name(uid)}") if self.slices else None
+        if found is None or found.metadata.deletion_timestamp is not None:
+            return ""
+        seen, answer = read_slice(found)
+        return exposure.encode_answer(Exposing(seen=seen, answer=answer).access) if seen is not None else ""
 
     def _due_at(
         self, wanted: LabletStatus, known: LabletStatus, written: Written, *, at_once: bool, urgent: bool

@@ -115,8 +115,12 @@ class Sessions:
 
     # --------------------------------------------------------------------------------------------- steps
 
-    async def provision(self, worker: Worker, claim: Claim, session: Session, content: Content) -> Session:
+    async def provision(
+        self, worker: Worker, claim: Claim, session: Session, content: Content, via: Mapping[str, tuple[str, int]]
+    ) -> Session:
         """Create the session, unless it has an id, and set its devices; the claim records the id before the devices.
+
+        Slots in `via` are reached by that address and port, all others by the worker's.
 
         The order is: create, set devices, then get the session if the answer to its creation had no login URL.
 
@@ -128,7 +132,7 @@ class Sessions:
         terms, client = self._terms(claim), self._client(session, worker)
         if not session.id:
             session = await self._create(client, worker, claim, session, terms)
-        await client.set_devices(session.id, await self._devices(worker, claim, content, terms))
+        await client.set_devices(session.id, await self._devices(worker, claim, content, terms, via))
         if not session.login_url:
             url = (await client.get_session_info(session.id)).public_login_url
             session = msgspec.structs.replace(session, login_url=url or "")
@@ -177,12 +181,14 @@ class Sessions:
             )
         return self.deployments.client(session.deployment).guarded(worker.guard)
 
-    async def _devices(self, worker: Worker, claim: Claim, content: Content, terms: Terms) -> list[DeviceAccessInfo]:
+    async def _devices(
+        self, worker: Worker, claim: Claim, content: Content, terms: Terms, via: Mapping[str, tuple[str, int]]
+    ) -> list[DeviceAccessInfo]:
         secret = {}
         if terms.device_secret:
             secret = await read_device_secret(self.ctx, terms.device_secret, self.worker_secrets())
         host, every = worker.address, self.settings.every_access
-        return devices_for(content.topology, claim.ports, host, secret, every_access=every)
+        return devices_for(content.topology, claim.ports, host, secret, via=via, every_access=every)
 
     async def reschedule(self, worker: Worker, session: Session, slot_end: int) -> Rescheduled:
         """Ask the LDS for another end of a session; a failure is part of the outcome, because it stops nothing else.

@@ -56,6 +56,8 @@ def decided(memory: Memory, facts: Facts, decision: Decision, *, worker: str, no
         changes |= {"absent": False, "assumed": None}
     if decision.retry_at is not None:
         changes["retry_at"] = decision.retry_at
+    if decision.awaits_access and not memory.access_since:
+        changes["access_since"] = now
     if decision.announces_end:
         changes["announced_end"] = decision.announces_end
     if decision.forgets_starts:
@@ -217,6 +219,7 @@ def _delivered(memory: Memory, claim: Claim, step: Step, outcome: Outcome, place
             if isinstance(step, steps.Collect):
                 claim, lazy = claim.collected(place.now_unix), False
         case outcomes.Provisioned(session=session):
+            memory = _replace(memory, access_since=0.0)
             claim = claim.with_session(session)
             where = f"{session.login_url or session.base_url} (LDS deployment {session.deployment})"
             notices = (Notice("Normal", Happened.SESSION_READY, f"{session.username} can log in at {where}"),)

@@ -23,6 +23,9 @@ _NAME: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _MUX = re.compile(rf"{_NAME}(\.{_NAME})?")
 
 
+_PENDING: Final = Access(exposure.PENDING)
+
+
 class Expose(msgspec.Struct, frozen=True, gc=False):
     """What a definition asks for.
 
@@ -58,6 +61,19 @@ class Exposing(msgspec.Struct, frozen=True, gc=False):
     seen_uid: str = ""
     answer: Mapping[str, Access] = {}
     lds: bool = False
+
+    @property
+    def access(self) -> dict[str, Access]:
+        """The answer of the mux for each slot that is lent; `pending` before there is one."""
+        slots = [port.slot for port in self.seen.ports] if self.seen is not None else []
+        return {slot: self.answer.get(slot, _PENDING) for slot in slots}
+
+    @property
+    def unsettled(self) -> list[str]:
+        """The slots that may soon be live."""
+        if not self.stands:
+            return [port.slot for port in self.wanted.ports] if self.wanted is not None else []
+        return [slot for slot, access in self.access.items() if access.state == exposure.PENDING]
 
     @property
     def stands(self) -> bool:

@@ -97,6 +97,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
         forgets_starts: Earlier starts and stops no longer count: a start that follows has all its time.
         events: To be emitted on the Pod.
         observe: The next observation of the worker is awaited.
+        awaits_access: The session waits for a mux.
         announces_end: The end of the learner's timeslot that an Event of this decision announces (Unix seconds).
     """
 
@@ -108,6 +109,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     forgets_starts: bool = False
     observe: bool = False
     events: tuple[Notice, ...] = ()
+    awaits_access: bool = False
     announces_end: int = 0
 
     def no_later_than(self, after_s: float | None) -> "Decision":

@@ -53,6 +53,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
         archive_failed: The last try to archive the session failed.
         restored_at: When the Pod's username was last put back.
         expose_at: When the slice for a mux may be written again; the informer shows a write a little later.
+        access_since: Since when the session waits for a mux; 0 if it does not.
         withdrawn: The UID of the slice that was withdrawn last, which the informer may still show; "" for none.
         rescheduled_at: When the LDS was last asked for another end of the session.
         announced_end: The end of the learner's timeslot that was announced last (Unix seconds).
@@ -93,6 +94,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     archive_failed: bool = False
     restored_at: float = -1e9
     expose_at: float = -1e9
+    access_since: float = 0.0
     withdrawn: str = ""
     rescheduled_at: float = -1e9
     announced_end: int = 0

@@ -35,11 +35,13 @@ class Extras(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         port_mappings: JSON; "" if the lablet has no ports.
         ports_open: The condition `PortsOpen`; None while it is not known.
+        access: JSON; "" if no port is lent to a mux.
         worker_url: Where CML is; "" where only an agent knows it.
     """
 
     port_mappings: str = ""
     ports_open: Condition | None = None
+    access: str = ""
     worker_url: str = ""
 
 
@@ -110,6 +112,8 @@ def render(
                 annotations.append((names.ANNOTATION_LAB_URL, link))
         if extras.port_mappings:
             annotations.append((names.ANNOTATION_PORT_MAPPINGS, extras.port_mappings))
+        if extras.access or names.ANNOTATION_ACCESS in pod.metadata.annotations:
+            annotations.append((names.ANNOTATION_ACCESS, extras.access))
         if claim.sessions:
             session = claim.session
             annotations.append((names.ANNOTATION_SESSION_ID, session.id if session else ""))

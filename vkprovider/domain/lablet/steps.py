@@ -3,6 +3,7 @@
 Every step is safe to repeat. `decide` chooses one, the controllers' `effects` execute it, `after` records its outcome.
 """
 
+from collections.abc import Mapping
 from enum import Flag, auto
 from typing import ClassVar, Final
 
@@ -208,6 +209,7 @@ class Provision(Step, frozen=True, gc=False):
     Attributes:
         first_request: No replica can have asked for this session before: if it was certainly not made, the next try may
             go to another deployment.
+        via: The mux's address and port for slots to which it leads.
     """
 
     label: ClassVar[str] = "PROVISION"
@@ -215,6 +217,7 @@ class Provision(Step, frozen=True, gc=False):
     claim: Claim
     session: Session
     first_request: bool
+    via: Mapping[str, tuple[str, int]] = {}
 
 
 class Reschedule(Step, frozen=True, gc=False):

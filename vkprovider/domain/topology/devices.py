@@ -1,7 +1,7 @@
 """The device list of a learner's session: each visible device with its primary access, or with every one."""
 
 from collections.abc import Mapping
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
@@ -16,8 +16,8 @@ class DeviceAccessInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         name: The device's label.
-        host: The worker's address.
-        port: The external port.
+        host: The worker's address, or that of a mux.
+        port: The external port there.
         uri: `vnc://10.0.1.50:10012`.
     """
 
@@ -33,17 +33,27 @@ class DeviceAccessInfo(msgspec.Struct, frozen=True, omit_defaults=True):
         return f"DeviceAccessInfo(name={self.name!r}, uri={self.uri!r}, username={self.username!r}, password=…)"
 
 
+_NO_VIA: Final[Mapping[str, tuple[str, int]]] = {}
+
+
 def devices_for(
-    topology: Topology, ports: Mapping[str, int], host: str, secret: Mapping[str, str], *, every_access: bool = False
+    topology: Topology,
+    ports: Mapping[str, int],
+    worker: str,
+    secret: Mapping[str, str],
+    *,
+    via: Mapping[str, tuple[str, int]] = _NO_VIA,
+    every_access: bool = False,
 ) -> list[DeviceAccessInfo]:
     """List the devices that a learner reaches, in topology order.
 
     Args:
         topology: Of the lablet.
         ports: Port name → the allocated port of the worker.
-        host: The worker's address.
+        worker: The worker's address.
         secret: Credentials: `username` and `password` for all devices, `CONTAINER.username` and `CONTAINER.password`
             for one, named by its container.
+        via: Port name → address and port that lead to it; for all others these are the worker's.
         every_access: List every access of a device, the primary one first; else each device once.
     """
     found = []
@@ -52,8 +62,9 @@ def devices_for(
             continue
         ways = visibility.accesses(slot for slot in topology.template.slots if slot.device == device.label)
         for way in ways if every_access else ways[:1]:
-            if (port := ports.get(way.slot)) is None:
+            if way.slot not in ports:
                 continue
+            host, port = via.get(way.slot, (worker, ports[way.slot]))
             found.append(
                 DeviceAccessInfo(
                     name=device.label,

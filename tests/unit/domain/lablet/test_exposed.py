@@ -14,12 +14,14 @@ from vkprovider.api.reasons import Trouble
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import exposing, outcomes, steps
 from vkprovider.domain.lablet.after import after
+from vkprovider.domain.lablet.after import decided as after_decision
 from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.exposing import Expose, Exposing, expose_of
 from vkprovider.domain.lablet.facts import Decision
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Memory, Presence
 from vkprovider.domain.lablet.pod.inputs import Inputs
+from vkprovider.domain.session.delivery import Delivery, Session
 from vkprovider.domain.topology import topology as topologies
 from vkprovider.settings.cluster import LabletSettings
 
@@ -154,7 +156,9 @@ def test_a_worker_to_which_nothing_can_lead_is_told() -> None:
     ],
 )
 def test_ports_are_withdrawn_before_anything_ends(row: dict[str, Any], known: dict[str, Any]) -> None:
-    step = decided(row, STANDS, **known).step
+    decision = decided(row, STANDS, **known)
+    assert decision.report is None, "what the stage would report has not begun"
+    step = decision.step
     assert isinstance(step, steps.Withdraw)
     assert (step.seen_uid, step.rest_s) == ("s-1", 60)
     for state in (NONE_YET, Exposing()):
@@ -256,3 +260,81 @@ def test_the_answer_of_the_mux_is_read_by_slot_and_a_damaged_slice_says_nothing(
     assert exposing.read_slice(found) == (wanted(), {"h0_serial": live["h0-serial"]})
     body["endpoints"] = None
     assert exposing.read_slice(msgspec.convert(body, EndpointSlice)) == (None, {})
+
+
+# ------------------------------------------------------------------------------------------ the session's devices
+
+
+WANTED = {"delivery": Delivery(wanted=True, deployment="eu-1"), **ANNS}
+REQUESTED = LENT | {"session": Session("eu-1", "k", "ann"), "noted": "ann k eu-1"}
+LIVE = exposure.Access("live", "203.0.113.10", 20000)
+
+
+def answered(*accesses: exposure.Access, lds: bool = True) -> Exposing:
+    answer = dict(zip(["h0_serial"], accesses, strict=False))
+    return Exposing(wanted(), unwanted=False, seen=wanted(), seen_uid="s-1", answer=answer, lds=lds)
+
+
+@pytest.mark.parametrize("row", [LENT, REQUESTED])
+@pytest.mark.parametrize("accesses", [(), (exposure.Access("pending", port=20000, why="the mux has no address yet"),)])
+def test_a_session_waits_for_the_mux(row: dict[str, Any], accesses: tuple[exposure.Access, ...]) -> None:
+    row = row | {"ready_at": 0}
+    decision = decided(row, answered(*accesses), **WANTED)
+    assert (decision.step, decision.after_s, decision.awaits_access) == (steps.WAIT, 60.0, True)
+    assert decision.report is not None
+    assert decision.report.waiting is not None
+    assert decision.report.waiting.reason == "WaitingForAccess"
+    assert decision.report.waiting.message == "the session is made when the mux leads to h0_serial"
+    assert decided(row, answered(*accesses), access_since=NOW - 50, **WANTED).after_s == 10.0
+
+
+def test_a_warm_lablet_serves_on_while_its_session_waits() -> None:
+    decision = decided(LENT, answered(), **WANTED)
+    assert decision.awaits_access
+    assert decision.report is not None
+    assert decision.report.ready
+
+
+def test_a_session_waits_for_the_slice_too() -> None:
+    none_yet = Exposing(wanted(), unwanted=False, lds=True)
+    assert decided(LENT, none_yet, **WANTED).step == steps.Expose(wanted(), "")
+    assert decided(LENT, none_yet, expose_at=NOW + 9, **WANTED).awaits_access
+
+
+@pytest.mark.parametrize("lds", [True, False])
+def test_a_live_port_is_told_to_the_lds_if_the_definition_says_so(lds: bool) -> None:  # noqa: FBT001 (a parameter)
+    decision = decided(REQUESTED, answered(LIVE, lds=lds), **WANTED)
+    assert isinstance(decision.step, steps.Provision)
+    assert decision.step.via == ({"h0_serial": ("203.0.113.10", 20000)} if lds else {})
+    assert decision.events == ()
+
+
+@pytest.mark.parametrize(
+    ("accesses", "known", "told"),
+    [
+        ((exposure.Access("refused", why="MuxPortLimitExceeded"),), {}, "h0_serial (refused: MuxPortLimitExceeded)"),
+        ((), {"access_since": NOW - 60}, "h0_serial (pending)"),
+    ],
+    ids=["refused", "late"],
+)
+def test_without_the_mux_the_session_has_the_address_of_the_worker(
+    accesses: tuple[exposure.Access, ...], known: dict[str, Any], told: str
+) -> None:
+    decision = decided(REQUESTED, answered(*accesses), **known, **WANTED)
+    assert isinstance(decision.step, steps.Provision)
+    assert decision.step.via == {}
+    [event] = decision.events
+    assert event.reason is Trouble.ACCESS_MISSING
+    assert told in event.message
+
+
+def test_each_session_waits_by_itself() -> None:
+    made = Session("eu-1", "k", "ann", id="s", ready_at=UNIX)
+    place = outcomes.Circumstances("w1", pod(), NOW, UNIX)
+    step = steps.Provision(claim(**REQUESTED), made, first_request=True)
+    left = after(Memory(access_since=NOW - 9), claim(**REQUESTED), step, outcomes.Provisioned(made), place)
+    assert left.memory.access_since == 0
+    facts = facts_with(claim=claim(**LENT), pod=pod())
+    assert after_decision(Memory(), facts, Decision(steps.WAIT, awaits_access=True), worker="w1", now=NOW).memory == (
+        Memory(access_since=NOW)
+    )

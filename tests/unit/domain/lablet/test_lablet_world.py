@@ -88,6 +88,10 @@ class LabletMachine(RuleBasedStateMachine):
     def slice_is_deleted(self) -> None:
         self.world.lose_slice()
 
+    @rule(answers=st.booleans())
+    def mux_comes_or_goes(self, *, answers: bool) -> None:
+        self.world.mux_answers = answers
+
     @rule()
     def slices_are_swept(self) -> None:
         self.world.sweep()
@@ -185,6 +189,7 @@ def moves_of(world: World, dice: Random) -> Moves:
         "see-slice": (2, world.see_slice),
         "lose-slice": (0.5, world.lose_slice),
         "sweep": (1, world.sweep),
+        "mux": (1, lambda: setattr(world, "mux_answers", not world.mux_answers)),
         "expose": (1, lambda: setattr(world, "exposes", not world.exposes)),
         "delete": (0.3, lambda: world.delete_pod(force=dice.random() < 0.5)),
         "end": (0.1, world.desire_end),

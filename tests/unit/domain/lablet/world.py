@@ -14,7 +14,7 @@ import msgspec
 from tests.unit.domain import builders
 from vkprovider.api import labs, names
 from vkprovider.api.errors import DeadlineExceeded, Invalid, NotFound, OutsideError, Unavailable
-from vkprovider.api.exposure import ExposedPort, Exposure
+from vkprovider.api.exposure import Access, ExposedPort, Exposure
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.api.times import iso
@@ -173,7 +173,8 @@ class World:
     Attributes:
         lost: There is no ConfigMap of claims, because someone deleted it.
         examined: The replica knows the claims: it has read them, or rebuilt them from the worker's labs.
-        exposes: The definition lends the lablet's ports to a mux.
+        exposes: The definition lends the lablet's ports to a mux, and has the LDS told so.
+        mux_answers: The mux leads to them.
         slice, slice_uid: What is lent, by its slice in the API server; None and "" for nothing.
         shown_slice, shown_uid: The same as the informer has it.
         left: Labs that were in doubt when lost claims were rebuilt, so that they are kept for a person.
@@ -199,6 +200,7 @@ class World:
         self.examined = True
         self.left: set[str] = set()
         self.exposes = exposes
+        self.mux_answers = True
         self.slice: Exposure | None = None
         self.slice_uid = ""
         self.shown_slice: Exposure | None = None
@@ -273,7 +275,8 @@ class World:
             wanted = Exposure(
                 "w1", "labs", claim.namespace, claim.pod, claim.pod_uid, claim.bound_to, "198.51.100.1", (port,)
             )
-        return Exposing(wanted, unwanted=not self.exposes, seen=seen, seen_uid=uid)
+        answer = {"h0_serial": Access("live", "203.0.113.1", 20000)} if self.mux_answers else {}
+        return Exposing(wanted, unwanted=not self.exposes, seen=seen, seen_uid=uid, answer=answer, lds=self.exposes)
 
     # What happens to the slice.
 
@@ -634,7 +637,8 @@ class World:
         report = decision.report
         if self.claim is not None and not self.claim_saved:
             return False
-        if self.claim is not None and self.claim.lent_back and self.claim.rest_until > self.wall:
+        rests = self.claim is not None and self.claim.lent_back and self.claim.rest_until > self.wall
+        if rests or decision.awaits_access:
             return False
         ready = decision.report is not None and decision.report.ready
         if self.exposes and ready and self.lends and self.slice is None:

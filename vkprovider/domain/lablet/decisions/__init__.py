@@ -25,7 +25,7 @@ by), UNNOTED (its notes are behind) or PORTLESS (its ports cannot be used). CML 
 delete.
 
 What stages share stands below them: `living` (what they receive), `reports`, `takedown` (stop, wipe, delete, finish),
-`afresh` (after a failure), `session` (the learner's LDS session) and `learner` (whose lablet it is). `exposed` stands
-around them: what must come before a decision if a mux leads to the lablet's ports. `stepfault` says what a failed step
-shows on the Pod until it is tried again.
+`afresh` (after a failure), `session` (the learner's LDS session), `access` (a mux's address in it) and `learner` (whose
+lablet it is). `exposed` stands around them: what must come before a decision if a mux leads to the lablet's ports.
+`stepfault` says what a failed step shows on the Pod until it is tried again.
 """

@@ -46,8 +46,7 @@ def around(
     unwanted = exposing.unwanted or bool(claim.lent_back) or had_by_nobody(facts, claim)
     over = bool(claim.closing_reason) or closing_of(facts, claim) is not None
     if stands and (stage not in _KEPT or unwanted or over):
-        report = decision.report if decision.report is not None and decision.report.terminal is None else None
-        return Decision(Withdraw(claim, exposing.seen_uid, math.ceil(limits.port_rest_s)), report)
+        return Decision(Withdraw(claim, exposing.seen_uid, math.ceil(limits.port_rest_s)))
     if stage not in _BEGINS or unwanted or over or decision.step is not WAIT or claim is not facts.claim:
         return decision
     return _expose(facts, claim, decision, now)

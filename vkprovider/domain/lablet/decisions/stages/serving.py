@@ -4,11 +4,11 @@ from typing import Final
 
 from vkprovider.api.messages import Notice
 from vkprovider.api.reasons import Happened, Progress
+from vkprovider.domain.lablet.decisions.access import await_access, via, warm, without_access
 from vkprovider.domain.lablet.decisions.learner import PATCHED_S, learner_of
 from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import instantiating, renewing, state_of
 from vkprovider.domain.lablet.facts import Decision, Report
-from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.steps import SAVE, WAIT, Provision, ReturnToPool
 from vkprovider.domain.session.delivery import Session, client_key
 
@@ -32,11 +32,15 @@ def _provision(lablet: Living) -> Decision | None:
     if session is not None:
         if session.ready_at:
             return None
+        if (wait := await_access(lablet)) is not None:
+            return wait
         first_request = facts.memory.unasked == session.key
-        step = Provision(claim, session, first_request) if facts.claim_saved else WAIT
-        return Decision(step, _provisioning(lablet, session))
+        step = Provision(claim, session, first_request, via(facts)) if facts.claim_saved else WAIT
+        return Decision(step, _provisioning(lablet, session), events=without_access(facts))
     if not username:
         return None  # warm
+    if (wait := await_access(lablet)) is not None:
+        return wait
     if delivery.refusal is not None:
         reason, message = delivery.refusal.reason, delivery.refusal.message
         event = Notice("Warning", reason, message)
@@ -52,10 +56,8 @@ def _provision(lablet: Living) -> Decision | None:
 
 
 def _provisioning(lablet: Living, session: Session) -> Report:
-    if lablet.claim.ready_at:  # a warm lablet serves on
-        return Report(State.READY, phase="Running", devices=lablet.facts.devices)
     text = f"a session for {session.username} is being made at LDS deployment {session.deployment}"
-    return instantiating(lablet.facts, Progress.PROVISIONING_SESSION, text)
+    return warm(lablet) or instantiating(lablet.facts, Progress.PROVISIONING_SESSION, text)
 
 
 def _keep(lablet: Living) -> Decision:

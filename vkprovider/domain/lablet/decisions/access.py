@@ -1,0 +1,62 @@
+"""The mux's address in a learner's session: the session waits for it, for some time, if the definition says so."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from vkprovider.api import exposure
+from vkprovider.api.exposure import Access
+from vkprovider.api.messages import Notice
+from vkprovider.api.reasons import Progress, Trouble
+from vkprovider.api.wording import listed
+from vkprovider.domain.lablet.decisions.living import Living
+from vkprovider.domain.lablet.decisions.reports import instantiating
+from vkprovider.domain.lablet.facts import Decision, Facts, Report
+from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.lablet.steps import WAIT
+
+_SLOTS_MAX: Final = 5
+"""Ports in one message."""
+_NO_ANSWER: Final = Access(exposure.PENDING)
+
+
+def await_access(lablet: Living) -> Decision | None:
+    """Wait until the mux leads to the lablet's ports; None if there is nothing to wait for, or not any longer."""
+    facts, exposing, wait_s = lablet.facts, lablet.facts.exposing, lablet.limits.access_wait_s
+    if not exposing.lds or not exposing.unsettled:
+        return None
+    since = facts.memory.access_since
+    left = since + wait_s - lablet.now if since else wait_s
+    if left <= 0:
+        return None
+    text = f"the session is made when the mux leads to {listed(exposing.unsettled, _SLOTS_MAX)}"
+    report = warm(lablet) or instantiating(facts, Progress.WAITING_FOR_ACCESS, text)
+    return Decision(WAIT, report, after_s=left, awaits_access=True)
+
+
+def via(facts: Facts) -> Mapping[str, tuple[str, int]]:
+    """Return the mux's address and port of each slot to which it leads, if the LDS is to be told."""
+    exposing = facts.exposing
+    if not exposing.lds or not exposing.stands:
+        return {}
+    return {slot: (one.address, one.port) for slot, one in exposing.access.items() if one.state == exposure.LIVE}
+
+
+def without_access(facts: Facts) -> tuple[Notice, ...]:
+    """Return the Event about slots for which the LDS is told the worker's address, although it should not be."""
+    exposing, live = facts.exposing, via(facts)
+    wanted = exposing.wanted
+    if not exposing.lds or wanted is None:
+        return ()
+    lacking = [port.slot for port in wanted.ports if port.slot not in live]
+    if not lacking:
+        return ()
+    told = listed([f"{slot} ({exposing.access.get(slot, _NO_ANSWER).text})" for slot in lacking], _SLOTS_MAX)
+    text = f"mux {wanted.mux} does not lead to {told}: the session has the worker's address"
+    return (Notice("Warning", Trouble.ACCESS_MISSING, text),)
+
+
+def warm(lablet: Living) -> Report | None:
+    """Return the report of a lablet that was ready before it got its learner: it serves on; None for any other."""
+    if not lablet.claim.ready_at:
+        return None
+    return Report(State.READY, phase="Running", devices=lablet.facts.devices)
