@@ -100,21 +100,26 @@ def _is_full(quota: Quota, name: str) -> bool:
         return False
 
 
-def trial_of(definition: str) -> dict[str, Any]:
-    """Return a Pod that is a lablet of a definition, as restricted as Pod Security may demand."""
+def trial_of(definition: str, version: str = "") -> dict[str, Any]:
+    """Return the spec of a Pod that is a lablet of a definition, as restricted as Pod Security may demand.
+
+    Args:
+        definition: Of which.
+        version: Of its content; the current one if empty.
+    """
     container = {
         "name": names.LAB_CONTAINER,
-        "image": definition,
+        "image": f"{definition}:{version}" if version else definition,
         "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
         "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
     }
-    spec = {
+    return {
         "runtimeClassName": definition,
+        "restartPolicy": "Never",
         "automountServiceAccountToken": False,
         "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
         "containers": [container],
     }
-    return {"metadata": {"generateName": "doctor-"}, "spec": spec}
 
 
 def check_refusal(definition: str, namespace: str, message: str, command: str) -> Finding:

@@ -259,7 +259,9 @@ async def test_a_class_that_is_collected_ends_with_its_grades(world: World, desk
 
 
 async def test_a_definition_of_a_file_is_made_changed_and_tried(world: World, desk: Desk, tmp_path: Path) -> None:
-    """There is no scheduler: the test binds the trial, as one would."""
+    """There is no scheduler: the test binds the trial, as one would. The namespace demands what Pods of a pool have."""
+    enforced = {"pod-security.kubernetes.io/enforce": "restricted"}
+    await world.admin.patch(f"/api/v1/namespaces/{world.namespace}", {"metadata": {"labels": enforced}})
     await world.replica()
     worker, name = await world.worker(), world.name("branch")
     file, pods = tmp_path / "cml.yaml", f"/api/v1/namespaces/{world.namespace}/pods"

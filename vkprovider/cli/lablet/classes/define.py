@@ -20,6 +20,7 @@ from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, pods_in, why
 from vkprovider.cli.shared.progress import Progress
 from vkprovider.cli.shared.waiting import wait_for
+from vkprovider.doctor.classroom import trial_of
 from vkprovider.domain.topology.topology import Topology, parse
 from vkprovider.kube.api import DEFINITIONS
 from vkprovider.kube.client import KubeClient
@@ -240,10 +241,7 @@ async def _try(kube: KubeClient, namespace: str, name: str, version: str, progre
         ClickException: It did not boot.
         OutsideError: The API server refused or did not answer.
     """
-    requests = {"requests": {"cpu": "1m", "memory": "1Mi"}}
-    container = {"name": names.LAB_CONTAINER, "image": f"{name}:{version}", "resources": requests}
-    spec: dict[str, Any] = {"runtimeClassName": name, "restartPolicy": "Never", "containers": [container]}
-    spec["activeDeadlineSeconds"] = _DEADLINE_S
+    spec = {**trial_of(name, version), "activeDeadlineSeconds": _DEADLINE_S}
     pods, began = pods_in(kube, namespace), time.monotonic()
     pod = await pods.create({"metadata": {"generateName": f"try-{name}-"}, "spec": spec})
     try:
