@@ -22,7 +22,7 @@ from typing import Final
 from bench.figures import Figures, percentile
 from bench.outside import resident_now_mb, resident_peak_mb
 from tests.support import apiserver
-from tests.support.relay import Dialled, MuxObjects, RelaySide, dial
+from tests.support.relay import REWRITE, Dialled, MuxObjects, RelaySide, dial
 from vkpsandbox.processes.ports import free_ports, free_range
 
 ROUNDS: Final = 9
@@ -46,7 +46,8 @@ async def run() -> Figures:
         tempfile.TemporaryDirectory(prefix="bench-relay-") as folder,
         apiserver.running(Path(folder) / "api") as server,
     ):
-        side = RelaySide(Path(folder), server.kubeconfig, free_range(PORTS))
+        settings = {**REWRITE, "VKPROVIDER_RELAY_CONNECTIONS": str(IDLE)}
+        side = RelaySide(Path(folder), server.kubeconfig, free_range(PORTS), settings)
         async with apiserver.Admin(server) as admin, target() as (stream, device):
             mux = MuxObjects(admin)
             try:

@@ -24,6 +24,8 @@ SERVICES: Final = f"/api/v1/namespaces/{SYSTEM}/services"
 SLICES: Final = f"/apis/discovery.k8s.io/v1/namespaces/{SYSTEM}/endpointslices"
 ADDRESS: Final = "198.51.100.1"
 """Of all devices; the API server accepts no loopback address in a slice."""
+ENDED_S: Final = 10.0
+"""How long a connection of an ended lablet may stay: promised are 2 s, and the machine may be busy."""
 REWRITE: Final = {"VKPROVIDER_RELAY_REWRITE": f"{ADDRESS}/32=127.0.0.1/32"}
 
 
@@ -171,11 +173,11 @@ class Dialled:
             self.close()
             return False
 
-    async def ended(self) -> None:
+    async def ended(self, within_s: float = ENDED_S) -> None:
         """Wait for the other side to close."""
         assert self._reader is not None
         with contextlib.suppress(ConnectionError):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(within_s):
                 assert await self._reader.read() == b""
         self.close()
 

@@ -108,6 +108,8 @@ class Relay:
             self._ended.set()
         if commands:
             _log.info("HAProxy filled", ports=len(goal.targets), sources=len(goal.sources), changes=len(commands))
+        if goal.unread:
+            _log.warning("addresses or networks of the mux cannot be read", unread=goal.unread[:10])
         if silent := outside_of(*self._settings.port_range, goal.targets):
             _log.warning(
                 "ports of the mux lie outside of those that HAProxy listens on", ports=silent[:10], count=len(silent)

@@ -52,11 +52,14 @@ class Goal(NamedTuple):
         targets: Outside port: where a new connection goes.
         allowed: Outside port: where an established connection may lead.
         sources: Networks of the clients that may connect.
+        unread: Addresses and networks that cannot be read, such as those with leading zeros, which older API servers
+            accept. Nothing leads there, and nobody is admitted by them.
     """
 
     targets: dict[int, Backend]
     allowed: dict[int, frozenset[Backend]]
     sources: frozenset[str]
+    unread: tuple[str, ...] = ()
 
 
 def wanted(service: MuxService | None, slices: Iterable[EndpointSlice], moved: Sequence[Moved] = ()) -> Goal:
@@ -75,6 +78,7 @@ def wanted(service: MuxService | None, slices: Iterable[EndpointSlice], moved: S
     ports = {port.name: port.port for port in service.spec.ports if port.protocol == _TCP}
     ready: dict[int, set[Backend]] = {}
     allowed: dict[int, set[Backend]] = {}
+    unread: set[str] = set()
     for each in slices:
         numbers = [
             (ports[port.name], port.port)
@@ -82,15 +86,21 @@ def wanted(service: MuxService | None, slices: Iterable[EndpointSlice], moved: S
             if port.port is not None and port.protocol == _TCP and port.name in ports
         ]
         for endpoint in each.endpoints or () if each.address_type != "FQDN" else ():
-            address = _moved(endpoint.addresses[0], moved)
+            given = endpoint.addresses[0]
+            if (address := _dialled(given, moved)) is None:
+                unread.add(given)
+                continue
             for outside, inside in numbers:
                 allowed.setdefault(outside, set()).add(Backend(address, inside))
                 if endpoint.conditions.ready is not False:
                     ready.setdefault(outside, set()).add(Backend(address, inside))
+    ranges = service.spec.load_balancer_source_ranges
+    networks = {each: _network(each.strip()) for each in ranges}
     return Goal(
         {outside: min(found) for outside, found in ready.items()},
         {outside: frozenset(found) for outside, found in allowed.items()},
-        _networks(service.spec.load_balancer_source_ranges),
+        frozenset(network for network in networks.values() if network is not None) if ranges else _EVERYWHERE,
+        tuple(sorted(unread | {each for each, network in networks.items() if network is None})),
     )
 
 
@@ -99,14 +109,22 @@ def outside_of(first: int, last: int, targets: Iterable[int]) -> list[int]:
     return sorted(port for port in targets if not first <= port <= last)
 
 
-def _networks(ranges: Sequence[str]) -> frozenset[str]:
-    """Write networks alike, however they were given; no range at all admits everybody, as in Kubernetes."""
-    return frozenset(str(ipaddress.ip_network(each.strip(), strict=False)) for each in ranges) or _EVERYWHERE
+def _network(text: str) -> str | None:
+    """Return a network as it is always written; None if it cannot be read."""
+    try:
+        return str(ipaddress.ip_network(text, strict=False))
+    except ValueError:
+        return None
 
 
-def _moved(address: str, moved: Sequence[Moved]) -> str:
-    """Return the address that is dialled for an endpoint's."""
-    found = ipaddress.ip_address(address)
+def _dialled(address: str, moved: Sequence[Moved]) -> str | None:
+    """Return the address that is dialled for an endpoint's; None if that cannot be read, or names an interface."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return None
+    if "%" in address:
+        return None
     for network, other in moved:
         if found in network:
             return str(other[int(found) - int(network[0])])

@@ -60,7 +60,7 @@ def relay_processes(
         "VKPROVIDER_RELAY_SOCKET": str(folder / "haproxy.sock"),
         "VKPROVIDER_RELAY_ADDRESS": "127.0.0.1",
         "VKPROVIDER_RELAY_PORTS": f"{ports[0]}-{ports[1]}",
-        "VKPROVIDER_RELAY_CONNECTIONS": "5000",
+        "VKPROVIDER_RELAY_CONNECTIONS": "1000",
         "VKPROVIDER_RELAY_HEALTH": health,
         **settings,
     }

@@ -1,7 +1,7 @@
 from ipaddress import ip_network
 
 from tests.unit.relay.muxes import endpoint_slice, port, service
-from vkprovider.relay.wanted import Backend, outside_of, wanted
+from vkprovider.relay.wanted import Backend, Goal, outside_of, wanted
 
 A, B = Backend("192.0.2.7", 10003), Backend("192.0.2.8", 10003)
 
@@ -60,7 +60,7 @@ def test_the_only_port_of_a_service_needs_no_name() -> None:
 
 
 def test_without_its_service_a_mux_admits_nobody_and_leads_nowhere() -> None:
-    assert wanted(None, [endpoint_slice([port("a", 10003)], "192.0.2.7")]) == ({}, {}, frozenset())
+    assert wanted(None, [endpoint_slice([port("a", 10003)], "192.0.2.7")]) == Goal({}, {}, frozenset())
 
 
 def test_source_ranges_are_written_alike_and_none_admits_everybody() -> None:
@@ -88,3 +88,23 @@ def test_addresses_of_a_moved_network_are_dialled_elsewhere() -> None:
 
 def test_ports_on_which_nothing_listens_are_named() -> None:
     assert outside_of(25000, 25999, [26000, 25000, 25999, 80]) == [80, 26000]
+
+
+def test_an_address_that_cannot_be_read_leads_nowhere_and_the_others_go_on() -> None:
+    """Older API servers take leading zeros, of which nobody knows whether they are octal."""
+    mux = service(("a", 25001), ("b", 25002))
+    slices = [
+        endpoint_slice([port("a", 10003)], "192.0.02.7"),
+        endpoint_slice([port("b", 10003)], "192.0.2.7"),
+        endpoint_slice([port("b", 1)], "fe80::1%x;del map ports.map"),
+    ]
+    found = wanted(mux, slices)
+    assert found.targets == {25002: A}
+    assert found.unread == ("192.0.02.7", "fe80::1%x;del map ports.map")
+
+
+def test_a_source_range_that_cannot_be_read_admits_nobody() -> None:
+    found = wanted(service(("a", 25001), ranges=("010.0.0.0/8", "198.51.100.0/24")), [])
+    assert found.sources == {"198.51.100.0/24"}
+    assert found.unread == ("010.0.0.0/8",)
+    assert wanted(service(("a", 25001), ranges=("010.0.0.0/8",)), []).sources == frozenset()
