@@ -86,7 +86,7 @@ def test_collected_work_is_there_when_the_pod_is_gone(cluster: Cluster, namespac
     cluster.kubectl("delete", "pod", "done", f"--namespace={namespace}")
     cluster.wait_gone(namespace)
 
-    left = json.loads(succeeded(cluster, "configs", uid, "-o", "json"))
+    left = json.loads(succeeded(cluster, "configs", uid, "-n", namespace, "-o", "json"))
     assert left["configs"] == {"R 1": "hostname R 1", "h0": "hostname h0"}
     assert (left["pod"], left["podUid"], left["username"]) == ("done", uid, "alice")
     printed = succeeded(cluster, "configs", "done", "-n", namespace)

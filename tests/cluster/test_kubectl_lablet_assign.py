@@ -147,7 +147,8 @@ def test_lent_lablet_comes_back_warm(cluster: Cluster, namespace: str) -> None:
     kept = cluster.items(f"/api/v1/namespaces/{NAMESPACE}/configmaps?labelSelector=vkprovider.io/component=configs")
     mine = [item for item in kept if item["metadata"]["annotations"]["vkprovider.io/pod"] == f"{namespace}/lent"]
     names = sorted(item["metadata"]["name"].removeprefix("left-") for item in mine)
-    learners = [json.loads(succeeded(cluster, "configs", name, "-o", "json"))["username"] for name in names]
+    shown = [succeeded(cluster, "configs", name, "-n", namespace, "-o", "json") for name in names]
+    learners = [json.loads(left)["username"] for left in shown]
     assert learners == ["bob", "alice"], "what the earlier one left is there as well"
 
 

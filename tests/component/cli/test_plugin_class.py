@@ -233,9 +233,8 @@ async def test_a_class_that_is_collected_ends_with_its_grades(world: World, desk
     """One lablet ends with its verdict, one goes back to its pool, and one is free and left alone."""
     lds = await world.stack.enter_async_context(LdsSimulator(LdsSettings(token=TOKEN)))
     grader = f"{lds.url}/grade"
-    await world.replica(
-        LDS_API_URL=lds.url, LDS_API_TOKEN=TOKEN, VKPROVIDER_GRADER_URL=grader, VKPROVIDER_GRADER_TOKEN=TOKEN
-    )
+    env = {"LDS_API_URL": lds.url, "LDS_API_TOKEN": TOKEN, "VKPROVIDER_GRADER_TOKEN": TOKEN}
+    await with_page(world, VKPROVIDER_GRADER_URL=grader, **env)
     worker = await world.worker((await world.simulator()).url)
     definition = await world.define(topology({"r1": "iosv"}, {"r1": ["serial:4001"]}))
     alone = await world.pod(definition, worker, annotations={USER: "bob"}, labels={"class": "friday"})
@@ -254,6 +253,15 @@ async def test_a_class_that_is_collected_ends_with_its_grades(world: World, desk
         assert passed in {"yes", "no"}
         assert float(score) >= 0
         assert name == lablet.name
+    past = (await desk.lablet("list", "--past", "-l", "class=friday", "-o", "json")).json["items"]
+    assert [(row["learner"], row["name"], row["passed"], row["score"]) for row in past] == [
+        (row.split()[0], row.split()[3], row.split()[1], row.split()[2]) for row in (alice, bob)
+    ]
+    table = await desk.succeeds("list", "--past", "-u", "alice")
+    assert [line.split()[0] for line in table.splitlines()] == ["LEARNER", "alice"]
+    assert "alice" not in await desk.succeeds("list"), "the lablet is nobody's"
+    wrong = await desk.lablet("list", "--past", "-A")
+    assert (wrong.code, "--past lists what learners of one namespace left" in wrong.err) == (2, True)
     again = await desk.lablet("collect", "-l", "class=monday", "--wait")
     assert (again.code, again.out) == (0, "")
 

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from tests.component.controllers.harness import World
+from tests.component.controllers.looking import eventually
 from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import Running
 from tests.support.apiserver import CONFIG_MAPS
@@ -72,8 +73,7 @@ async def test_what_has_no_configuration_is_not_asked_for_one(world: World) -> N
     lablet = await world.pod(await world.define(topology(devices)), await world.worker(simulator.url))
     await lablet.ready()
     await lablet.annotate(desired_state="STOPPED")
-    await lablet.until(lambda pod: pod["metadata"]["annotations"]["vkprovider.io/state"] == "STOPPED")
-    left = await running.replica.archive.find(lablet.uid)
+    left = await eventually(lambda: running.replica.archive.find(lablet.uid), "nothing is kept")
     assert left is not None
     assert (set(left.configs), left.faults) == ({"r1"}, {})
 

@@ -9,6 +9,7 @@ import aiohttp
 import pytest
 
 from tests.component.controllers.harness import World
+from tests.component.controllers.looking import eventually
 from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import Running
 from tests.component.controllers.test_archive import keep
@@ -86,12 +87,12 @@ def now_s() -> int:
     return int(datetime.now(UTC).timestamp())
 
 
-async def test_what_a_learner_left_is_listed_and_read(world: World, caller: Caller) -> None:
+async def test_what_a_learner_left_is_listed_and_read(world: World, running: Running, caller: Caller) -> None:
     lablet = await lend(world, **{"class": "friday"})
     await lablet.annotate(username="alice")
     await lablet.claim(lambda row: row.get("learner") == "alice")
     await lablet.annotate(**{"desired-state": "STOPPED"})
-    await lablet.until(lambda pod: pod["metadata"]["annotations"]["vkprovider.io/state"] == "STOPPED")
+    await eventually(lambda: running.replica.archive.find(lablet.uid), "nothing is kept")
     path = f"/namespaces/{world.namespace}/archives"
     listed = await caller.get(path)
     [entry] = listed["items"]

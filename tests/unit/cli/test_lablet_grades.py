@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
-from vkprovider.api.objects import Metadata
-from vkprovider.cli.lablet.classes.grades import Grade, GradedEvent, _Involved, grade_of
+from vkprovider.cli.lablet.classes.grades import grade_of
 from vkprovider.cli.shared.pods import LabletPod
+from vkprovider.domain.lablet.archive.leftovers import Entry
+from vkprovider.domain.session.delivery import Verdict
 
 ALICE = lablet_pod("a", notes={"vkprovider.io/username": "alice"}, uid="u")
 FREE = lablet_pod("a", uid="u")
@@ -18,11 +19,17 @@ def ended(phase: str, reason: str, message: str = "") -> LabletPod:
     return lablet_pod("a", uid="u", status={"phase": phase, "containerStatuses": [{"name": "lab", "state": state}]})
 
 
-def event(name: str, version: int, message: str, uid: str = "u") -> GradedEvent:
-    return GradedEvent(Metadata(name, resource_version=str(version)), message, _Involved(uid))
+PASSED, FAILED = (
+    Verdict(passed=True, message="score 83 of 100: well done"),
+    Verdict(passed=False, message="score 4 of 10"),
+)
 
 
-OLD = event("e1", 9, "passed, score 99 of 100")
+def entry(at: int, grade: Verdict | None, *, id_: str = "u", learner: str = "alice") -> Entry:
+    return Entry(id_, "team", "a", at, learner, grade=grade)
+
+
+OLD = entry(9, Verdict(passed=True, message="score 99 of 100"))
 
 
 @pytest.mark.parametrize(
@@ -32,15 +39,19 @@ OLD = event("e1", 9, "passed, score 99 of 100")
         (ended("Failed", "NotPassed", "score 8.5 of 100"), [OLD], "no", "8.5"),
         (ended("Succeeded", "Completed", "no grader"), [OLD], "", ""),
         (ended("Failed", "StoppedTooLong"), [OLD], "", ""),
-        # back in its pool: an earlier learner's grade is not this one's
+        # back in its pool: an earlier grade is not this one
         (FREE, [OLD], "", ""),
-        (FREE, [OLD, event("e2", 12, "passed, score 83 of 100: well done")], "yes", "83"),
-        (FREE, [OLD, event("e2", 12, "not passed, score 4 of 10")], "no", "4"),
-        (FREE, [event("e1", 10, "passed, score 99 of 100")], "yes", "99"),  # the same words, counted up
-        (FREE, [OLD, event("e2", 12, "passed, score 5 of 9", uid="other")], "", ""),
-        (FREE, [OLD, event("e3", 100, "passed, score 2 of 9"), event("e2", 99, "passed, score 1 of 9")], "yes", "2"),
-        (None, [OLD, event("e2", 12, "not passed, without a score")], "no", ""),
+        (FREE, [], "", ""),
+        (FREE, [entry(12, PASSED), entry(9, OLD.grade, id_="u-9")], "yes", "83"),
+        (FREE, [entry(9, OLD.grade, id_="u-9")], "", ""),
+        (FREE, [entry(12, FAILED)], "no", "4"),
+        (FREE, [entry(12, None)], "", ""),
+        (FREE, [entry(12, PASSED, id_="other")], "", ""),
+        (FREE, [entry(12, PASSED, learner="bob")], "", ""),
+        (FREE, [entry(12, FAILED), entry(14, PASSED, id_="u-14")], "yes", "83"),
+        (None, [entry(12, Verdict(passed=False, message="without a score"))], "no", ""),
     ],
 )
-def test_the_grade_of_a_learner(over: LabletPod | None, after: list[GradedEvent], passed: str, score: str) -> None:
-    assert grade_of(ALICE, over, [OLD], after) == Grade("alice", passed, score, "a")
+def test_the_grade_of_a_learner(over: LabletPod | None, after: list[Entry], passed: str, score: str) -> None:
+    found = grade_of(ALICE, over, [OLD], after)
+    assert (found.learner, found.passed, found.score, found.name) == ("alice", passed, score, "a")

@@ -8,11 +8,13 @@ import click
 
 from vkprovider.api import names
 from vkprovider.api.wording import count
-from vkprovider.cli.lablet.classes.grades import LISTING, GradedEvent, grade_of, graded_events
+from vkprovider.cli.lablet.classes.grades import LISTING, entries_or_why, grade_of
 from vkprovider.cli.shared.batch import Chosen
+from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.pods import LabletPod, change, check_alive, check_not_collecting, state_of
 from vkprovider.cli.shared.progress import Progress
 from vkprovider.cli.shared.waiting import wait_for
+from vkprovider.domain.lablet.archive.leftovers import Entry
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.kube.client import KubeClient
 
@@ -63,20 +65,24 @@ def start(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
     chosen.each(work)
 
 
-def collect(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
+def collect(*, wait: bool, timeout_s: int, page: PageOptions, chosen: Chosen) -> None:
     """End the learner's time with each POD now: collect the work, have it graded, end the lablet."""
     ends: list[tuple[LabletPod, LabletPod | None]] = []
-    earlier: list[GradedEvent] = []
+    earlier: list[Entry] = []
 
     async def look_before(kube: KubeClient, namespace: str) -> None:
-        earlier.extend(await graded_events(kube, namespace))
+        earlier.extend((await entries_or_why(kube, namespace, chosen.place, page))[0])
 
     async def show(kube: KubeClient, namespace: str) -> None:
-        now = await graded_events(kube, namespace)
+        now: list[Entry] = []
+        if any(over is None or not over.ended for _, over in ends):
+            now, why = await entries_or_why(kube, namespace, chosen.place, page)
+            if why:
+                click.echo(f"The grades of lablets that go back to a pool are not known: {why}", err=True)
         grades = [
             grade_of(pod, over, earlier, now) for pod, over in sorted(ends, key=lambda end: end[0].user.casefold())
         ]
-        LISTING.show(grades, "table", nothing="No lablet has come to its end.")
+        LISTING.show(grades, "table", nothing="No lablet has come to its end.", but=("WHEN",))
 
     async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
         check_alive(pod)

@@ -18,6 +18,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.archive import keeping, leftovers
 from vkprovider.domain.lablet.archive.keeping import Kept
 from vkprovider.domain.lablet.archive.leftovers import Entry, Leftovers
+from vkprovider.domain.session.delivery import Verdict
 from vkprovider.domain.topology.visibility import INFRASTRUCTURE_NODE_TYPES
 from vkprovider.kube.events import ObjectRef
 from vkprovider.runtime.context import Context
@@ -69,6 +70,19 @@ class Archive:
         if configs or responses is not None:
             await self._write(worker, msgspec.structs.replace(left, labels=await self._labels_of(claim)))
         return left, {label: error for label, error in faults.items() if not isinstance(error, Invalid)}
+
+    async def grade(self, worker: Worker, claim: Claim, verdict: Verdict) -> None:
+        """Store the grader's verdict with what the claim's learner left, also if that is nothing else.
+
+        It is stored before the claim has it: what follows in the claim, the return to the pool, waits for that.
+
+        Raises:
+            Fenced: This replica no longer owns the Node.
+            OutsideError: The API server refused the write.
+        """
+        graded, at = claim.graded(verdict), claim.collected_at or self._ctx.now_unix
+        left = leftovers.of_claim(graded, {}, {}, at=at, username=claim.bound_to)
+        await self._write(worker, msgspec.structs.replace(left, labels=await self._labels_of(claim)))
 
     async def _labels_of(self, claim: Claim) -> dict[str, str]:
         """Return all labels of a lablet's Pod, of which the informer keeps only ours; none if it is gone."""

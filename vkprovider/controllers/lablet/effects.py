@@ -46,8 +46,12 @@ _LEARNERS: Final = (
     names.ANNOTATION_TIMESLOT_START,
     names.ANNOTATION_TIMESLOT_END,
     names.ANNOTATION_DESIRED_STATE,
+    names.ANNOTATION_LEARNER,
+    names.ANNOTATION_SESSION_ID,
+    names.ANNOTATION_SESSION_BASE_URL,
+    names.ANNOTATION_SESSION_LOGIN_URL,
 )
-"""Annotations removed from a Pod when its learner's time is over."""
+"""Annotations removed from a Pod when its learner's time is over: requests, and the reports of learner and session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +129,9 @@ class Effects:
             case steps.Grade(claim=claim):
                 left = await _stored(self.archive.find(claim.pod_uid))
                 left = left if left is not None and leftovers.is_of(left, claim) else None
-                return outcomes.Graded(await self.sessions.grade(claim, left))
+                verdict = await self.sessions.grade(claim, left)
+                await _stored(self.archive.grade(worker, claim, verdict))
+                return outcomes.Graded(verdict)
             case _:
                 return await self._call_worker(step, worker)
 

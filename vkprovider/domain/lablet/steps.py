@@ -196,7 +196,7 @@ class Collect(Extract, frozen=True, gc=False):
 
 
 class Grade(Step, frozen=True, gc=False):
-    """Ask the grader for a verdict on what was collected."""
+    """Ask the grader for a verdict on what was collected, and store it there."""
 
     label: ClassVar[str] = "GRADE"
     calls: ClassVar[System] = System.GRADER

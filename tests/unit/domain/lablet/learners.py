@@ -20,6 +20,7 @@ from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.archive import leftovers
+from vkprovider.domain.lablet.archive.leftovers import Leftovers
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.outcomes import Archived, Done, Outcome
@@ -104,6 +105,7 @@ class LearnerWorld(World):
         newest: The digest of the definition's current content.
         seen_by: The learners who may have worked in a lab since it was imported or wiped, by its id.
         named: The learners whom the row of a lab has named since then; what was lost before anyone saw it counts not.
+        kept: What the provider has stored of each learner's session: learner and session, and the grade.
         lost_once: Claims were lost, and with them that a learner's time was over: the learner may have it again.
     """
 
@@ -115,6 +117,7 @@ class LearnerWorld(World):
         self.newest = builders.DIGEST
         self.seen_by: dict[str, set[str]] = {}
         self.named: dict[str, set[str]] = {}
+        self.kept: dict[tuple[str, str], Verdict | None] = {}
 
     # What people do.
 
@@ -356,7 +359,7 @@ class LearnerWorld(World):
                 assert not facts.silent, "a silent worker is called"
                 if answer in {"failed", "lost"}:
                     raise Unavailable("503", status=503)
-                return Archived(leftovers.of_claim(claim, {}, {}, at=self.wall), {})
+                return Archived(self._keep(claim), {})
             case steps.ClearLearner() | steps.ReturnToPool() | steps.RestoreUsername():
                 assert claim is not None
                 if answer == "failed":
@@ -377,14 +380,25 @@ class LearnerWorld(World):
             case _:
                 return super()._execute(step, facts, answer)
 
+    def _keep(self, claim: Claim) -> Leftovers:
+        left = leftovers.of_claim(claim, {}, {}, at=self.wall, username=claim.bound_to)
+        graded = left.grade
+        assert graded is None or graded.message == f"the work of {left.username}", "a grade of another learner"
+        self.kept[left.username, left.session_id] = graded
+        return left
+
     def _call_lds(self, step: Step, claim: Claim, answer: str) -> Outcome:
         lds = self.lds
         assert lds is not None
         if isinstance(step, steps.Grade):
             assert lds.grader
-            if answer in {"failed", "lost"}:
+            if answer == "failed":
                 raise Unavailable("503", status=503)
-            return outcomes.Graded(Verdict(passed=True, message="91 of 100"))
+            verdict = Verdict(passed=True, message=f"the work of {claim.bound_to}")
+            self._keep(claim.graded(verdict))
+            if answer == "lost":  # it is stored before the claim knows of it
+                raise Unavailable("503", status=503)
+            return outcomes.Graded(verdict)
         session = claim.session
         assert session is not None
         if isinstance(step, steps.Provision):
@@ -429,7 +443,11 @@ class LearnerWorld(World):
         if isinstance(step, steps.ClearLearner):
             assert self.granted, f"{self.notes} is taken off a Pod whose time is not over"
             assert not self._live(), "a learner is taken off whose session is live"
+            if self.lds is not None and self.lds.grader and claim.learner and claim.verdict is not None:
+                mine = (claim.learner, claim.session.id if claim.session is not None else "")
+                assert self.kept.get(mine) == claim.verdict, "a learner is taken off whose grade is not stored"
             self._note(username=None, timeslot_start=None, timeslot_end=None, desired_state=None)
+            self.remove_reports()
             return
         assert not inputs_of(self.pod.metadata).username, "a learner's Pod goes back to the pool"
         assert (claim.lent_back or self.notes[names.ANNOTATION_LENT_BY]) == POOL

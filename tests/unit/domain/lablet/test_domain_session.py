@@ -507,11 +507,12 @@ def test_silence_of_the_worker_does_not_change_the_state(row: Claim, says: str) 
     assert not report_of(decision).ready
 
 
-def test_verdict_on_a_lent_lablet_is_told_and_ends_nothing() -> None:
+def test_verdict_on_a_lent_lablet_ends_nothing_and_is_not_told_to_the_next_learner() -> None:
     row = of(READY, closing_reason="Collecting", collected_at=UNIX, lent_by="warm", verdict=FAILED)
     decision = ask(row, {}, delivery=GRADED)
     assert changed(decision).outcome == ""
-    assert "12 of 100" in decision.events[0].message
+    assert "collected and graded" in decision.events[0].message
+    assert "12 of 100" not in decision.events[0].message
 
 
 def test_pool_that_is_named_too_late_gets_nothing() -> None:

@@ -1,23 +1,27 @@
-"""`kubectl lablet collect -l … --wait`: the grades of a class.
+"""The grades of learners: of those whose time has just been ended, and of the past.
 
-A Pod that has ended shows its verdict. One that goes back to its pool does not, for the next learner gets it: its
-verdict is the newest Event `Graded` that was not there before.
+A Pod that has ended shows its verdict. One that goes back to its pool does not, for the next learner gets it: its grade
+is with what the learner left.
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
+import click
 import msgspec
 
-from vkprovider.api.errors import Forbidden
-from vkprovider.api.objects import Metadata
-from vkprovider.api.reasons import Happened
+from vkprovider.api.errors import OutsideError
 from vkprovider.cli.lablet.lists.standings import Standing
 from vkprovider.cli.lablet.lists.words import score_in, standing_of
-from vkprovider.cli.shared.output import Column, Listing
+from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.page.archives import open_archives
+from vkprovider.cli.shared.page.options import PageOptions
+from vkprovider.cli.shared.place import Place, Scope
 from vkprovider.cli.shared.pods import LabletPod
+from vkprovider.cli.shared.times import local, rfc3339
+from vkprovider.domain.lablet.archive.leftovers import Entry
 from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import Resource, kind
 
 
 class Grade(msgspec.Struct, frozen=True):
@@ -28,27 +32,28 @@ class Grade(msgspec.Struct, frozen=True):
         passed: `yes` or `no`.
         score: As the grader gave it.
         name: Of the Pod.
+        at: When the work was collected.
+        message: Of the grader.
+        definition: The LabletDefinition.
+        version: Of its content.
+        id: Of what the learner left, for `kubectl lablet configs`.
     """
 
     learner: str
     passed: str
     score: str
     name: str
-
-
-class _Involved(msgspec.Struct, frozen=True):
-    uid: str = ""
-
-
-class GradedEvent(msgspec.Struct, frozen=True, rename="camel"):
-    """An Event `Graded`."""
-
-    metadata: Metadata
+    at: str = ""
     message: str = ""
-    involved_object: _Involved = _Involved()
+    definition: str = ""
+    version: str = ""
+    id: str = ""
 
 
-_EVENTS: Final = kind("/api/v1", "events", GradedEvent)
+def _when(row: Grade) -> str:
+    return local(row.at, datetime.now(UTC))
+
+
 LISTING: Final[Listing[Grade]] = Listing(
     kind="LabletGrade",
     row=Grade,
@@ -56,44 +61,78 @@ LISTING: Final[Listing[Grade]] = Listing(
         Column("LEARNER", lambda row: row.learner),
         Column("PASSED", lambda row: row.passed, colour=lambda row: {"yes": "green", "no": "red"}.get(row.passed, "")),
         Column("SCORE", lambda row: row.score),
+        Column("WHEN", _when),
         Column("NAME", lambda row: row.name),
+        Column("DEFINITION", lambda row: row.definition, wide=True),
+        Column("VERSION", lambda row: row.version, wide=True),
+        Column("ID", lambda row: row.id, wide=True),
+        Column("MESSAGE", lambda row: row.message, wide=True),
     ),
     name=lambda row: f"pod/{row.name}",
 )
 _PASSED: Final[Mapping[Standing, str]] = {Standing.PASSED: "yes", Standing.NOT_PASSED: "no"}
 
 
-async def graded_events(kube: KubeClient, namespace: str) -> list[GradedEvent]:
-    """List the Events `Graded` of a namespace; none without the right to do so."""
-    try:
-        return await Resource(kube, _EVENTS, namespace).list(fields=f"reason={Happened.GRADED}")
-    except Forbidden:
-        return []
+def grade_in(entry: Entry) -> Grade:
+    """Return the grade of what a learner left."""
+    verdict = entry.grade
+    return Grade(
+        learner=entry.learner,
+        passed="" if verdict is None else "yes" if verdict.passed else "no",
+        score=score_in(verdict.message) if verdict is not None else "",
+        name=entry.pod,
+        at=rfc3339(datetime.fromtimestamp(entry.at, UTC)),
+        message=verdict.message if verdict is not None else "",
+        definition=entry.definition,
+        version=entry.version,
+        id=entry.id,
+    )
 
 
-def grade_of(
-    pod: LabletPod, over: LabletPod | None, before: Sequence[GradedEvent], after: Sequence[GradedEvent]
-) -> Grade:
+def grade_of(pod: LabletPod, over: LabletPod | None, before: Sequence[Entry], after: Sequence[Entry]) -> Grade:
     """Return the grade of a learner whose time is over.
 
     Args:
         pod: The learner's, as it was.
         over: The same at its end; None if it is gone.
-        before: The Events `Graded` of the namespace when the end was asked for.
-        after: Those that are there now.
+        before: What learners of the namespace had left when the end was asked for.
+        after: What they have left now.
     """
     if over is not None and over.ended:
         standing, score = standing_of(over)
         return Grade(pod.user, _PASSED.get(standing, ""), score, pod.metadata.name)
-    old = {event.metadata.name: event.metadata.resource_version for event in before}
-    fresh = [
-        event
-        for event in after
-        if event.involved_object.uid == pod.metadata.uid
-        and old.get(event.metadata.name) != event.metadata.resource_version
-    ]
+    old = {entry.at for entry in _of(pod, before)}
+    fresh = [entry for entry in _of(pod, after) if entry.at not in old]
     if not fresh:
         return Grade(pod.user, "", "", pod.metadata.name)
-    said = max(fresh, key=lambda event: int(event.metadata.resource_version)).message
-    word, _, rest = said.partition(", ")
-    return Grade(pod.user, {"passed": "yes", "not passed": "no"}.get(word, ""), score_in(rest), pod.metadata.name)
+    return grade_in(max(fresh, key=lambda entry: entry.at))
+
+
+def _of(pod: LabletPod, entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry.id.startswith(pod.metadata.uid) and entry.learner == pod.user]
+
+
+async def entries_or_why(kube: KubeClient, namespace: str, place: Place, page: PageOptions) -> tuple[list[Entry], str]:
+    """List what learners of a namespace left; or return why that is not known."""
+    try:
+        async with open_archives(kube, namespace, place, page) as archives:
+            return await archives.list(), ""
+    except click.ClickException as error:
+        return [], error.message
+    except OutsideError as error:
+        return [], error.message
+
+
+def show_past(*, output: Output, learners: tuple[str, ...], sort: str, page: PageOptions, scope: Scope) -> None:
+    """List what learners of a namespace left, with their grades."""
+
+    async def work(kube: KubeClient, namespace: str) -> None:
+        async with open_archives(kube, namespace, scope.place, page) as archives:
+            found = await archives.list(labels=scope.labels)
+        rows = [grade_in(entry) for entry in found if entry.learner and (not learners or entry.learner in learners)]
+        rows.sort(key=lambda row: row.at, reverse=True)
+        if sort == "learner":
+            rows.sort(key=lambda row: row.learner.casefold())
+        LISTING.show(rows, output, nothing=f"No learner has left anything in {namespace} namespace within a week.")
+
+    scope.run(work)

@@ -5,6 +5,7 @@ import click
 from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
 from vkprovider.cli.shared.options import chosen_options, output_option, place_options, timeout_option, wait_options
+from vkprovider.cli.shared.page.options import page_options
 
 
 @click.command(epilog="Example: kubectl lablet assign deployment/warm alice --until 16:00")
@@ -70,6 +71,7 @@ def release() -> None:
 
 @click.command(epilog="Example: kubectl lablet collect mylab-0 --wait")
 @wait_options
+@page_options
 @chosen_options
 @runs("collect", of="vkprovider.cli.lablet.acts")
 def collect() -> None:
@@ -78,5 +80,6 @@ def collect() -> None:
     The lablet ends as Succeeded or Failed, as the grader decides; without a grader it succeeds. A pool's lablet is
     wiped and returns to the pool instead. Of the lablets that -l selects, the free ones of pools are left alone.
     `kubectl lablet configs POD` shows what was collected. With --wait the command fails if a lablet does, and with -l
-    it ends with the grades: learner, passed, score.
+    it ends with the grades: learner, passed, score. Those of lablets that go back to a pool are read from the
+    provider's page, as `kubectl lablet list --past` shows them.
     """

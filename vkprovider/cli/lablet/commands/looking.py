@@ -36,6 +36,12 @@ from vkprovider.cli.shared.page.options import page_options
     show_default=True,
     help="By what the rows are sorted.",
 )
+@click.option(
+    "--past",
+    is_flag=True,
+    help="Instead: what learners left within a week, with their grades, also of Pods that are gone or another's now.",
+)
+@page_options
 @scope_options
 @runs("list_lablets", of="vkprovider.cli.lablet.lists.listing")
 def list_lablets() -> None:
@@ -45,6 +51,10 @@ def list_lablets() -> None:
     not passed, failed, ending, returning, free. Times are those of this machine's time zone. -o wide adds definition,
     version, worker, lab, age, the end of the timeslot, the worker's address, the digest of the content, and the link
     to the lab in CML. -o csv is for a spreadsheet, with the fields of -o json.
+
+    --past lists learner, passed, score and when the work was collected, newest first with --sort since. It asks the
+    provider's page, and takes the right to `get` `lablets/archive` in the namespace, as in the ClusterRole
+    vkprovider-archive. -l selects by the labels that the Pods had.
     """
 
 

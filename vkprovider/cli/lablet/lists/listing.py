@@ -12,6 +12,7 @@ from vkprovider.api.wording import count
 from vkprovider.cli.lablet.lists.rows import Row, left_of, row_of
 from vkprovider.cli.lablet.lists.standings import Standing
 from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Scope
 from vkprovider.cli.shared.pods import pods_in
 from vkprovider.cli.shared.times import local, span, time_of
@@ -110,9 +111,27 @@ def summary(rows: Sequence[Row]) -> str:
 
 
 def list_lablets(
-    *, output: Output, watch: bool, states: tuple[str, ...], learners: tuple[str, ...], sort: str, scope: Scope
+    *,
+    output: Output,
+    watch: bool,
+    states: tuple[str, ...],
+    learners: tuple[str, ...],
+    sort: str,
+    past: bool,
+    page: PageOptions,
+    scope: Scope,
 ) -> None:
-    """List lablets, the learner first: how each stands, since when, the time left, its devices."""
+    """List lablets, the learner first: how each stands, since when, the time left, its devices; or the past."""
+    if past:
+        if watch or states or scope.everywhere or scope.fields or sort not in {"learner", "since"}:
+            raise click.UsageError(
+                "--past lists what learners of one namespace left: leave out -w, --state, -A and --field-selector, and "
+                "sort by learner or since"
+            )
+        from vkprovider.cli.lablet.classes.grades import show_past  # noqa: PLC0415 (the page's client takes time to load)
+
+        show_past(output=output, learners=learners, sort=sort, page=page, scope=scope)
+        return
     but = () if scope.everywhere else ("NAMESPACE",)
     if watch and (states or learners or output == "csv"):
         raise click.UsageError("--watch shows every change: leave out --state, -u and -o csv, or select with -l")

@@ -19,10 +19,10 @@ def decide(lablet: Living) -> Decision:
     if session is not None and not session.archived_at:
         return Decision(ArchiveSession(claim, session), report)
     if facts.inputs.username or facts.inputs.desired is State.COLLECTING:
-        return Decision(ClearLearner(lablet.pod), report, after_s=PATCHED_S)
-    graded = f" and graded: {claim.verdict.message}" if claim.verdict is not None else ""
+        return Decision(ClearLearner(lablet.pod), after_s=PATCHED_S)  # a report would name the learner again
+    graded = " and graded" if claim.verdict is not None else ""
     note = (
-        f"the learner's work was collected ({claim.closing_reason}){graded}; the lab is wiped, and the lablet goes "
+        f"the learner's work was collected{graded} ({claim.closing_reason}); the lab is wiped, and the lablet goes "
         f"back to its pool {claim.lent_by} for the next learner"
     )
     event = Notice("Normal", Happened.BACK_TO_POOL, note)
