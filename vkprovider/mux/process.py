@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import os
 import signal
 from typing import Final
 
@@ -16,6 +17,7 @@ from vkprovider.mux.parts import mux_process
 from vkprovider.runtime.connecting import connect
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.page import Page
+from vkprovider.settings.names import no_effect, unknown
 from vkprovider.web.tls import ServingCertificate
 
 _log: Final = structlog.get_logger(__name__)
@@ -27,6 +29,8 @@ async def main(settings: MuxProcessSettings) -> None:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    for name, meant in unknown(os.environ).items():
+        _log.warning("a setting has a name that nobody reads", setting=name, why=no_effect(name, meant))
     page = page_of(settings)
     await page.start()
     connecting = asyncio.create_task(context_of(settings, page))
