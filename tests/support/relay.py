@@ -117,9 +117,9 @@ class RelaySide:
         writer.close()
         return int(line.split()[1]) if line else 0
 
-    async def ready(self) -> None:
+    async def ready(self, within_s: float = 60) -> None:
         """Wait until HAProxy is filled."""
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(within_s):
             while await self.status() != 200:  # noqa: ASYNC110 (nothing announces it; the status's number)
                 await asyncio.sleep(0.05)
 

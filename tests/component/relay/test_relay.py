@@ -70,6 +70,7 @@ async def test_sessions_end_with_their_lablet_and_no_others(side: RelaySide, mux
         await leads(first, "r1")
         await leads(first + 1, "r2")
         alice, bob = await dial(first), await dial(first + 1)
+        await asyncio.sleep(3)  # the looks of the start are over
         await mux.withdraw("alice")
         await alice.ended()
         assert await who(first) == ""
@@ -141,7 +142,7 @@ async def test_haproxy_accepts_nothing_before_it_is_filled(side: RelaySide, mux:
         for _ in range(3):
             side.kill("haproxy")
             side.start("haproxy")
-            await side.ready()
+            await side.ready(within_s=20)  # seen at once, not by the look every 30 s
             assert await who(first) == "r1"
 
 
