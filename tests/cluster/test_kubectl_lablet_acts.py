@@ -12,6 +12,7 @@ from tests.support.plugin import lablet, succeeded
 from tests.support.simulator import Simulator
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
+from vkpsandbox.controlplane.content import NAMESPACE
 
 STATE = "vkprovider.io/state"
 
@@ -152,6 +153,24 @@ def test_ports_are_those_that_cml_shows(cluster: Cluster, namespace: str) -> Non
     lines = succeeded(cluster, "ports", "open", "-n", namespace).splitlines()
     assert lines[0].split() == ["DEVICE", "ACCESS", "PROTOCOL", "ADDRESS", "PORT", "CONTAINER"]
     assert lines[-1].split() == ["h1", "vnc", "TCP", ready["status"]["podIP"], str(port["vnc"]), "<none>"]
+
+
+def test_exposed_ports_show_what_the_mux_answers(cluster: Cluster, namespace: str) -> None:
+    """Nobody serves the mux, so that it stays pending; the slice goes with the lablet."""
+    worker, kind = cluster.workers[0], f"lent-{namespace[-5:]}"
+    lent = definition(kind, topology({"h0": "alpine"}, {"h0": ["serial:4001"]}), expose={"mux": "labs.edge"})
+    cluster.define(lent)
+    cluster.apply(pod("lent", kind, nodeSelector=on(worker)), namespace=namespace)
+    [ready] = cluster.wait_ready(namespace, 1)
+    until(lambda: " pending " in succeeded(cluster, "ports", "lent", "-n", namespace), 30)
+    lines = succeeded(cluster, "ports", "lent", "-n", namespace).splitlines()
+    assert lines[0].split() == ["DEVICE", "ACCESS", "PROTOCOL", "ADDRESS", "PORT", "VIA", "CONTAINER"]
+    uid = ready["metadata"]["uid"]
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices/lablet-{uid}"
+    assert (cluster.get(path) or {})["endpoints"][0]["addresses"] == [ready["status"]["podIP"]]
+    cluster.kubectl("delete", "pod", "lent", "-n", namespace)
+    cluster.wait_gone(namespace)
+    assert cluster.get(path) is None
 
 
 def test_lablet_without_ports(cluster: Cluster, namespace: str) -> None:

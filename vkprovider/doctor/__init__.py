@@ -9,7 +9,7 @@
 * `setup`: checks of the installation: custom resource definitions, namespace, rights, replicas.
 * `workers`: checks of CMLWorkers, their Secrets and Nodes.
 * `kubelet`: checks of the kubelet API.
-* `relay`: checks of the relays of muxes.
+* `muxes`: checks of the muxes to which ports of lablets are lent; `relay`: of the relays of muxes.
 * `tunnels`: checks of the broker, and of workers behind agents.
 * `lablets`: checks of LabletDefinitions and Pods; `workloads`: of what makes Pods of lablets.
 * `classroom`: checks of the namespace of a class; `instructor` reads what they need, with an instructor's rights.

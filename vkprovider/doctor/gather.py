@@ -18,7 +18,7 @@ from vkprovider.api.objects import ConfigMap, CustomResource, Lease, Metadata, N
 from vkprovider.api.reasons import DoctorReason
 from vkprovider.cml.spi import Credentials
 from vkprovider.concurrency import at_most
-from vkprovider.doctor import kubelet, lablets, relay, setup, workers, workloads
+from vkprovider.doctor import kubelet, lablets, muxes, relay, setup, workers, workloads
 from vkprovider.doctor.agents import ask_agents
 from vkprovider.doctor.asking import ask, read_secret
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, note, unchecked
@@ -316,12 +316,22 @@ class Doctor:
         classes = {c.metadata.name: c for c in await self._reading.list(path, RuntimeClass, "RuntimeClass")}
         for resource in resources:
             self._found += lablets.check_definition(resource, classes.get(resource.metadata.name))
+        await self._check_muxes(resources)
         definitions = {resource.metadata.name for resource in resources}
         kind, unfinished = lablets.SeenPod, {"fieldSelector": "status.phase!=Succeeded"}
         pods = await self._reading.list("/api/v1/pods", kind, "Pod", unfinished)
         relevant = [pod for pod in pods if lablets.is_relevant(pod, definitions)]
         self._found += lablets.check_pods(relevant, datetime.now(UTC), definitions, self._nodes)
         await self._check_workloads(definitions)
+
+    async def _check_muxes(self, definitions: list[CustomResource]) -> None:
+        for (named, name), lending in muxes.lent_to(definitions).items():
+            namespace = named or self._namespace  # unless a setting of the muxes says otherwise
+            about = f"Service/{namespace}/{name}"
+            path = f"/api/v1/namespaces/{namespace}/services/{name}"
+            found = await self._reading.read(path, muxes.MuxService, about)
+            if found is not None or (named and not self._reading.failed(about)):
+                self._found += muxes.check_mux(namespace, name, found, lending)
 
     async def _check_workloads(self, definitions: set[str]) -> None:
         found = {kind: await self._reading.list(path, workloads.Workload, kind) for kind, path in _WORKLOADS.items()}

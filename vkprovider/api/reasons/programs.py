@@ -119,6 +119,11 @@ class DoctorReason(Reasons):
         "Nodes declare no kubelet API: `kubectl logs`, `attach`, `exec`, `port-forward` and `top` fail there.",
         "Unless it is turned off on purpose: see VKPROVIDER_KUBELET_PORTS and the provider's log.",
     )
+    MUX_MISSING = (
+        "MuxMissing",
+        "A definition lends ports of its lablets to a mux that does not exist.",
+        "Make the Service, or correct spec.expose.mux of the LabletDefinition.",
+    )
     RELAY_PORTS_TAKEN = (
         "RelayPortsTaken",
         "The ports of a relay overlap with node ports, or with those of the kubelet API of virtual Nodes.",
