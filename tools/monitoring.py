@@ -3,6 +3,7 @@
 import asyncio
 import re
 import tempfile
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -11,9 +12,10 @@ import yaml
 
 from tools.markdown import NOTE, table
 from vkprovider.app.provider import provider
-from vkprovider.app.settings import Settings
+from vkprovider.app.settings import MuxProcessSettings, Settings
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.mux.parts import mux_process
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.metrics.measure import Measure
 from vkprovider.settings.cluster import KubeSettings
@@ -40,6 +42,13 @@ not. Values are those of one replica: add them up over replicas, or take the gre
 
 [Alerts](alerts.md) are made of them; `manifests/monitoring` has the rules, a Grafana dashboard, and what a Prometheus
 needs to find the replicas.
+
+"""
+_OF_MUXES: Final = """
+## `vkprovider mux`
+
+The program that serves [muxes](../mux.md) has those of its queue, informers, Leases and requests under the same names,
+and these:
 
 """
 _ALERTS: Final = """\
@@ -76,16 +85,25 @@ def files() -> dict[Path, str]:
 def metrics_page() -> str:
     """Describe every metric."""
     note = NOTE.format(source="vkprovider/app/metrics and vkprovider/runtime/metrics")
-    return note + _METRICS + table([*_head(), *map(_row, measures())])
+    tables = [table([*_head(), *map(_row, of)]) for of in (measures(), mux_measures())]
+    return note + _METRICS + _OF_MUXES.join(tables)
 
 
 @cache
 def measures() -> tuple[Measure, ...]:
     """Return the metrics of a replica, which is built for this and does not run."""
-    return asyncio.run(_measures())
+    return asyncio.run(_of_process(lambda ctx: provider(ctx, Settings.from_environment({})).process.measures))
 
 
-async def _measures() -> tuple[Measure, ...]:
+def mux_measures() -> Iterator[Measure]:
+    """Yield the metrics that `vkprovider mux` has beside those of every process, which the provider has as well."""
+    common = {measure.name for measure in measures()}
+    settings = MuxProcessSettings.from_environment({})
+    own = asyncio.run(_of_process(lambda ctx: mux_process(ctx, settings).process.measures))
+    return (measure for measure in own if measure.name not in common)
+
+
+async def _of_process(measured: Callable[[Context], tuple[Measure, ...]]) -> tuple[Measure, ...]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "kubeconfig"
         path.write_text(_NOWHERE, encoding="utf-8")
@@ -93,7 +111,7 @@ async def _measures() -> tuple[Measure, ...]:
     events = EventRecorder(kube, component="vkprovider", instance="none")
     ctx = Context(kube=kube, events=events, installation="none", replica="none", namespace="none")
     try:
-        return provider(ctx, Settings.from_environment({})).process.measures
+        return measured(ctx)
     finally:
         await kube.close()
 

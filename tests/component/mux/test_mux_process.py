@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ from tests.component.controllers.looking import eventually
 from tests.component.mux.harness import ACCOUNT, PREFIX, Json, MuxWorld
 from tests.support.apiserver import MEMBERS
 from tests.support.mosquitto import free_port
+from vkprovider.shipped import find_manifests
 
 
 async def test_the_command_serves_muxes_by_tls_and_ends_at_once(world: MuxWorld, tmp_path: Path) -> None:
@@ -38,7 +40,14 @@ async def test_the_command_serves_muxes_by_tls_and_ends_at_once(world: MuxWorld,
             async with http.get(f"https://127.0.0.1:{port}/ready", ssl=False) as answer:
                 assert (answer.status, await answer.json()) == (200, {"ready": True, "missing": []})
             async with http.get(f"https://127.0.0.1:{port}/metrics", ssl=False) as answer:
-                assert "vkprovider_mux_channels 1.0" in await answer.text()
+                shown = await answer.text()
+            assert "vkprovider_mux_channels 1.0" in shown
+            page = (find_manifests().parent / "docs" / "reference" / "metrics.md").read_text()
+            every, own = page.split("\n## `vkprovider mux`\n")
+            exported = set(re.findall(r"^# TYPE (\S+)", shown, re.MULTILINE))
+            described = set(re.findall(r"^\| `(\w+)`", own, re.MULTILINE))
+            assert described <= exported
+            assert exported - described <= set(re.findall(r"^\| `(\w+)`", every, re.MULTILINE))
             async with http.get(f"https://127.0.0.1:{port}/", ssl=False) as answer:
                 assert answer.status == 401
     finally:
