@@ -33,9 +33,9 @@ $(STAMP): pyproject.toml constraints.txt
 	@sh .ci/setup venv
 	@touch $@
 
-demo: $(STAMP) ## Show a Deployment of lablets from start to finish; KEEP=1 leaves it running, TUNNEL=http or mqtt
+demo: $(STAMP) ## Show a Deployment of lablets from start to finish; CLASS=1 the day of a class (LDS=0 without an LDS); KEEP=1 leaves it running, TUNNEL=http or mqtt
 	@sh .ci/setup go
-	@$(BIN)/vkprovider demo $(if $(KEEP),--keep) $(if $(TUNNEL),--tunnel $(TUNNEL))
+	@$(BIN)/vkprovider demo $(if $(CLASS),--class) $(if $(filter 0,$(LDS)),--no-lds) $(if $(KEEP),--keep) $(if $(TUNNEL),--tunnel $(TUNNEL))
 
 test: ## Check, then unit, component and cluster tests; ONLY=name: those with that in their name, unchecked; INSTALL=1 HELM=1: get what is missing, build Helm
 	@sh .ci/setup needs
@@ -72,9 +72,9 @@ generate: $(STAMP) ## Write CRDs, reference pages, install.yaml and the Helm cha
 	$(BIN)/python -m tools.generate
 	$(BIN)/python -m tools.render
 
-recording: $(STAMP) ## Record a run of the demo, and draw it: docs/pictures/demo.cast and .svg
+recording: $(STAMP) ## Record a run of each demo, and draw it: docs/pictures/demo.cast, class.cast and .svg; ONLY=class records one
 	@sh .ci/setup go
-	@$(BIN)/python -m tools.recording
+	@$(BIN)/python -m tools.recording $(ONLY)
 	@$(BIN)/python -m tools.generate
 
 site: $(STAMP) ## Build the site of the documentation in build/site; a link that leads nowhere is an error

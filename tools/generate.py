@@ -62,7 +62,7 @@ def files() -> dict[Path, str]:
     pages[httppage.PATH] = httppage.page()
     pages[Path("docs/why.md")] = why_page()
     pages[overview.PATH] = overview.picture()
-    pages[recording.PATH] = recording.picture()
+    pages |= {each.path: recording.picture(each) for each in recording.RECORDINGS}
     pages[Path("manifests/components/relay/haproxy.cfg")] = CONFIG
     pages |= monitoring.files() | policies.files()
     return pages

@@ -1,4 +1,4 @@
-"""The demo as a moving picture: `python -m tools.recording` records a run, and `picture` draws what was recorded.
+"""Demos as moving pictures: `python -m tools.recording` records a run of each, and `picture` draws what was recorded.
 
 The recording is a file of asciinema's format, version 2 (https://docs.asciinema.org/manual/asciicast/v2/): a line with
 the terminal's size, then `[seconds, "o", text]` for each line that the demo printed.
@@ -14,10 +14,35 @@ from typing import Final, NamedTuple
 
 from tools.svg import MONO, document, dot, rect, text
 
-CAST: Final = Path("docs/pictures/demo.cast")
-PATH: Final = Path("docs/pictures/demo.svg")
-"""The drawn recording; it and `CAST` are relative to the checkout."""
 
+class Recording(NamedTuple):
+    """A recorded demo.
+
+    Attributes:
+        name: Of its files.
+        title: As the reader types it.
+        arguments: Of `vkprovider`.
+    """
+
+    name: str
+    title: str
+    arguments: tuple[str, ...]
+
+    @property
+    def cast(self) -> Path:
+        """The recording, relative to the checkout."""
+        return Path(f"docs/pictures/{self.name}.cast")
+
+    @property
+    def path(self) -> Path:
+        """The drawn recording, relative to the checkout."""
+        return Path(f"docs/pictures/{self.name}.svg")
+
+
+RECORDINGS: Final = (
+    Recording("demo", "make demo", ("demo",)),
+    Recording("class", "make demo CLASS=1", ("demo", "--class")),
+)
 _ROOT: Final = Path(__file__).parents[1]
 _COLUMNS, _ROWS = 142, 34
 _CHARACTER, _LINE, _MARGIN, _BAR = 7.2, 17, 16, 34
@@ -56,15 +81,15 @@ class _Row(NamedTuple):
     style: str
 
 
-def record() -> None:
-    """Run the demo and write what it prints, and when.
+def record(which: Recording) -> None:
+    """Run a demo and write what it prints, and when.
 
     Raises:
         subprocess.CalledProcessError: If the demo fails; the recording is then left as it was.
     """
-    lines = [json.dumps({"version": 2, "width": _COLUMNS, "height": _ROWS, "title": "make demo"})]
-    lines.append(json.dumps([0.0, "o", "$ make demo\r\n"]))
-    command = [sys.executable, "-u", "-m", "vkprovider", "demo"]
+    lines = [json.dumps({"version": 2, "width": _COLUMNS, "height": _ROWS, "title": which.title})]
+    lines.append(json.dumps([0.0, "o", f"$ {which.title}\r\n"]))
+    command = [sys.executable, "-u", "-m", "vkprovider", *which.arguments]
     started = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as process:  # noqa: S603 (ourselves)
         for line in process.stdout or ():
@@ -73,12 +98,12 @@ def record() -> None:
             lines.append(json.dumps([round(time.monotonic() - started, 2), "o", shown], ensure_ascii=False))
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
-    (_ROOT / CAST).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (_ROOT / which.cast).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-def picture() -> str:
-    """Draw the recording that is kept."""
-    return drawn((_ROOT / CAST).read_text(encoding="utf-8"))
+def picture(which: Recording) -> str:
+    """Draw a recording that is kept."""
+    return drawn((_ROOT / which.cast).read_text(encoding="utf-8"))
 
 
 def drawn(cast: str) -> str:
@@ -86,7 +111,7 @@ def drawn(cast: str) -> str:
 
     A cover moves down over the lines that are not printed yet. Without motion the end is shown.
     """
-    rows = _rows(cast)
+    rows, title = _rows(cast), json.loads(cast.splitlines()[0])["title"]
     width, height = _COLUMNS * _CHARACTER + 2 * _MARGIN, _BAR + _ROWS * _LINE + _MARGIN
     shown = {row.at: number for number, row in enumerate(rows, 1)}
     length = rows[-1].at + _END_S
@@ -96,9 +121,9 @@ def drawn(cast: str) -> str:
     window = f'<clipPath id="screen"><path d="M0 {_BAR}H{width:g}V{height - 4:g}H0Z"/></clipPath>'
     parts = [window, rect(0.5, 0.5, width - 1, height - 1, "window", 10)]
     parts += [dot(22 + 20 * at, 18, style, 6) for at, style in enumerate(("red", "amber", "green"))]
-    parts += [text(width / 2, 22, "make demo", "title"), '<g clip-path="url(#screen)"><g class="story">']
+    parts += [text(width / 2, 22, title, "title"), '<g clip-path="url(#screen)"><g class="story">']
     cover = rect(1, _BAR, width - 2, _ROWS * _LINE + _MARGIN, "cover", 0)
-    return document(width, height, "A recording of make demo", css, [*parts, *lines, cover, "</g></g>"])
+    return document(width, height, f"A recording of {title}", css, [*parts, *lines, cover, "</g></g>"])
 
 
 def _motion(name: str, moves: dict[float, int], length: float) -> str:
@@ -146,4 +171,6 @@ def _line(number: int, row: _Row) -> str:
 
 
 if __name__ == "__main__":
-    record()
+    for each in RECORDINGS:
+        if each.name in (sys.argv[1:] or [each.name]):
+            record(each)

@@ -36,6 +36,7 @@ class Layout:
     ENTRIES = (
         "audit-policy.yaml",
         "audit.log",
+        "class",
         "control.sock",
         "etcd",
         "flexvolume",
@@ -133,6 +134,11 @@ class Layout:
     def kubectl_cache(self) -> Path:
         """The discovery cache of kubectl; its own, because a reused port must not find an old one."""
         return self.directory / "kubectl-cache"
+
+    @property
+    def classroom(self) -> Path:
+        """What the instructor of `vkprovider demo --class` has."""
+        return self.directory / "class"
 
     @property
     def audit_policy(self) -> Path:

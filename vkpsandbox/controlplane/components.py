@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from vkpsandbox.controlplane.kubeconfig import certificate_user, cluster_entry, write_kubeconfig
-from vkpsandbox.controlplane.pki import TOKENS, admin_token
+from vkpsandbox.controlplane.pki import CLIENTS, TOKENS, token_of
 from vkpsandbox.paths import Layout
 from vkpsandbox.processes.process import ProcessSpec
 
@@ -195,7 +195,7 @@ def write_kubeconfigs(layout: Layout, server: str, context: str) -> None:
     }.items():
         user = certificate_user(layout.pki, client)
         if client == "admin":
-            user["token"] = admin_token(layout.pki)
+            user["token"] = token_of(layout.pki, CLIENTS["admin"][0])
         write_kubeconfig(path, name=context, cluster=cluster, user=user)
 
 

@@ -10,7 +10,9 @@ import yaml
 from vkpsandbox.processes.process import write_atomically
 
 
-def write_kubeconfig(path: Path, *, name: str, cluster: Mapping[str, Any], user: Mapping[str, Any]) -> None:
+def write_kubeconfig(
+    path: Path, *, name: str, cluster: Mapping[str, Any], user: Mapping[str, Any], namespace: str = ""
+) -> None:
     """Write a kubeconfig with one cluster, one user and one context, all of the same name.
 
     Args:
@@ -18,13 +20,15 @@ def write_kubeconfig(path: Path, *, name: str, cluster: Mapping[str, Any], user:
         name: The name of all three.
         cluster: As in a kubeconfig: `{"server": "https://…", "certificate-authority-data": "…"}`.
         user: The credentials, as in a kubeconfig: `{"token": "…"}`, or see `certificate_user`.
+        namespace: That of the context; none if empty.
     """
+    context = {"cluster": name, "user": name} | ({"namespace": namespace} if namespace else {})
     document = {
         "apiVersion": "v1",
         "kind": "Config",
         "clusters": [{"name": name, "cluster": dict(cluster)}],
         "users": [{"name": name, "user": dict(user)}],
-        "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
+        "contexts": [{"name": name, "context": context}],
         "current-context": name,
     }
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -39,7 +39,9 @@ CLIENTS: Final = {
 }
 """Client certificate: (user, group), as kubeadm names them."""
 TOKENS: Final = "tokens.csv"
-"""The file with the admin's token: the provider's page asks for one, and a certificate is none."""
+"""The file with the tokens of users: the provider's page asks for one, and a certificate is none."""
+TEACHER: Final = "teacher"
+"""A user who has no right until somebody grants one."""
 
 
 @dataclass(frozen=True)
@@ -73,13 +75,14 @@ def write_pki(directory: Path) -> None:
         serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo
     )
     _write(directory / "sa.pub", public)
-    user, group = CLIENTS["admin"]
-    _write(directory / TOKENS, f'{secrets.token_urlsafe(32)},{user},,"{group}"\n'.encode())
+    lines = [f'{secrets.token_urlsafe(32)},{user},,"{group}"\n' for user, group in (CLIENTS["admin"], (TEACHER, ""))]
+    _write(directory / TOKENS, "".join(lines).encode())
 
 
-def admin_token(directory: Path) -> str:
-    """Return the admin's token."""
-    return (directory / TOKENS).read_text().partition(",")[0]
+def token_of(directory: Path, user: str) -> str:
+    """Return the token of a user."""
+    lines = (line.split(",") for line in (directory / TOKENS).read_text().splitlines())
+    return next(token for token, name, *_ in lines if name == user)
 
 
 def write_authority(directory: Path, name: str) -> Authority:

@@ -1,4 +1,4 @@
-"""A step of the demo: reach a device through a port of its lablet, as a learner does."""
+"""Reach a device through a port of its lablet, as a learner does."""
 
 import contextlib
 import json
@@ -40,6 +40,17 @@ def answer_of(host: str, port: int) -> str:
                 return said
         time.sleep(_POLL_S)
     return ""
+
+
+def type_at(host: str, port: int, line: str) -> None:
+    """Type a line at a console, and leave.
+
+    Raises:
+        OSError: It cannot be reached.
+    """
+    with socket.create_connection((host, port), timeout=_CONNECT_S) as connection:
+        connection.sendall(f"{line}\r\n".encode())
+        _read(connection)
 
 
 def _read(connection: socket.socket) -> str:

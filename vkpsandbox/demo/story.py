@@ -1,24 +1,18 @@
-"""The demo, step by step; each step checks what it shows."""
+"""The demo of labs as Pods, step by step; each step checks what it shows."""
 
 import json
-import shlex
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from vkprovider.api.errors import VkproviderError
 from vkprovider.api.wording import count
-from vkprovider.shipped import find_manifests
-from vkpsandbox import Sandbox, SandboxError
-from vkpsandbox.controlplane.tunnels import Tunnel
+from vkpsandbox import Sandbox
 from vkpsandbox.demo import reach
-from vkpsandbox.demo.labs import Labs, require
+from vkpsandbox.demo.labs import Labs
 from vkpsandbox.demo.pods import differences, is_ready, names, uid_of, why_not_ready
-from vkpsandbox.errors import log_tail
+from vkpsandbox.demo.stage import DemoError, Narrator, Play, display
 
 DEFINITION: Final = "netlab.yaml"
 DEPLOYMENT: Final = "affinity.yaml"
@@ -29,75 +23,39 @@ CML_VERSION: Final = "vkprovider.io/cml-version"
 OLDER: Final = "2.8.1+build.14"
 """The CML release of the last of three or more workers; the Deployment excludes it."""
 
+WATCH: Final = "kubectl get pods -o wide --watch"
 READY_S: Final = 60.0
 GONE_S: Final = 60.0
-POLL_S: Final = 0.1
-TELL_S: Final = 5.0
-"""How often a long wait is explained."""
-
-Say = Callable[[str], None]
 
 
-class DemoError(VkproviderError):
-    """A check of the demo failed; the message says which, and what to look at."""
-
-
-def tell(workers: int, name: str, *, tunnel: Tunnel = "direct", keep: bool, say: Say) -> None:
-    """Run the demo; always end the sandbox, unless it is to be kept.
-
-    Raises:
-        DemoError: If a check failed.
-        SandboxError: If the sandbox does not come up, or not down.
-    """
-    examples = find_examples()
-    require()
-    refuse_a_second(name)
-    started = time.monotonic()
-    say(f"Labs as Pods, on a real Kubernetes control plane with {workers} simulated CML workers.\n")
-    say("1. Start the control plane, the workers and the provider")
-    say("   The programs of Kubernetes are stock; only CML is simulated. Nothing needs root, a container or a licence.")
+def labs_as_pods(workers: int) -> Play:
+    """Return the demo of a Deployment of lablets and of a learner's lab."""
     newest = ["--boot-seconds=1-2"]
     arguments = [newest] * (workers - 1) + [[*newest, f"--version={OLDER}"] if workers > 2 else newest]  # noqa: PLR2004 (two are needed for the Deployment)
-    sandbox = Sandbox.up(
-        name,
-        workers=workers,
-        worker_args=arguments,
-        policies=True,
-        tunnel=tunnel,
-        tied=not keep,
-        on_progress=lambda line: say(f"   {line}"),
-    )
-    hint = ""
-    try:
-        story = Story(sandbox, examples, say)
+
+    def perform(sandbox: Sandbox, examples: Path, narrator: Narrator) -> None:
+        story = Story(sandbox, examples, narrator)
         story.show_nodes()
         story.deploy()
         story.compare_labs()
         story.reach()
         story.learn()
         story.delete()
-        say(f"\nAll of it held, in {time.monotonic() - started:.0f} s.")
-        hint = "; KEEP=1 (or --keep) leaves it running"
-    except BaseException:
-        if keep:
-            say(f"\nThe sandbox {name} is left as it is. {farewell(sandbox)}")
-        raise
-    finally:
-        if not keep:
-            sandbox.down()
-            say(f"\nThe sandbox {name} is gone{hint}.")
-    if keep:
-        again = f"kubectl apply -f {display(examples / DEPLOYMENT)}; kubectl get pods -o wide --watch"
-        say(f"\nThe sandbox {name} keeps running. {farewell(sandbox)}\n\nDeploy once more with\n\n  {again}")
+
+    def again(_: Sandbox, examples: Path) -> str:
+        return f"Deploy once more with\n\n  kubectl apply -f {display(examples / DEPLOYMENT)}; {WATCH}"
+
+    title = f"Labs as Pods, on a real Kubernetes control plane with {workers} simulated CML workers."
+    return Play(title, (DEFINITION, DEPLOYMENT, LEARNER), {"worker_args": arguments}, perform, again)
 
 
 class Story:
     """The steps on a sandbox that is up."""
 
-    def __init__(self, sandbox: Sandbox, examples: Path, say: Say) -> None:
+    def __init__(self, sandbox: Sandbox, examples: Path, narrator: Narrator) -> None:
         self._sandbox = sandbox
         self._examples = examples
-        self._say = say
+        self._tell = narrator
         self._deployment = ""
         self._selector = ""
         self._pods: list[dict[str, Any]] = []
@@ -105,12 +63,12 @@ class Story:
 
     def show_nodes(self) -> None:
         """Show the workers as nodes."""
-        self._head("2. Each worker is a node", "To kubectl, the scheduler and monitoring it is one more machine.")
+        self._tell.head("2. Each worker is a node", "To kubectl, the scheduler and monitoring it is one more machine.")
         self._run("get", "nodes", "-L", CML_VERSION)
 
     def deploy(self) -> None:
         """Apply the definition and the Deployment; wait until every lablet is Ready, where it should be."""
-        self._head(
+        self._tell.head(
             "3. Deploy lablets: only on CML 2.9, and apart from each other (affinity.yaml)",
             "A lablet is a lab for one learner: a Pod. The stock scheduler finds a worker with room for each.",
         )
@@ -121,8 +79,8 @@ class Story:
         spec = deployment["spec"]
         self._selector = ",".join(f"{key}={value}" for key, value in spec["selector"]["matchLabels"].items())
         wanted = int(spec["replicas"])
-        took = self._wait(lambda: self._not_ready(wanted), READY_S, f"{wanted} Ready lablets")
-        self._say(f"   {count(wanted, 'lablet')} Ready after {took:.1f} s")
+        took = self._tell.wait(lambda: self._not_ready(wanted), READY_S, f"{wanted} Ready lablets")
+        self._tell.say(f"   {count(wanted, 'lablet')} Ready after {took:.1f} s")
         self._run("get", "pods", "-o", "wide")
         self._pods = self._listed_pods()
         versions = {
@@ -136,28 +94,28 @@ class Story:
                 )
         others = sorted(set(versions) - used)
         spared = "".join(f"; none on {node} (CML {versions[node]})" for node in others)
-        self._say(f"   the scheduler chose {', '.join(sorted(used))}{spared}")
+        self._tell.say(f"   the scheduler chose {', '.join(sorted(used))}{spared}")
 
     def compare_labs(self) -> None:
         """Compare the pods' UIDs with the titles that Cisco's client reads."""
-        self._head(
+        self._tell.head(
             "4. The labs, as Cisco's own client (virl2-client) lists them",
             "The workers are asked, not the provider: there is one started lab for each Pod, where its Pod is.",
         )
         labs = self._labs.read()
         pods = {pod["metadata"]["uid"]: pod["metadata"]["name"] for pod in self._pods}
         rows = [(pods.get(uid_of(lab.title), "?"), *lab) for lab in labs]
-        self._table([("POD", "WORKER", "TITLE", "STATE", "DEVICES"), *sorted(rows)])
+        self._tell.table([("POD", "WORKER", "TITLE", "STATE", "DEVICES"), *sorted(rows)])
         if wrong := differences(self._pods, labs):
             raise DemoError("pods and labs differ: " + "; ".join(wrong))
-        self._say(
+        self._tell.say(
             f"   {count(len(labs), 'pod')}, {count(len(labs), 'lab')}: each title ends with the UID of its pod, "
             "on the pod's worker"
         )
 
     def reach(self) -> None:
         """Type at a device's console through its lablet's port."""
-        self._head(
+        self._tell.head(
             "5. Every lablet has ports of its own; this is a device's console",
             "Many labs of one topology share a worker, because each gets other numbers for the ports in its tags.",
         )
@@ -165,26 +123,26 @@ class Story:
         worker = next(w for w in self._sandbox.workers if w.node == pod["spec"]["nodeName"])
         host = reach.host_of(worker)
         if not host:
-            self._say(f"   left out: {worker.name} has no address of its own on this machine, and opens no ports")
+            self._tell.say(f"   left out: {worker.name} has no address of its own on this machine, and opens no ports")
             return
-        self._say(f"   $ kubectl lablet ports {pod['metadata']['name']}")
+        self._tell.say(f"   $ kubectl lablet ports {pod['metadata']['name']}")
         argv = [sys.executable, "-P", "-m", "vkprovider.cli.lablet", "ports", pod["metadata"]["name"]]
         argv.append(f"--kubeconfig={self._sandbox.kubeconfig}")
         shown = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 (ourselves)
         if shown.returncode:
             raise DemoError(f"kubectl lablet ports: {shown.stderr.strip()}")
-        self._say(textwrap.indent(shown.stdout.rstrip(), "   "))
+        self._tell.say(textwrap.indent(shown.stdout.rstrip(), "   "))
         for port in reach.consoles(pod).values():
-            self._say(f"   $ telnet {host} {port}")
+            self._tell.say(f"   $ telnet {host} {port}")
             said = reach.answer_of(host, port)
             if not said:
                 log = self._sandbox.layout.log(worker.process)
                 raise DemoError(f"port {port} of {worker.name} does not answer; its log is {log}")
-            self._say(textwrap.indent(said, "   "))
+            self._tell.say(textwrap.indent(said, "   "))
 
     def learn(self) -> None:
         """Work on a device of a learner's lab with kubectl alone."""
-        self._head(
+        self._tell.head(
             "6. A learner works on a device through kubectl",
             "That needs a right in the cluster, but no route to the worker and no CML account (docs/consoles.md).",
         )
@@ -197,25 +155,21 @@ class Story:
 
     def delete(self) -> None:
         """Delete the Deployment and the learner's lab; wait until no pod and no lab is left."""
-        self._head(
+        self._tell.head(
             "7. Delete the Deployment and the learner's lab", "A lab is stopped, wiped and deleted with its Pod."
         )
         self._run("delete", f"deployment/{self._deployment}", "statefulset/ann")
-        took = self._wait(lambda: names(self._get("pods")), GONE_S, "no pods")
-        self._say(f"   all pods gone after {took:.1f} s")
-        self._wait(self._labs.left, GONE_S, "no labs in CML")
-        self._say(f"   no lab on {', '.join(self._labs.workers)}: every CML is empty")
-
-    def _head(self, heading: str, why: str) -> None:
-        """Begin a step; one sentence says what it shows and why that matters."""
-        self._say(f"\n{heading}\n   {why}")
+        took = self._tell.wait(lambda: names(self._get("pods")), GONE_S, "no pods")
+        self._tell.say(f"   all pods gone after {took:.1f} s")
+        self._tell.wait(self._labs.left, GONE_S, "no labs in CML")
+        self._tell.say(f"   no lab on {', '.join(self._labs.workers)}: every CML is empty")
 
     def _run(self, *arguments: str) -> str:
         """Show a kubectl command and what it prints; return the latter."""
         shown = [argument.replace("--filename=", "-f ") for argument in arguments]
-        self._say(f"   $ kubectl {' '.join(shown)}")
+        self._tell.say(f"   $ kubectl {' '.join(shown)}")
         said = self._sandbox.kubectl(*arguments).stdout.rstrip()
-        self._say(textwrap.indent(said, "   "))
+        self._tell.say(textwrap.indent(said, "   "))
         return said
 
     def _get(self, *what: str) -> list[dict[str, Any]]:
@@ -230,76 +184,3 @@ class Story:
         pods = self._listed_pods()
         waiting = [f"{pod['metadata']['name']} {why_not_ready(pod)}" for pod in pods if not is_ready(pod)]
         return waiting + ["a pod that does not exist yet"] * (wanted - len(pods))
-
-    def _wait(self, remaining: Callable[[], list[str]], within_s: float, what: str) -> float:
-        """Wait until nothing remains; return the elapsed seconds.
-
-        Raises:
-            DemoError: If something remains after the timeout.
-        """
-        started = told = time.monotonic()
-        while left := remaining():
-            now = time.monotonic()
-            if now > told + TELL_S:
-                told = now
-                self._say(f"   waiting for {what} for {now - started:.0f} s: {', '.join(left)}")
-            if now > started + within_s:
-                log = log_tail(self._sandbox.layout.log("provider-1"))
-                listed = "\n".join(f"  {item}" for item in left)
-                raise DemoError(f"{what}: not after {within_s:.0f} s; still there:\n{listed}\n{log}")
-            time.sleep(POLL_S)
-        return time.monotonic() - started
-
-    def _table(self, rows: list[tuple[str, ...]]) -> None:
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            self._say("   " + "   ".join(cells).rstrip())
-
-
-def find_examples() -> Path:
-    """Return the directory of the examples.
-
-    Raises:
-        DemoError: If they are missing.
-    """
-    examples = find_manifests() / "examples"
-    if missing := [name for name in (DEFINITION, DEPLOYMENT, LEARNER) if not (examples / name).is_file()]:
-        raise DemoError(f"{examples} lacks {', '.join(missing)}: reinstall vkprovider, or run it from a checkout")
-    return examples
-
-
-def refuse_a_second(name: str) -> None:
-    """Refuse to start beside a demo that was kept; the error says how to end it.
-
-    Raises:
-        DemoError: If one runs.
-    """
-    try:
-        running = [status for status in Sandbox.attach(name).processes() if status.state == "running"]
-    except SandboxError:
-        return
-    if running:
-        raise DemoError(f"a sandbox {name} runs already: end it with\n\n  {command('sandbox', 'down', '--name', name)}")
-
-
-def farewell(sandbox: Sandbox) -> str:
-    """Print how to use a kept sandbox, and how to end it."""
-    return (
-        "Use it with\n\n"
-        f"  export KUBECONFIG={shlex.quote(str(sandbox.kubeconfig))}\n"
-        f"  export PATH={shlex.quote(str(sandbox.programs))}:$PATH\n\n"
-        f"and end it with\n\n  {command('sandbox', 'down', '--name', sandbox.name)}"
-    )
-
-
-def command(*arguments: str) -> str:
-    """Return a `vkprovider` command line as the reader can type it here."""
-    program = Path(sys.executable).parent / "vkprovider"
-    return shlex.join([str(display(program)) if program.exists() else "vkprovider", *arguments])
-
-
-def display(path: Path) -> Path:
-    """Shorten a path below the current directory."""
-    here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
