@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import structlog
 
-from vkprovider.api.errors import InputError
+from vkprovider.api.errors import Forbidden, InputError, Invalid
 from vkprovider.api.messages import Fault
 from vkprovider.api.reasons import MuxReason
 from vkprovider.concurrency import at_most
@@ -130,7 +130,12 @@ class Muxes:
         if is_leaving(service, self._settings.prefix):
             await self._leaving.end(service, guard)
             return DONE
-        return await self._serve(key, service, guard)
+        try:
+            return await self._serve(key, service, guard)
+        except (Forbidden, Invalid) as error:
+            refused = Fault(MuxReason.MUX_WRITE_REFUSED, error.message)
+            self._events.found(key, [Told(service.about, refused)], guard)
+            return Result(self._settings.queue_timeout_s)
 
     async def _serve(self, key: str, service: Service, guard: Guard) -> Result:
         """Serve a mux that this replica owns."""
@@ -275,8 +280,12 @@ def _of_backend(owner: Owner, address: str, what: str) -> Fault:
 
 def _changes(before: Sequence[ServicePort], after: Sequence[ServicePort]) -> str:
     """Return the ports that came and went, as an Event names them."""
-    added, removed = sorted({*after} - {*before}), sorted({*before} - {*after})
+    added, removed = sorted({*after} - {*before}, key=_number), sorted({*before} - {*after}, key=_number)
     return "; ".join(f"{word} {_listed(ports)}" for word, ports in (("added", added), ("removed", removed)) if ports)
+
+
+def _number(port: ServicePort) -> tuple[int, str]:
+    return port.port, port.protocol
 
 
 def _listed(ports: Sequence[ServicePort]) -> str:

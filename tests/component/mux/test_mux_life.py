@@ -168,3 +168,29 @@ async def test_a_mux_serves_the_namespaces_that_it_names(world: MuxWorld) -> Non
     await world.annotate(world.path("mux"), allowed_namespaces=None)
     await world.until_ports(20000)
     await world.until_told("api", None)
+
+
+async def test_an_explicit_request_for_a_resting_number_waits_and_then_gets_it_by_itself(world: MuxWorld) -> None:
+    first = await world.replica()
+    await world.mux()
+    await world.channel("old", "http:auto")
+    await world.until_told("old", "http:80->20000")
+    await world.admin.delete(world.path("old"))
+    await world.until_ports(101)
+    await world.channel("new", "http:20000", backends=("10.1.0.11",))
+    event = await world.until_event("MuxPortResting", "new")
+    assert "rests until" in event["message"]
+    await first.stop()
+    await world.replica(wall_ahead_s=290)  # which looks at nothing again but when it must
+    await world.until_forwards({20000: {"10.1.0.11:8080"}})
+
+
+async def test_what_the_api_server_refuses_is_told(world: MuxWorld) -> None:
+    await world.replica()
+    await world.mux(allocation_configmap="No Name")
+    event = await world.until_event("MuxWriteRefused", "mux")
+    assert "No Name" in event["message"]
+    await world.channel("api", "http:auto")
+    await world.annotate(world.path("mux"), allocation_configmap="a-name")
+    await world.until_told("api", "http:80->20000")
+    assert await world.rows("a-name") == {f"{world.team}/api/http": 20000}

@@ -87,6 +87,11 @@ class MuxReason(Reasons):
         "A backend of a channel is an address of a CML worker or of the API server, and of no Pod of its namespace.",
         "Remove the address from the EndpointSlice of the channel.",
     )
+    MUX_WRITE_REFUSED = (
+        "MuxWriteRefused",
+        "The API server, or a policy of the cluster, refuses a write for a mux; what it had stays as it is.",
+        "Correct what the message names: the annotation of the mux, the policy, or the program's rights.",
+    )
     MUX_OPEN_TO_ALL = (
         "MuxOpenToAll",
         "A mux leads to consoles of lablets, which ask for no login, and accepts connections from everywhere.",
