@@ -73,7 +73,7 @@ class MuxWorld:
         self.admin = admin
         self.run = next(_runs)
         self.edge = f"edge-{self.run}"
-        self.team = f"team-{self.run}"
+        self.team = f"mux-team-{self.run}"
         self._directory = directory
         self._stack = stack
         self._replicas: list[Running] = []
