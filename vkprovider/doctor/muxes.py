@@ -17,6 +17,7 @@ _NAMED_MAX: Final = 5
 
 class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     load_balancer_source_ranges: tuple[str, ...] = ()
+    allocate_load_balancer_node_ports: bool = False  # the API server completes it with true
 
 
 class MuxService(msgspec.Struct, frozen=True):
@@ -50,8 +51,12 @@ def check_mux(namespace: str, name: str, mux: MuxService | None, definitions: Se
         )
         remedy = DoctorReason.MUX_MISSING.remedy
         return [fault(f"LabletDefinition/{each}", DoctorReason.MUX_MISSING, text, remedy) for each in definitions]
-    if mux.spec.load_balancer_source_ranges:
-        return []
-    whose = listed(list(definitions), _NAMED_MAX)
-    text = f"it leads everybody who reaches it to ports of lablets of {whose}, and serial consoles ask for no login"
-    return [note(f"Service/{namespace}/{name}", MuxReason.MUX_OPEN_TO_ALL, text, MuxReason.MUX_OPEN_TO_ALL.remedy)]
+    about, findings = f"Service/{namespace}/{name}", []
+    if not mux.spec.load_balancer_source_ranges:
+        whose = listed(list(definitions), _NAMED_MAX)
+        text = f"it leads everybody who reaches it to ports of lablets of {whose}, and serial consoles ask for no login"
+        findings.append(note(about, MuxReason.MUX_OPEN_TO_ALL, text, MuxReason.MUX_OPEN_TO_ALL.remedy))
+    if mux.spec.allocate_load_balancer_node_ports:
+        text = "each of its ports takes a node port, of which a cluster has 2,768 by default"
+        findings.append(note(about, DoctorReason.MUX_NODE_PORTS, text, DoctorReason.MUX_NODE_PORTS.remedy))
+    return findings

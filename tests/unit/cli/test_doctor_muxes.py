@@ -33,5 +33,11 @@ def test_a_mux_that_lets_everybody_in_is_noted() -> None:
         [found] = check_mux("edge", "labs", msgspec.json.decode(text, type=MuxService), ["a", "b"])
         assert (found.level, found.object, found.reason) == (Level.NOTE, "Service/edge/labs", "MuxOpenToAll")
         assert "loadBalancerSourceRanges" in found.line
-    ranges = '{"spec": {"loadBalancerSourceRanges": ["192.0.2.0/24"]}}'
+    ranges = '{"spec": {"loadBalancerSourceRanges": ["192.0.2.0/24"], "allocateLoadBalancerNodePorts": false}}'
     assert check_mux("edge", "labs", msgspec.json.decode(ranges, type=MuxService), ["a"]) == []
+
+
+def test_a_mux_that_takes_node_ports_is_noted() -> None:
+    text = '{"spec": {"loadBalancerSourceRanges": ["192.0.2.0/24"], "allocateLoadBalancerNodePorts": true}}'
+    [found] = check_mux("edge", "labs", msgspec.json.decode(text, type=MuxService), ["a"])
+    assert (found.level, found.object, found.reason) == (Level.NOTE, "Service/edge/labs", "MuxNodePorts")

@@ -124,6 +124,11 @@ class DoctorReason(Reasons):
         "A definition lends ports of its lablets to a mux that does not exist.",
         "Make the Service, or correct spec.expose.mux of the LabletDefinition.",
     )
+    MUX_NODE_PORTS = (
+        "MuxNodePorts",
+        "A mux allocates a node port for each of its ports, so that a class may use up those of the cluster.",
+        "Set `spec.allocateLoadBalancerNodePorts: false` of the mux, unless its load balancer needs them.",
+    )
     RELAY_PORTS_TAKEN = (
         "RelayPortsTaken",
         "The ports of a relay overlap with node ports, or with those of the kubelet API of virtual Nodes.",
