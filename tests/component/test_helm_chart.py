@@ -99,6 +99,25 @@ def test_monitoring_is_that_of_its_kustomizations(helm: Helm) -> None:
     assert service["spec"] == yaml.safe_load((folder / "service.yaml").read_text())["spec"]
 
 
+def test_the_program_of_muxes_is_that_of_its_kustomization(helm: Helm) -> None:
+    rendered = helm.template("--set=mux.enabled=true,mux.replicaCount=1,mux.extraEnv[0].name=A,mux.extraEnv[0].value=b")
+    new = {name: each for name, each in rendered.items() if name not in KUSTOMIZED}
+    folder = ROOT / "manifests" / "components" / "mux"
+    resources = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
+    expected = named("---\n".join((folder / name).read_text() for name in resources))
+    assert new.keys() == expected.keys()
+    for name, each in expected.items():
+        labels = new[name]["metadata"].pop("labels")
+        assert labels["vkprovider.io/installed-in"] == "vkprovider-system"
+        each["metadata"].pop("labels", None)
+        if each["kind"] == "Deployment":
+            [container] = each["spec"]["template"]["spec"]["containers"]
+            container["image"] = "vkprovider:0.1.0"
+            container["env"].append({"name": "A", "value": "b"})
+            each["spec"]["replicas"] = 1
+        assert new[name] == each
+
+
 def test_another_namespace_is_meant_everywhere(helm: Helm) -> None:
     everything = (
         "namespace.create=true,prometheusRule.enabled=true,podMonitor.enabled=true,settings.RECONCILE_INTERVAL=5"

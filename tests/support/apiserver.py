@@ -94,10 +94,6 @@ class ApiServer:
             self._tokens[words] = self._sandbox.kubectl("create", "token", *words).stdout.strip()
         return self._tokens[words]
 
-    def apply(self, path: Path) -> None:
-        """Apply a manifest."""
-        self._sandbox.kubectl("apply", "--server-side", "-f", str(path))
-
     def write_provider_kubeconfig(self, path: Path, server: str = "", account: str = content.SERVICE_ACCOUNT) -> str:
         """Write a kubeconfig with a token of the provider's ServiceAccount, or of another; return its path.
 

@@ -17,6 +17,7 @@ _IP: Final = frozenset({"IPv4", "IPv6"})
 _ASKED_MAX: Final = 64
 """Pods that are asked about for one channel, at most; further suspicious addresses have none."""
 _REMEMBER_S: Final = 30.0
+_REMEMBER_REFUSED_S: Final = 3.0
 _REMEMBERED_MAX: Final = 4096
 
 
@@ -67,7 +68,8 @@ class Vouching:
             if len(self._known) >= _REMEMBERED_MAX:
                 self._known.clear()
             pod = await self._pods.within(namespace).get(ref.name)
-            found = self._known[key] = (self._now() + _REMEMBER_S, _has(pod, ref.uid, endpoint.addresses[0]))
+            has = _has(pod, ref.uid, endpoint.addresses[0])
+            found = self._known[key] = (self._now() + (_REMEMBER_S if has else _REMEMBER_REFUSED_S), has)
         return found[1]
 
 

@@ -335,8 +335,8 @@ async def open_world(server: ApiServer, directory: Path) -> AsyncIterator[MuxWor
 
 
 def install(server: ApiServer) -> None:
-    """Apply the rights of the program."""
-    server.apply(find_manifests() / "components" / "mux" / "rbac.yaml")
+    """Apply the manifests of the program; without controllers its Deployment has no Pods."""
+    server.kubectl("apply", "--server-side", "-k", str(find_manifests() / "components" / "mux"))
 
 
 Good = Callable[[Json], object]
