@@ -11,5 +11,6 @@
 * `archive`: what a learner leaves behind, kept beyond the Pod.
 * `identity`: a lab's notes; `matching`: which lab is a claim's, and no copy of it; `recovered`: claims that were lost,
   rebuilt from the labs.
+* `exposing`: which of its ports are lent to a mux.
 * `lifecycle`: the states of a lablet and the transitions between them.
 """

@@ -124,7 +124,7 @@ def wanted_of(expose: Expose, claim: Claim, template: PortTemplate, *, worker: s
 
 
 def read_slice(found: EndpointSlice) -> tuple[Exposure | None, dict[str, Access]]:
-    """Return what a slice says and what the mux answers, by slot; None and nothing for what cannot be read.
+    """Read a slice and the mux's answer, by slot; None and nothing where one cannot be read.
 
     A slice that cannot be read is written again; an answer that cannot is none yet.
     """

@@ -20,9 +20,9 @@ from vkprovider.domain.lablet.steps import SAVE, WAIT, Expose, Withdraw
 from vkprovider.settings.cluster import LabletSettings
 
 _BEGINS: Final = frozenset({Stage.BOOTING, Stage.UNNOTED, Stage.SERVING})
-"""Where a slice is written."""
+"""The stages in which a slice is written."""
 _KEPT: Final = _BEGINS | {Stage.UNSEEN, Stage.UNCLEAR, Stage.CRASHED}
-"""Where one that stands stays: the lab is the same learner's, and may serve again by itself."""
+"""Those in which one that stands stays: the lab is the same learner's, and may serve again by itself."""
 
 
 def around(
