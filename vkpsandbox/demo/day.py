@@ -279,12 +279,13 @@ class Day:
         return unlike({before.labs[learner]: 1}, since)
 
     def _without_access(self) -> list[str]:
-        """List the learners whose row of a new hand-out has no way to the lab."""
+        """List the learners whose row of a new hand-out has no way to the lab; that of a login has its secret part."""
         self._desk.run(ASSIGN)
         with (self._desk.home / "hand-out.csv").open(newline="") as file:
             ways = {row["learner"]: row["access"] for row in csv.DictReader(file)}
-        begin = self._exam.url if self._exam else f"{DEVICE} serial "
-        return [learner for learner in self._learners if not ways.get(learner, "").startswith(begin)]
+        begin, has = (self._exam.url, "?") if self._exam else (f"{DEVICE} serial ", ":")
+        found = {learner for learner, way in ways.items() if way.startswith(begin) and has in way}
+        return [learner for learner in self._learners if learner not in found]
 
     def _answer(self, exam: Exam, now: Classroom) -> None:
         """Let the learners work, and wait until the provider knows."""

@@ -14,6 +14,7 @@ from vkprovider.api.objects import Metadata
 from vkprovider.api.wording import sentences
 from vkprovider.cli.lablet.deployments import DEPLOYMENTS, Deployment, deployment_in, is_replica, scale_command
 from vkprovider.cli.shared.output import Output
+from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, NoPod, change, pod_name, pods_in, read
 from vkprovider.cli.shared.times import moment, rfc3339
@@ -59,6 +60,7 @@ def assign(
     from_file: str | None,
     refill: bool,
     output: Output,
+    page: PageOptions,
     place: Place,
 ) -> None:
     """Assign a warm lablet to USER: POD, or a free one of a Deployment; or one to each learner of a file."""
@@ -71,7 +73,7 @@ def assign(
             raise click.UsageError(f"--from-file takes the lablets of a pool; write deployment/NAME instead of {what}")
         from vkprovider.cli.lablet.classes.giving import assign_all  # noqa: PLC0415 (it needs this module)
 
-        assign_all(name, from_file, until=until, since=since, refill=refill, output=output, place=place)
+        assign_all(name, from_file, until=until, since=since, refill=refill, output=output, page=page, place=place)
         return
     if refill or output != "table":
         raise click.UsageError("--refill and -o are for --from-file")

@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Iterable
+from collections.abc import Awaitable, Iterable, Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -12,6 +12,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import Metadata
+from vkprovider.api.wording import count
 from vkprovider.cli.lablet.assign import give, wish_of
 from vkprovider.cli.lablet.classes.ledger import (
     GIVING,
@@ -29,14 +30,19 @@ from vkprovider.cli.lablet.classes.ledger import (
 from vkprovider.cli.lablet.classes.roster import learners_in
 from vkprovider.cli.lablet.classes.sources import read_text
 from vkprovider.cli.lablet.deployments import DEPLOYMENTS, Deployment, deployment_in
+from vkprovider.cli.lablet.login import login_url
 from vkprovider.cli.shared.devices import ports_of
 from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.page.asking import PageRefused, open_page
+from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, pods_in
 from vkprovider.cli.shared.times import local
+from vkprovider.concurrency import at_most
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource, kind
 
+_LOGINS_AT_ONCE: Final = 8
 _LOOK_EVERY_S: Final = 0.05
 _PATIENCE_S: Final = 30.0
 """How long nothing may happen: a ReplicaSet releases a Pod within a second, and others who write end soon."""
@@ -65,7 +71,8 @@ class HandOut(msgspec.Struct, frozen=True):
         learner: Who has it.
         name: Of its Pod; empty for a learner who got none.
         until: The end of the timeslot that the Pod names.
-        access: Where the learner begins: the login page, else the ports, else the command for a console.
+        access: Where the learner begins: the login URL, complete if the user may log in as the learner; else the ports,
+            else the command for a console.
     """
 
     learner: str
@@ -97,13 +104,18 @@ def assign_all(
     since: str | None,
     refill: bool,
     output: Output,
+    page: PageOptions,
     place: Place,
 ) -> None:
     """Give each learner of a list a lablet of a pool, unless the learner has one, and print the hand-out."""
     learners, now = learners_in(read_text(source), source), datetime.now(UTC)
     wishes = [wish_of(learner, since, until, now) for learner in learners]
 
-    async def work(kube: KubeClient, namespace: str) -> tuple[Done, list[str]]:
+    async def work(kube: KubeClient, namespace: str) -> tuple[Done, list[str], dict[str, str]]:
+        done, left = await give_all(kube, namespace)
+        return done, left, await _logins(kube, namespace, place, page, done.given)
+
+    async def give_all(kube: KubeClient, namespace: str) -> tuple[Done, list[str]]:
         found, last_at, steps = Resource(kube, DEPLOYMENTS, namespace), time.monotonic(), 0
         if not refill:
             await _check_scaler(kube, namespace, deployment)
@@ -131,8 +143,8 @@ def assign_all(
                 last_at = time.monotonic()
             steps += 1
 
-    done, left = place.run(work)
-    rows = [_hand_out(learner, done.given.get(learner)) for learner in learners]
+    done, left, logins = place.run(work)
+    rows = [_hand_out(learner, done.given.get(learner), logins.get(learner, "")) for learner in learners]
     LISTING.show(rows, output, nothing="")
     if left:
         raise click.ClickException(". Besides, ".join(left))
@@ -202,12 +214,43 @@ def _change(pool: Pool, step: Begin | Settle) -> dict[str, Any]:
     return {"metadata": {"annotations": {GIVING: None}}, **spec}
 
 
-def _hand_out(learner: str, pod: LabletPod | None) -> HandOut:
+async def _logins(
+    kube: KubeClient, namespace: str, place: Place, page: PageOptions, given: Mapping[str, LabletPod]
+) -> dict[str, str]:
+    """Return the complete login URLs of learners with a session, as far as the user may have them; say why not."""
+    found: dict[str, str] = {}
+    with_session = {
+        learner: pod
+        for learner, pod in given.items()
+        if pod.metadata.annotations.get(names.ANNOTATION_SESSION_LOGIN_URL)
+    }
+    if not with_session:
+        return found
+    refusals: list[str] = []
+    try:
+        async with open_page(kube, namespace, place, page) as asked:
+
+            async def ask(learner: str) -> None:
+                try:
+                    found[learner] = await login_url(asked, with_session[learner].metadata.uid)
+                except PageRefused as refusal:
+                    refusals.append(refusal.message)
+
+            await at_most(_LOGINS_AT_ONCE, ask, with_session)
+    except click.ClickException as error:
+        refusals.append(error.message)
+    if refusals:
+        lacking = count(len(with_session) - len(found), "login URL")
+        click.echo(f"{lacking} without the secret part, as the Pods show them: {refusals[0]}", err=True)
+    return found
+
+
+def _hand_out(learner: str, pod: LabletPod | None, login: str) -> HandOut:
     if pod is None:
         return HandOut(learner, "", "", "")
     notes = pod.metadata.annotations
     ports = [f"{port.device} {port.access} {port.address}:{port.port}" for port in ports_of(pod, {}) if port.opened]
-    login = notes.get(names.ANNOTATION_SESSION_LOGIN_URL, "")
+    login = login or notes.get(names.ANNOTATION_SESSION_LOGIN_URL, "")
     access = login or "; ".join(ports) or f"kubectl lablet console {pod.metadata.name} DEVICE"
     return HandOut(learner, pod.metadata.name, notes.get(names.ANNOTATION_TIMESLOT_END, ""), access)
 

@@ -22,6 +22,7 @@ from vkprovider.cli.shared.page.options import page_options
 @output_option
 @click.option("--until", metavar="TIME|DURATION", help="End of the timeslot; a duration counts from its start.")
 @click.option("--from", "since", metavar="TIME|DURATION", help="Start of the timeslot (default: now).")
+@page_options
 @place_options
 @runs("assign", of="vkprovider.cli.lablet.assign")
 def assign() -> None:
@@ -34,7 +35,8 @@ def assign() -> None:
 
     With --from-file a learner who has a lablet of the pool's definition keeps it, so that the same command may be run
     again; for each of the others the pool gets smaller by one. The hand-out says who has which lablet, and where that
-    learner begins; -o csv is for a spreadsheet.
+    learner begins; -o csv is for a spreadsheet. Where there is a Lab Delivery System that is the login URL, complete if
+    you may log in (`kubectl lablet login`): hand it to nobody but the learner.
     """
 
 
