@@ -1,9 +1,14 @@
-"""The story of a lablet as lines of a log: what its Events and conditions say, with times."""
+"""The story of a lablet as lines of a log: what its Events and conditions say, with times.
+
+The Events of a pool's lablet are told from its last return to the pool on: those before name earlier learners and their
+grades, and the next learner may read the log.
+"""
 
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from vkprovider.api.objects import Event, Pod
+from vkprovider.api.reasons import Happened
 from vkprovider.api.times import iso, unix
 
 
@@ -26,7 +31,7 @@ def tell(pod: Pod, events: Iterable[Event]) -> list[Line]:
     created = unix(meta.creation_timestamp) or 0.0
     found = [Line(created, ("created",), _text(created, "Pod created"))]
     found += _of_conditions(pod)
-    found += (_of_event(event) for event in events)
+    found += _since_the_return([(event, _of_event(event)) for event in events])
     if (deleted := unix(meta.deletion_timestamp or "")) is not None:
         grace_s = meta.deletion_grace_period_seconds
         asked = deleted - grace_s  # the API server writes when the grace period ends
@@ -42,6 +47,13 @@ def _of_conditions(pod: Pod) -> Iterator[Line]:
         why = ": ".join(filter(None, (condition.reason, condition.message)))
         text = f"condition {condition.type} is {condition.status}" + (f" ({why})" if why else "")
         yield Line(at, ("condition", condition.type, condition.status, why), _text(at, text))
+
+
+def _since_the_return(told: list[tuple[Event, Line]]) -> Iterator[Line]:
+    """Yield the line of the last return to the pool, and those after it; all of them if there was none."""
+    returns = [line for event, line in told if event.reason == Happened.BACK_TO_POOL]
+    last = max(returns, key=lambda line: line.at, default=None)
+    return (line for _, line in told if last is None or line is last or line.at > last.at)
 
 
 def _of_event(event: Event) -> Line:

@@ -68,3 +68,19 @@ def test_the_end_is_told() -> None:
         "2026-01-01T00:00:15Z Pod to be deleted, with a grace period of 45 s",
         "2026-01-01T00:00:16Z Normal Killing: m",
     ]
+
+
+def test_nothing_of_an_earlier_learner_is_told_after_the_return_to_the_pool() -> None:
+    """Whoever may read the log of the Pod now may be the next learner."""
+    at = "2026-01-01T00:00:{:02d}Z".format
+    events = [
+        event("e1", reason="SessionReady", message="alice can log in", lastTimestamp=at(1)),
+        event("e2", reason="BackToPool", message="for the next learner", lastTimestamp=at(2)),
+        event("e3", reason="SessionReady", message="bob can log in", lastTimestamp=at(3)),
+        event("e4", reason="Graded", message="passed, score 9 of 10", lastTimestamp=at(5)),
+        event("e5", reason="BackToPool", message="for the next learner", lastTimestamp=at(5), count=2),
+        event("e6", reason="SessionReady", message="carol can log in", lastTimestamp=at(7)),
+    ]
+    said = [line.text.partition(" Normal ")[2] for line in tell(POD, events) if line.key[0] == "event"]
+    assert said == ["BackToPool: for the next learner (2 times)", "SessionReady: carol can log in"]
+    assert "Pod created" in tell(POD, events)[0].text
