@@ -10,7 +10,8 @@ from tests.support.faultyapi import FaultyApi
 from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
 from vkprovider.controllers.lablet.archive import Archive
-from vkprovider.domain.lablet.archive.leftovers import ANNOTATION_KEPT_AT
+from vkprovider.domain.lablet.archive import leftovers
+from vkprovider.domain.lablet.archive.leftovers import ANNOTATION_KEPT_AT, Leftovers
 from vkprovider.kube.client import KubeClient
 from vkprovider.settings.cluster import LabletSettings
 
@@ -62,3 +63,18 @@ async def test_a_sweep_that_cannot_list_deletes_nothing(admin: Admin, api: Fault
         await archive.sweep()
     assert await left(admin) == {"old"}
     assert not api.matching("^DELETE")
+
+
+async def test_what_an_older_version_stored_is_listed_after_a_sweep(admin: Admin, archive: Archive) -> None:
+    uid = "00000001-0000-4000-8000-000000000000"
+    old = Leftovers("team", "a", uid, "netlab", "1.0.0", username="alice", at=NOW, configs={"r1": "hostname r1"})
+    body = leftovers.build(old, namespace="vkprovider-system", installation="i")
+    del body["metadata"]["labels"][names.LABEL_NAMESPACE]
+    del body["metadata"]["annotations"][leftovers.ANNOTATION_ENTRY]
+    await admin.create(CONFIG_MAPS, body)
+    assert await archive.page("team", size=9, after="") == ([], "")
+    for _ in range(2):
+        await archive.sweep()
+        [entry], _ = await archive.page("team", size=9, after="")
+        assert (entry.id, entry.learner, entry.at) == (uid, "alice", NOW)
+    assert await archive.find(uid) == old

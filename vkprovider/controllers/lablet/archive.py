@@ -10,8 +10,9 @@ import msgspec
 import structlog
 
 from vkprovider.api import labs, names
-from vkprovider.api.errors import Conflict, InputError, Invalid, OutsideError
+from vkprovider.api.errors import Conflict, InputError, Invalid, NotFound, OutsideError
 from vkprovider.api.labs import DeviceFact
+from vkprovider.api.objects import ConfigMap
 from vkprovider.api.reasons import Happened
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
@@ -153,6 +154,16 @@ class Archive:
             except OutsideError as error:
                 _log.warning("old leftovers cannot be deleted", error=str(error))
 
+    async def _describe(self, config_map: ConfigMap) -> None:
+        """Let the metadata of what an older version has stored say whose it is, so that the page lists it."""
+        meta = config_map.metadata
+        with contextlib.suppress(InputError, Conflict, NotFound):  # damaged, written meanwhile, or gone
+            left = leftovers.read(config_map)
+            ctx = self._ctx
+            body = leftovers.build(left, namespace=ctx.namespace, installation=ctx.installation, name=meta.name)
+            body["metadata"]["resourceVersion"] = meta.resource_version
+            await ctx.api.config_maps.metadata_only.replace(body)
+
     async def sweep(self) -> None:
         """Delete leftovers written longer ago than `kept_s`, and the oldest ones where there are too many bytes.
 
@@ -170,6 +181,8 @@ class Archive:
                     await config_maps.delete(config_map.metadata.name)
                 elif (one := leftovers.kept_of(config_map)) is not None:
                     kept.append(one)
+                    if names.LABEL_NAMESPACE not in config_map.metadata.labels:
+                        await self._describe(config_map)
         for one in keeping.surplus(kept, self._settings.kept_bytes_max):
             await config_maps.delete(one.name)
             self._ctx.events.emit(

@@ -20,6 +20,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.restarts import last_end_of, restarts_of
+from vkprovider.domain.topology.visibility import INFRASTRUCTURE_NODE_TYPES
 
 _PHASES: Final = {"": 0, "Pending": 0, "Unknown": 0, "Running": 1, "Succeeded": 2, "Failed": 2}
 
@@ -101,9 +102,9 @@ def render(
     learner = claim.learner if claim is not None else ""
     if learner or names.ANNOTATION_LEARNER in pod.metadata.annotations:
         annotations.append((names.ANNOTATION_LEARNER, learner))
-    if report.devices:
-        booted = sum(device.state == labs.BOOTED for device in report.devices)
-        annotations.append((names.ANNOTATION_DEVICES, f"{booted}/{len(report.devices)}"))
+    if shown := [device for device in report.devices if device.definition not in INFRASTRUCTURE_NODE_TYPES]:
+        booted = sum(device.state == labs.BOOTED for device in shown)
+        annotations.append((names.ANNOTATION_DEVICES, f"{booted}/{len(shown)}"))
     if claim is not None:
         annotations.append(_content_of(claim.version, claim.digest))
         if claim.lab_id:

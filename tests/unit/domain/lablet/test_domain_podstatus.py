@@ -406,6 +406,17 @@ def test_a_label_of_another_device_is_not_mistaken() -> None:
     assert [c.ready for c in found.status.container_statuses] == [False, True, False]
 
 
+def test_connectors_and_switches_are_no_devices_that_a_reader_counts() -> None:
+    wiring = ("external_connector", "unmanaged_switch")
+    facts = tuple(DeviceFact(f"n{n}", f"x{n}", definition, labs.BOOTED) for n, definition in enumerate(wiring))
+    r1 = DeviceFact("n9", "r1", "iosv", labs.STARTED)
+    report = Report(State.INSTANTIATING, waiting=Fault(Progress.STARTING_NODES, "m"), devices=(*facts, r1))
+    found = show(lablet(), report, claim(lab_id="lab-1"))
+    assert found.metadata.annotations[names.ANNOTATION_DEVICES] == "0/1"
+    alone = show(lablet(), msgspec.structs.replace(report, devices=facts), claim(lab_id="lab-1"))
+    assert names.ANNOTATION_DEVICES not in alone.metadata.annotations
+
+
 def test_times_are_written_as_kubernetes_does() -> None:
     assert iso(0) == "1970-01-01T00:00:00Z"
 
