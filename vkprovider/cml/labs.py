@@ -64,9 +64,13 @@ class CmlLabsClient:
         request = operations.IMPORT_LAB.to(params=params, body=topology_yaml.encode())
         return await self._session.fetch(request, CmlImport)
 
-    async def note_lab(self, lab_id: str, notes: str) -> None:
-        """Replace the notes of a lab, at most 32768 characters; allowed in every state."""
-        await self._session.send(operations.NOTE_LAB.to(lab=lab_id, json={"notes": notes}))
+    async def note_lab(self, lab_id: str, notes: str, description: str | None = None) -> None:
+        """Replace the notes of a lab, and its description unless that is None; allowed in every state.
+
+        Notes have at most 32768 characters, a description 4096.
+        """
+        changes = {"notes": notes} if description is None else {"notes": notes, "description": description}
+        await self._session.send(operations.NOTE_LAB.to(lab=lab_id, json=changes))
 
     async def start_lab(self, lab_id: str) -> None:
         """Start all nodes of a lab; those that run stay as they are.

@@ -28,6 +28,7 @@ class _NullLab(msgspec.Struct, gc=False):
     topology_yaml: str
     state: str = "DEFINED_ON_CORE"
     notes: str | None = None
+    description: str | None = None
 
 
 class NullWorker:
@@ -106,10 +107,16 @@ class NullLabs:
         """Get one lab; its notes are read from the topology here, so that an import costs nothing."""
         self._check()
         lab = self._worker.lab(lab_id)
+        notes, description = lab.notes, lab.description
+        if notes is None or description is None:
+            written = _header(lab.topology_yaml)
+            notes = written.get("notes", "") if notes is None else notes
+            description = written.get("description", "") if description is None else description
         return CmlLabDetail(
             id=lab_id,
             lab_title=lab.title,
-            lab_notes=lab.notes if lab.notes is not None else _notes(lab.topology_yaml),
+            lab_notes=str(notes),
+            lab_description=str(description),
             state=lab.state,
             node_count=len(self._worker.devices[lab.state]),
         )
@@ -135,10 +142,12 @@ class NullLabs:
         self._check()
         return CmlImport(self._worker.add(title, topology_yaml))
 
-    async def note_lab(self, lab_id: str, notes: str) -> None:
-        """Replace the notes of a lab."""
+    async def note_lab(self, lab_id: str, notes: str, description: str | None = None) -> None:
+        """Replace the notes of a lab, and its description unless that is None."""
         self._check()
-        self._worker.lab(lab_id).notes = notes
+        lab = self._worker.lab(lab_id)
+        lab.notes = notes
+        lab.description = lab.description if description is None else description
 
     async def start_lab(self, lab_id: str) -> None:
         """Boot all devices."""
@@ -189,9 +198,9 @@ class NullLabs:
         self._worker.lab(lab_id).state = state
 
 
-def _notes(topology_yaml: str) -> str:
+def _header(topology_yaml: str) -> dict[str, Any]:
     lab = _loaded(topology_yaml).get("lab")
-    return str(lab.get("notes", "")) if isinstance(lab, dict) else ""
+    return lab if isinstance(lab, dict) else {}
 
 
 def _loaded(topology_yaml: str) -> dict[str, Any]:

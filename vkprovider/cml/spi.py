@@ -101,8 +101,8 @@ class Labs(Protocol):
         Without an answer the lab may exist.
         """
 
-    async def note_lab(self, lab_id: str, notes: str) -> None:
-        """Replace the notes of a lab."""
+    async def note_lab(self, lab_id: str, notes: str, description: str | None = None) -> None:
+        """Replace the notes of a lab, and its description unless that is None."""
 
     async def start_lab(self, lab_id: str) -> None:
         """Ask for all devices to be started; those that run stay as they are."""

@@ -163,10 +163,14 @@ class Contract:
             raise Differs(f"{seen}, expected {wanted}")
 
     async def _note(self) -> None:
-        written = "made by make contract\nand changed by it"
+        written, described = "made by make contract\nand changed by it", "described by it"
+        await self.labs.note_lab(self.lab, written, described)
+        lab = await self.labs.get_lab(self.lab)
+        if (found := (lab.lab_notes, lab.lab_description)) != (written, described):
+            raise Differs(f"notes and description are {found}, expected {(written, described)}")
         await self.labs.note_lab(self.lab, written)
-        if (found := (await self.labs.get_lab(self.lab)).lab_notes) != written:
-            raise Differs(f"the notes are {found!r}, expected {written!r}")
+        if (kept := (await self.labs.get_lab(self.lab)).lab_description) != described:
+            raise Differs(f"the description is {kept!r}, expected {described!r}")
 
     async def _ports(self) -> None:
         ports = await self.labs.get_console_ports(self.lab)

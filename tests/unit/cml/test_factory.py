@@ -71,13 +71,18 @@ def test_credentials_hide_the_password() -> None:
 async def test_the_null_backend_does_everything_at_once() -> None:
     labs = open_labs("null://life", no_credentials)
     assert labs.immediate
-    lab = (await labs.import_lab("lab: {notes: vkprovider installation=u1}\nnodes: []", "netlab-1")).id
+    lab = (await labs.import_lab("lab: {description: d, notes: vkprovider installation=u1}\nnodes: []", "netlab-1")).id
     detail = await labs.get_lab(lab)
-    assert (detail.lab_title, detail.lab_notes, detail.state) == (
+    assert (detail.lab_title, detail.lab_notes, detail.lab_description, detail.state) == (
         "netlab-1",
         "vkprovider installation=u1",
+        "d",
         "DEFINED_ON_CORE",
     )
+    await labs.note_lab(lab, "other", "of alice")
+    await labs.note_lab(lab, "others")
+    detail = await labs.get_lab(lab)
+    assert (detail.lab_notes, detail.lab_description) == ("others", "of alice")
     states = []
     for action in (labs.start_lab, labs.stop_lab, labs.wipe_lab):
         await action(lab)

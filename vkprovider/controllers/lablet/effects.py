@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 from vkprovider.api import labs as words
 from vkprovider.api import names
-from vkprovider.api.errors import Conflict, InputError, NotFound, OutsideError, StepFailed, Unavailable
+from vkprovider.api.errors import Conflict, InputError, Invalid, NotFound, OutsideError, StepFailed, Unavailable
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.objects import Pod
 from vkprovider.api.reasons import Trouble
@@ -25,6 +25,7 @@ from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.decisions.stepfault import api_fault, may_pass, worker_fault
+from vkprovider.domain.lablet.description import described
 from vkprovider.domain.lablet.identity import Origin, notes_of, origin_of, renewed
 from vkprovider.domain.lablet.matching import certain
 from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Claimed, Done, Outcome
@@ -258,10 +259,16 @@ class Effects:
         return Adopted(adopted(claim, found, content, holders), devices)
 
     async def _note(self, claim: Claim, worker: Worker) -> Outcome:
-        ctx, found = self.ctx, (await worker.labs.get_lab(claim.lab_id)).lab_notes
-        epoch = self.epoch(worker.name)
-        notes = renewed(found, claim, installation=ctx.installation, replica=ctx.replica, epoch=epoch)
-        await worker.labs.note_lab(claim.lab_id, notes)
+        ctx, lab, epoch = self.ctx, await worker.labs.get_lab(claim.lab_id), self.epoch(worker.name)
+        notes = renewed(lab.lab_notes, claim, installation=ctx.installation, replica=ctx.replica, epoch=epoch)
+        description = described(lab.lab_description, claim.bound_to)
+        changed = None if description == lab.lab_description else description
+        try:
+            await worker.labs.note_lab(claim.lab_id, notes, changed)
+        except Invalid:
+            if changed is None:
+                raise
+            await worker.labs.note_lab(claim.lab_id, notes)  # they alone decide whose lab it is
         return Done()
 
     async def _import(self, step: steps.Import, worker: Worker) -> Outcome:
@@ -271,7 +278,11 @@ class Effects:
         notes = notes_of(step.noted, installation=ctx.installation, replica=ctx.replica, epoch=self.epoch(worker.name))
         environment = await self.environments.of(step.pod, worker)
         text = content.topology.render(
-            title=claim.title, notes=notes, ports=claim.ports or None, environment=environment.containers
+            title=claim.title,
+            notes=notes,
+            description=described(content.topology.description, step.noted.bound_to),
+            ports=claim.ports or None,
+            environment=environment.containers,
         )
         try:
             imported = await worker.labs.import_lab(text, claim.title)

@@ -255,10 +255,12 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     def handed_back(self) -> "Claim":
         """Become a warm lablet of the pool that had lent it: nothing of its learner is left, and the lab is wiped.
 
-        That is no failure: no restart is counted, and `last_…` still names the last one.
+        That is no failure: no restart is counted, and `last_…` still names the last one. The lab's notes count as those
+        of the learner, because a crash may have lost that they were written.
         """
         return self._forgets_that_it_ran(
             learner="",
+            noted=self.noted or self.binding,
             session=None,
             closing_reason=NO_REASON,
             collected_at=0,

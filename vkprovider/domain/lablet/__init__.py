@@ -9,6 +9,7 @@
 * `environment`: the variables of its containers, which are the parameters of its topology.
 * `story`: its Events and conditions as lines of a log.
 * `archive`: what a learner leaves behind, kept beyond the Pod.
+* `description`: the learner, for people who look at CML's own page.
 * `identity`: a lab's notes; `matching`: which lab is a claim's, and no copy of it; `recovered`: claims that were lost,
   rebuilt from the labs.
 * `exposing`: which of its ports are lent to a mux.

@@ -9,7 +9,7 @@ for the others.
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ class Form:
 
     Attributes:
         parts: Text and the author's own value of a gap, alternating; text comes first and last.
-        slots: The name of what fills each gap: of a slot whose port it is, or of a configuration; `title` and `notes`.
+        slots: The name of what fills each gap: of a slot whose port it is, or of a configuration; a field of the lab.
     """
 
     parts: tuple[str, ...]
@@ -84,11 +84,12 @@ def form_of(
     return gaps.form(yamltext.write(marked, shared=shared)), tuple(gaps.configurations)
 
 
-def head_of(header: Mapping[str, Any], *, source: str, flat: bool, shared: bool) -> Form:
-    """Write the lab's fields as text with a gap for `title` and one for `notes`.
+def head_of(header: Mapping[str, Any], gaps: Collection[str], *, source: str, flat: bool, shared: bool) -> Form:
+    """Write the lab's fields as text with gaps.
 
     Args:
         header: The fields.
+        gaps: The fields that differ for each lablet, such as `title`.
         source: The text that they were read from.
         flat: Whether they are at the top level, as up to version 0.0.5.
         shared: Whether YAML aliases may share parts of them.
@@ -97,12 +98,12 @@ def head_of(header: Mapping[str, Any], *, source: str, flat: bool, shared: bool)
         ValueError: YAML cannot carry it.
     """
     word = _word_of(source)
-    marked = {**header, "notes": f"{word}notes.", "title": f"{word}title."}
+    marked = {**header, **{gap: f"{word}{gap}." for gap in gaps}}
     text = yamltext.write(marked if flat else {"lab": marked}, shared=shared)
     parts: list[str] = []
     found: list[str] = []
     at = 0
-    for gap in re.finditer(f'"?{word}(notes|title)\\."?', text):
+    for gap in re.finditer(f'"?{word}({"|".join(gaps)})\\."?', text):
         parts += (text[at : gap.start()], '""')
         found.append(gap[1])
         at = gap.end()

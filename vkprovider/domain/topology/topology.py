@@ -71,8 +71,8 @@ class Topology:
     """A parsed topology: plain data, so that it can be parsed in one process and used in another.
 
     Attributes:
-        notes: The author's.
-        head: The lab's fields as text, with gaps for title and notes.
+        description, notes: The author's.
+        head: The lab's fields as text, with gaps for title, description and notes.
         template: The ports that its tags request.
         form: Everything but the lab's fields, as text with gaps for the ports and for `configurations`.
         configurations: The day-0 configurations with parameters.
@@ -83,6 +83,7 @@ class Topology:
 
     version: str
     devices: tuple[Device, ...]
+    description: str
     notes: str
     head: Form
     template: PortTemplate
@@ -111,6 +112,7 @@ class Topology:
         *,
         title: str,
         notes: str,
+        description: str | None = None,
         ports: Mapping[str, int] | None = None,
         environment: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
     ) -> str:
@@ -119,6 +121,7 @@ class Topology:
         Args:
             title: The lab's title.
             notes: The text before the author's notes.
+            description: The lab's description; None is the author's.
             ports: The outside port of every slot of the template, by the slot's name; None keeps those in the tags.
             environment: The values of parameters; see `parameters.scalars`.
 
@@ -127,7 +130,9 @@ class Topology:
             KeyError: A slot has no port.
         """
         all_notes = (f"{notes}\n\n{self.notes}" if self.notes else notes)[:NOTES_CHARS_MAX]
-        head = self.head.filled({"title": yamltext.scalar(title), "notes": yamltext.scalar(all_notes)})
+        shown = self.description if description is None else description
+        fields = {"title": title, "notes": all_notes, "description": shown}
+        head = self.head.filled({field: yamltext.scalar(text) for field, text in fields.items()})
         if not self.configurations:
             return head + self.form.filled(ports)
         values: dict[str, int | str] = {**(self.form.own if ports is None else ports)}
@@ -159,9 +164,12 @@ def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Top
         rest["nodes"] = [
             {**node, "image_definition": images[node["label"]]} if node["label"] in images else node for node in nodes
         ]
-    clean = {k: v for k, v in header.items() if k not in {"title", "lab_title"} and not (flat and k == "lab_notes")}
+    description = header.get("description", header.get("lab_description", "") if flat else "")
+    gaps = ["title", "notes", *(["description"] if isinstance(description, str) else [])]
+    ours = {"title", "lab_title", *gaps, *(f"lab_{gap}" for gap in gaps if flat)}
     try:
-        head = head_of(clean, source=text, flat=flat, shared=shared)
+        clean = {field: value for field, value in header.items() if field not in ours}
+        head = head_of(clean, gaps, source=text, flat=flat, shared=shared)
         containers = {device.label: device.container for device in devices}
         form, configurations = form_of(rest, template, containers, source=text, shared=shared)
     except ValueError as error:
@@ -173,6 +181,7 @@ def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Top
     return Topology(
         version=version,
         devices=devices,
+        description=description if isinstance(description, str) else "",
         notes=notes,
         head=head,
         template=template,

@@ -58,6 +58,7 @@ def changes(row: Claim) -> dict[str, Any]:
             RAN.handed_back(),
             {
                 "learner": "",
+                "noted": "alice k eu-1",
                 "session": None,
                 "closing_reason": NO_REASON,
                 "collected_at": 0,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from tests.unit.domain import builders
-from tests.unit.domain.lablet.world import ModelLab, World
+from tests.unit.domain.lablet.world import AUTHORS, ModelLab, World
 from vkprovider.api import labs, names
 from vkprovider.api.errors import DeadlineExceeded, Unavailable
 from vkprovider.api.messages import Fault
@@ -21,6 +21,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
+from vkprovider.domain.lablet.description import described
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.outcomes import Archived, Done, Outcome
@@ -286,6 +287,12 @@ class LearnerWorld(World):
         claim = self.claim
         if self.lds is None and report.ready and claim is not None and claim.learner and not claim.closing_reason:
             _only(self.seen_by, claim.lab_id, claim.learner)
+        if report.ready and claim is not None and not claim.closing_reason and claim.lab_id in self.cml.labs:
+            whose = {claim.learner}
+            if self.lds is not None and (claim.session is None or not claim.session.ready_at):
+                whose.add("")  # a learner is named with the session, and sees nothing before
+            shown = self.cml.labs[claim.lab_id].description
+            assert shown in {described(AUTHORS, learner) for learner in whose}, f"{shown!r} in CML, not {whose}"
         assert self.pod is not None
         if self.pod.terminal and not before.terminal:
             assert not self._live(), f"a terminal phase while {self._live()} is live"

@@ -26,6 +26,7 @@ from vkprovider.domain.lablet.after import After, after, begun, decided, failed
 from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
+from vkprovider.domain.lablet.description import described
 from vkprovider.domain.lablet.exposing import NOT_EXPOSED, Exposing
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.identity import notes_of, origin_of, renewed
@@ -65,6 +66,8 @@ LAB = "lab: {version: 0.3.0}\nnodes: [{id: n0, label: h0, node_definition: alpin
 CONTENT = Content("netlab", "1.2.0", builders.DIGEST, 1, topologies.parse(LAB), Resources(), "content-1")
 WALL = 1_800_000_000
 WRITER: Final[Writer] = {"installation": "inst", "replica": "r", "epoch": 1}
+AUTHORS: Final = "OSPF in two areas"
+"""The author's description of the lab."""
 
 
 @dataclass
@@ -81,6 +84,7 @@ class ModelLab:
     title: str
     states: list[str]
     notes: str = ""
+    description: str = AUTHORS
     ever_started: bool = False
     stopping: bool = False
     shown_ready: bool = False
@@ -546,6 +550,7 @@ class World:
                 assert not claim.lab_id
                 assert self.store.get(self.uid) == claim, "an import without a saved claim"
                 lab_id = cml.import_(claim.title, notes_of(step.noted, **WRITER), created=self.wall)
+                cml.labs[lab_id].description = described(AUTHORS, step.noted.bound_to)
                 return Acted(lab_id, devices=builders.devices(*[labs.DEFINED] * cml.devices))
             case _:
                 assert claim.lab_id, f"{step} without a lab"
@@ -557,6 +562,7 @@ class World:
             case steps.NoteLearner(claim=noted):
                 lab = cml.lab(claim.lab_id)
                 lab.notes = renewed(lab.notes, noted, **WRITER)
+                lab.description = described(lab.description, noted.bound_to)
                 return Done()
             case steps.Start():
                 cml.start(claim.lab_id)

@@ -180,7 +180,7 @@ def test_no_device_ends_in_anything_but_a_refusal(field: str, value: Any) -> Non
     rest=st.dictionaries(st.text(max_size=5), structures, max_size=3),
     flat=st.booleans(),
 )
-def test_render_changes_title_and_notes_and_nothing_else(
+def test_render_changes_title_notes_and_description_and_nothing_else(
     fields: dict[str, Any], configuration: str, rest: dict[str, Any], *, flat: bool
 ) -> None:
     """R000-055, R000-058."""
@@ -201,6 +201,7 @@ def test_render_changes_title_and_notes_and_nothing_else(
     assert lab["title"] == "mine"
     assert lab["notes"] == f"mark\nof ours\n\n{head['notes']}"
     lab |= {"title": head["title"], "notes": head["notes"]}
+    (before if flat else before["lab"]).setdefault("description", "")
     assert after == before
     assert parsed.version == head["version"]
 
@@ -222,6 +223,39 @@ def test_no_notes_of_the_old_flat_form_hide_the_mark(version: str, notes: tuple[
     lab = parse_as_cml(text.encode(), ("0.0.1",)).lab
     assert (lab.title, lab.notes) == ("mine", "mark\n\nold" if notes else "mark")
     assert not {"lab_notes", "lab_title"} & yaml.safe_load(text).keys()
+
+
+@pytest.mark.parametrize(
+    ("fields", "description"),
+    [
+        ({}, ""),
+        ({"description": "OSPF\n# in two: areas"}, "OSPF\n# in two: areas"),
+        ({"lab_description": "old"}, "old"),
+        ({"lab_description": "old", "description": "new"}, "new"),
+    ],
+)
+@pytest.mark.parametrize("is_flat", [False, True])
+def test_a_lab_gets_a_description_in_the_place_of_the_authors(
+    fields: dict[str, str], description: str, *, is_flat: bool
+) -> None:
+    if not is_flat:
+        fields = {"description": description} if fields else {}
+    head = {"version": "0.0.5" if is_flat else "0.3.0", "title": "t", **fields}
+    body = {"nodes": SMALL["nodes"], "links": []}
+    parsed = parse(yaml.safe_dump({**head, **body} if is_flat else {"lab": head, **body}))
+    assert parsed.description == description
+    for given_, wanted in ((None, description), ("", ""), ('Learner: "a"\n\nOSPF', 'Learner: "a"\n\nOSPF')):
+        after = yaml.safe_load(parsed.render(title="mine", notes="mark", description=given_))
+        lab = after if is_flat else after["lab"]
+        assert (lab["title"], lab["notes"], lab["description"]) == ("mine", "mark", wanted)
+        assert "lab_description" not in lab
+
+
+@pytest.mark.parametrize("wrong", [5, None, ["OSPF"]])
+def test_a_description_that_is_no_text_stays_as_it_is(wrong: object) -> None:
+    parsed = parse(header(description=wrong))
+    assert yaml.safe_load(parsed.render(title="t", notes="n", description="mine"))["lab"]["description"] == wrong
+    assert parsed.description == ""
 
 
 def test_notes_begin_with_the_mark_and_stay_within_cmls_limit() -> None:

@@ -14,6 +14,6 @@ def decide(lablet: Living) -> Decision:
     """Write learner and session into the notes, once the stored claim names the learner."""
     facts, claim = lablet.facts, lablet.claim
     stored = facts.claim_saved and facts.claim is not None and facts.claim.learner == claim.learner
-    if stored or claim.session is not None or not claim.learner:
+    if stored or not claim.learner:
         return Decision(NoteLearner(claim))
     return Decision(WAIT, after_s=_SAVED_S)
