@@ -5,7 +5,6 @@
 * `steps`: the steps with their operands; `outcomes`: what they yield, well or badly done.
 * `after`: what decisions, and steps well or badly done, leave behind in memory and claim; `notices`: their Events.
 * `pod`: what the Pod asks for; `status`: the Pod's status, rendered and as a patch; `restarts`: what it counts.
-* `exposing`: the ports that it lends to a mux.
 * `environment`: the variables of its containers, which are the parameters of its topology.
 * `story`: its Events and conditions as lines of a log.
 * `archive`: what a learner leaves behind, kept beyond the Pod.
