@@ -85,9 +85,9 @@ class Listing(Generic[T]):
                     click.echo(self.name(row))
             case _ if rows:
                 table = self.table(output, but)
-                cells = [self.cells(row, output, but) for row in rows]
-                table.fit(cells)
-                click.echo("\n".join([table.head(), *table.lines(cells)]))
+                columns = self._columns(output, but)
+                lines = table.lines([_cells(row, columns) for row in rows])
+                click.echo("\n".join([table.head(), *lines]))
             case _:
                 click.echo(nothing, err=True)
 
@@ -99,7 +99,7 @@ class Listing(Generic[T]):
 
     def cells(self, row: T, output: Output, but: Sequence[str] = ()) -> list[Cell]:
         """Return the cells of a row."""
-        return [Cell(plain(column.text(row)) or NONE, column.colour(row)) for column in self._columns(output, but)]
+        return _cells(row, self._columns(output, but))
 
     def fields(self, row: T) -> dict[str, Any]:
         """Return a row as JSON and YAML have it, within a list."""
@@ -144,3 +144,7 @@ def document(fields: Mapping[str, Any], output: str) -> str:
 def one(kind: str, outcome: msgspec.Struct, output: str) -> str:
     """Format the outcome of one act as a document."""
     return document({"apiVersion": API_VERSION, "kind": kind, **msgspec.to_builtins(outcome)}, output)
+
+
+def _cells(row: T, columns: Sequence[Column[T]]) -> list[Cell]:
+    return [Cell(plain(column.text(row)) or NONE, column.colour(row)) for column in columns]
