@@ -20,6 +20,8 @@ from vkpsandbox.processes.record import Worker
 NAME: Final = "labs"
 """The Service of the mux."""
 PROCESS: Final = "mux"
+_ADDRESS: Final = "127.0.0.1"
+"""Where HAProxy listens."""
 _PORTS: Final = 200
 _RELAY: Final = "vkprovider-relay"
 """The ServiceAccount of the relay, and its namespace."""
@@ -45,6 +47,11 @@ def mux_processes(layout: Layout, kubectl: Kubectl, manifests: Path, workers: It
     for path in ("mux/rbac.yaml", "relay/namespace.yaml", "relay/rbac.yaml"):
         kubectl("apply", "--server-side", "--force-conflicts", "-f", str(manifests / "components" / path))
     kubectl("apply", "-f", "-", stdin=json.dumps(_service(ports)))
+    # As a load balancer's controller does; without an address the mux lends no number.
+    address = json.dumps({"status": {"loadBalancer": {"ingress": [{"ip": _ADDRESS}]}}})
+    kubectl(
+        "patch", f"service/{NAME}", f"--namespace={NAMESPACE}", "--subresource=status", "--type=merge", "-p", address
+    )
     _write_kubeconfig(kubectl, layout, names.MUX_SERVICE_ACCOUNT, NAMESPACE, layout.mux / "mux.kubeconfig")
     _write_kubeconfig(kubectl, layout, _RELAY, _RELAY, layout.mux / "relay.kubeconfig")
     env: dict[str, str | None] = {

@@ -1,8 +1,9 @@
-"""Demos on a sandbox, each step checked as it is shown: a Deployment of lablets, and the day of a class.
+"""Demos on a sandbox, each step checked as it is shown: a Deployment of lablets, the day of a class, and a mux.
 
 * `stage`: what both share: the sandbox, how they tell what they do. `labs`: labs as Cisco's client reads them; `pods`:
   whether Pods are Ready and have their labs; `reach`: a console through its port.
 * `story`: a Deployment of lablets and a learner's lab.
 * `day`: the day of a class; `classroom`: its lablets at one time; `desk`: where its instructor sits;
   `learners`: what they do.
+* `mux`: many lablets behind one address, those of behind.yaml.
 """
