@@ -114,11 +114,13 @@ def test_plugin_and_its_completion_are_programs(product: Path, tmp_path: Path) -
 def test_sandbox_finds_its_data_in_the_wheel(installed: Path, tmp_path: Path) -> None:
     script = """
 import json, vkprovider
-from vkpsandbox.demo.story import find_examples
+from vkpsandbox.demo.mux import LABLETS
+from vkpsandbox.demo.stage import find_examples
 from vkpsandbox.controlplane.build import kubernetes_version, module_files
 from vkprovider.shipped import find_manifests
 version = kubernetes_version(module_files()[0])
-print(json.dumps([vkprovider.__file__, str(find_manifests()), str(find_examples()), version]))
+LABLETS.read_text()
+print(json.dumps([vkprovider.__file__, str(find_manifests()), str(find_examples(("affinity.yaml",))), version]))
 """
     package, manifests, examples, version = json.loads(run(installed / "python", "-c", script, cwd=tmp_path))
     home = installed.parent
