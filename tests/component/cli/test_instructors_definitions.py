@@ -121,16 +121,46 @@ async def test_the_owner_stays(friday: Class) -> None:
         ({"formQualifiedName": "Exam of Monday"}, "only an author"),
         ({"deviceSecretName": "monday"}, "only an author"),
         ({"resources": {"cpu": "1m", "labNodes": 0}}, "only an author"),
+        ({"environment": "exam"}, "only an author"),
+        ({"lds": {"affinity": "eu"}}, "only an author"),
+        ({"expose": {"mux": "labs.edge"}}, "a mux of your namespace"),
+        ({"expose": {"mux": "labs"}}, "a mux of your namespace"),
+        ({"expose": {"mux": "labs.not-{class}"}}, "a mux of your namespace"),
     ],
 )
 async def test_what_reaches_beyond_the_class_takes_an_author(friday: Class, spec: dict[str, Any], says: str) -> None:
     """What an admin has set stays possible, and the rest of such a definition can be changed."""
+    spec = json.loads(json.dumps(spec).replace("{class}", friday.namespace))
     assert says in await friday.create("mine", friday.namespace, **spec)
     await friday.create("mine", friday.namespace)
     change = {**spec, "source": {"inline": None, **spec["source"]}} if "source" in spec else spec
     assert says in await friday.patch("mine", spec=change)
     await friday.given("set", friday.namespace, **spec)
     assert "patched" in await friday.patch("set", spec={"version": "1.0.1"})
+
+
+async def test_a_mux_of_the_class_a_default_and_what_is_withdrawn_take_no_author(friday: Class) -> None:
+    own = {"expose": {"mux": f"labs.{friday.namespace}"}, "environment": "default", "lds": {"enabled": False}}
+    assert "created" in await friday.create("mine", friday.namespace, **own)
+    assert "a mux of your namespace" in await friday.patch("mine", spec={"expose": {"mux": "labs.edge"}})
+    await friday.given("set", friday.namespace, expose={"mux": "labs.edge", "ports": ["r1:serial"]}, environment="exam")
+    assert "a mux of your namespace" in await friday.patch("set", spec={"expose": {"ports": None}})
+    assert "only an author" in await friday.patch("set", spec={"environment": "other"})
+    assert "patched" in await friday.patch("set", spec={"expose": None, "environment": "default"})
+
+
+@pytest.mark.parametrize("spec", [{"resources": {"labNodes": 0}}, {"deviceSecretName": "monday"}])
+async def test_what_an_author_gives_goes_with_the_topology_that_it_was_given_for(
+    friday: Class, spec: dict[str, Any]
+) -> None:
+    """Another topology would be charged as little, or show the Secret."""
+    await friday.given("set", friday.namespace, **spec)
+    [field] = spec
+    own = {"configMap": {"namespace": friday.namespace, "name": "x"}, "inline": None}
+    for source in ({"inline": LAB + "# larger"}, own):
+        assert "make a definition of another name" in await friday.patch("set", spec={"source": source})
+    assert "patched" in await friday.patch("set", spec={"version": "1.0.1"})
+    assert "patched" in await friday.patch("set", spec={"source": own, field: None})
 
 
 async def test_a_topology_is_read_by_its_class_alone(world: World, friday: Class, desk: Desk, tmp_path: Path) -> None:
