@@ -86,6 +86,7 @@ async def test_node_that_its_planned_owner_does_not_claim_is_tried_for_by_the_ot
     since_s = idle.ctx.now()
     light, *loaded = sorted(rivals, key=lambda each: len(nodes_of(each)))
     [free] = workers.difference(*map(nodes_of, rivals))
+    await world.lease(free, lambda spec: not spec.get("holderIdentity"))  # handing over ends with this write
     writes = rf"^(PUT|PATCH) .*/kube-node-lease/leases/vnode\.{free}$"
     refused = light.api.fault(writes, status=500, count=None)
 

@@ -40,6 +40,7 @@ def test_where_each_kind_is_served(handles: Api, pods: Pods) -> None:
     assert {name: handle.path for name, handle in vars(handles).items()} == {
         "config_maps": f"/api/v1/{home}/configmaps",
         "secrets": f"/api/v1/{home}/secrets",
+        "endpoint_slices": f"/apis/discovery.k8s.io/v1/{home}/endpointslices",
         "member_leases": f"/apis/coordination.k8s.io/v1/{home}/leases",
         "node_leases": "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",
         "pods": "/api/v1/pods",
