@@ -164,3 +164,8 @@ async def test_collecting_goes_on_when_one_device_cannot_be_read(
     whole = "kept the configurations of 2 devices"
     assert collected in ({f"kept the configurations of 1 device; none of {h}" for h in lacking} or {whole})
     assert bool(await world.events("NotKept", lablet.name)) == bool(lacking)
+    left = await running.replica.archive.find(lablet.uid)
+    assert left is not None
+    assert left.grade is not None
+    assert set(left.faults) | set(left.configs) == {"h0", "h1"}, "the grade leaves the reasons as they are"
+    assert set(left.faults) <= lacking

@@ -72,18 +72,23 @@ class Archive:
             await self._write(worker, msgspec.structs.replace(left, labels=await self._labels_of(claim)))
         return left, {label: error for label, error in faults.items() if not isinstance(error, Invalid)}
 
-    async def grade(self, worker: Worker, claim: Claim, verdict: Verdict) -> None:
+    async def grade(self, worker: Worker, claim: Claim, left: Leftovers | None, verdict: Verdict) -> None:
         """Store the grader's verdict with what the claim's learner left, also if that is nothing else.
 
         It is stored before the claim has it: what follows in the claim, the return to the pool, waits for that.
+
+        Args:
+            worker: The lablet's.
+            claim: The lablet's.
+            left: What is stored, if anything is.
+            verdict: The grader's.
 
         Raises:
             Fenced: This replica no longer owns the Node.
             OutsideError: The API server refused the write.
         """
-        graded, at = claim.graded(verdict), claim.collected_at or self._ctx.now_unix
-        left = leftovers.of_claim(graded, {}, {}, at=at, username=claim.bound_to)
-        await self._write(worker, msgspec.structs.replace(left, labels=await self._labels_of(claim)))
+        graded = leftovers.graded(left, claim, verdict, at=claim.collected_at or self._ctx.now_unix)
+        await self._write(worker, msgspec.structs.replace(graded, labels=await self._labels_of(claim)))
 
     async def _labels_of(self, claim: Claim) -> dict[str, str]:
         """Return all labels of a lablet's Pod, of which the informer keeps only ours; none if it is gone."""

@@ -131,7 +131,7 @@ class Effects:
                 left = await _stored(self.archive.find(claim.pod_uid))
                 left = left if left is not None and leftovers.is_of(left, claim) else None
                 verdict = await self.sessions.grade(claim, left)
-                await _stored(self.archive.grade(worker, claim, verdict))
+                await _stored(self.archive.grade(worker, claim, left, verdict))
                 return outcomes.Graded(verdict)
             case _:
                 return await self._call_worker(step, worker)

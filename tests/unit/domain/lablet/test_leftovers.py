@@ -8,7 +8,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap, Metadata
 from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
-from vkprovider.domain.session.delivery import Session
+from vkprovider.domain.session.delivery import Session, Verdict
 
 ALICE = leftovers.of_claim(claim(), {"r1": "hostname r1"}, {"r2": "it is off"}, at=1000, username="alice")
 
@@ -50,6 +50,23 @@ def test_leftovers_of_two_learners_are_not_merged(change: dict[str, str]) -> Non
     assert aside.metadata.name == f"left-{POD_UID}-1000"
     assert leftovers.read(aside) == ALICE
     assert leftovers.written_at(aside) == 1000, "it is deleted when its own week is over"
+
+
+def test_the_grade_is_added_to_what_is_stored_of_the_learner() -> None:
+    """Also to why a configuration is missing, and also when a crash has it added again."""
+    verdict = Verdict(passed=True, message="9 of 10")
+    row = claim(learner="alice")
+    once = leftovers.graded(ALICE, row, verdict, at=2000)
+    assert once == msgspec.structs.replace(ALICE, grade=verdict)
+    assert leftovers.merged(ALICE, once).faults == {"r2": "it is off"}
+    assert leftovers.graded(once, row, verdict, at=3000) == once
+
+
+@pytest.mark.parametrize("left", [None, msgspec.structs.replace(ALICE, username="bob")])
+def test_a_grade_without_anything_else_is_of_the_claims_learner_alone(left: Leftovers | None) -> None:
+    verdict = Verdict(passed=False, message="0 of 10")
+    graded = leftovers.graded(left, claim(learner="alice"), verdict, at=2000)
+    assert (graded.username, graded.configs, graded.faults, graded.grade, graded.at) == ("alice", {}, {}, verdict, 2000)
 
 
 def test_damaged_object_raises() -> None:

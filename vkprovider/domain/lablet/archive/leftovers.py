@@ -140,6 +140,13 @@ def of_claim(
     )
 
 
+def graded(left: Leftovers | None, claim: Claim, verdict: Verdict, *, at: int) -> Leftovers:
+    """Add a grade to what is stored of the claim's learner; to nothing, if that is nothing or an earlier learner's."""
+    if left is None or not is_of(left, claim):
+        left = of_claim(claim, {}, {}, at=at, username=claim.bound_to)
+    return msgspec.structs.replace(left, grade=verdict)
+
+
 def merged(old: Leftovers | None, new: Leftovers) -> Leftovers:
     """Add to `new` what `old` has of the same learner: a device that is off now may have been read earlier.
 
