@@ -50,7 +50,7 @@ class Writer:
 
     def begin(self, uid: str, *names: str, lazy: bool = False) -> dict[str, int]:
         wanted = [Wanted(name, UDP if name.startswith("udp") else TCP) for name in names]
-        ports = self.store.allocate(wanted, HERE, per_instance_max=5, pod_uid=uid)
+        ports = self.store.allocate(wanted, HERE, per_instance_max=5, rest_s=60, pod_uid=uid)
         udp = tuple(slot.name for slot in wanted if slot.protocol == UDP)
         self.store.put(Claim(uid, "team", f"pod-{uid}", "netlab", "d", "1", "x", ports=ports, udp=udp), lazy=lazy)
         return ports

@@ -166,7 +166,7 @@ class World(RuleBasedStateMachine):
             for protocol in (TCP, UDP)
         }
         try:
-            ports = store.allocate(wanted, HERE, per_instance_max=3, pod_uid=uid)
+            ports = store.allocate(wanted, HERE, per_instance_max=3, rest_s=60, pod_uid=uid)
         except InputError as refused:
             ports, reason = {}, str(refused.reason)
         else:
@@ -315,7 +315,7 @@ class World(RuleBasedStateMachine):
                 for port in found["portClaims"]
                 if port.get("podUID") == row["podUID"][:8]
             ]
-            ports = store.allocate(wanted, HERE, per_instance_max=5, pod_uid=row["podUID"])
+            ports = store.allocate(wanted, HERE, per_instance_max=5, rest_s=60, pod_uid=row["podUID"])
             udp = tuple(slot.name for slot in wanted if slot.protocol == UDP)
             store.put(msgspec.structs.replace(msgspec.convert(row, Claim), ports=ports, udp=udp))
             self.server.api.heal()

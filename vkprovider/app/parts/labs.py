@@ -131,6 +131,7 @@ def _lablets(
             ctx,
             counters,
             settings.ports,
+            settings.lablets.port_rest_s,
             nodes.workers.epoch,
             items,
             contents,

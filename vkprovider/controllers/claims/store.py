@@ -167,6 +167,7 @@ class ClaimStore:
         wanted: Sequence[SlotLike],
         *ranges: RangeLike,
         per_instance_max: int,
+        rest_s: int,
         pod_uid: str = "",
         avoid: Collection[tuple[str, int]] = (),
     ) -> dict[str, int]:
@@ -176,6 +177,7 @@ class ClaimStore:
             wanted: The slots.
             *ranges: The port ranges to search, in this order.
             per_instance_max: How many ports a lablet may have.
+            rest_s: The longest time for which a port rests.
             pod_uid: The Pod; it keeps the ports that it has, even without a row, as far as they fit.
             avoid: Ports that labs without a claim open, as (protocol, port).
 
@@ -189,6 +191,7 @@ class ClaimStore:
                 per_instance_max=per_instance_max,
                 pod_uid=pod_uid,
                 now_unix=self._ctx.now_unix,
+                rest_s=rest_s,
                 avoid=avoid,
             )
         except InputError as error:

@@ -1,6 +1,7 @@
 """The side effects of a lablet's steps: one short coroutine each, which returns an outcome and changes no memory."""
 
 import contextlib
+import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -60,6 +61,7 @@ class Effects:
     """Executes steps.
 
     Attributes:
+        port_rest_s: How long a port rests that was lent to a mux.
         epoch: Return the epoch in which this replica owns a worker's Node.
         definitions: By name.
         contents: By digest.
@@ -71,6 +73,7 @@ class Effects:
     ctx: Context
     counters: Counters
     ports: PortSettings
+    port_rest_s: float
     epoch: Callable[[str], int]
     definitions: Mapping[str, Definition]
     contents: Mapping[str, Content]
@@ -148,6 +151,7 @@ class Effects:
                 wanted,
                 range_of(worker.spec, self.ports.range),
                 per_instance_max=self.ports.per_instance_max,
+                rest_s=math.ceil(self.port_rest_s),
                 pod_uid=pod.metadata.uid,
                 avoid=worker.lab_index.ports,
             )

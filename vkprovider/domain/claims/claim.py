@@ -186,7 +186,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     def withdrawn(self, rest_until: int) -> "Claim":
         """Record that its ports are lent to no mux any more, and until when they rest."""
-        return _replace(self, exposed="", rest_until=max(self.rest_until, rest_until))
+        return _replace(self, exposed="", rest_until=rest_until)
 
     def with_notes(self, noted: str) -> "Claim":
         """Record what the lab's notes say now, as in `binding`."""

@@ -17,6 +17,8 @@ from vkprovider.domain.ports import allocator
 from vkprovider.domain.ports.allocator import Held, PortUsage, RangeLike, SlotLike
 
 _NOBODY: Final = "a lab without a claim"
+_SKEW_S: Final = 10
+"""The clocks of two replicas differ by less; one that is set back by more must not keep ports for long."""
 
 
 class ClaimTable:
@@ -55,17 +57,21 @@ class ClaimTable:
         per_instance_max: int,
         pod_uid: str,
         now_unix: int,
+        rest_s: int,
         avoid: Collection[tuple[str, int]] = (),
     ) -> dict[str, int]:
         """Choose free outside ports; nothing is held yet.
 
-        Of the ports to `avoid`, as (protocol, port), the Pod keeps those that it has.
+        Of the ports to `avoid`, as (protocol, port), the Pod keeps those that it has. A port rests for `rest_s`:
+        one that seems to rest for much longer was lent before the clock was set back.
 
         Raises:
             InputError: `TooManyPorts`, `PortRangeFull`; `PortsResting` if there are enough once no port rests.
         """
         choose = partial(self._choose, wanted, *ranges, per_instance_max=per_instance_max, pod_uid=pod_uid)
-        resting = {rest.key: rest.until for rest in self.stored.resting if rest.until > now_unix}
+        resting = {
+            rest.key: rest.until for rest in self.stored.resting if 0 < rest.until - now_unix <= rest_s + _SKEW_S
+        }
         try:
             return choose(avoid={*avoid, *resting})
         except InputError as error:

@@ -254,19 +254,21 @@ def test_ports_that_labs_without_a_claim_open_are_not_given_but_kept_by_the_pod_
     table = ClaimTable(Stored())
     wanted, span = [Wanted("a"), Wanted("b", "UDP")], PortRange(2000, 2003)
     avoid = {("TCP", 2000), ("TCP", 2001), ("UDP", 2000)}
-    given = table.allocate(wanted, span, per_instance_max=9, pod_uid="p", now_unix=NOW, avoid=avoid)
+    given = table.allocate(wanted, span, per_instance_max=9, pod_uid="p", now_unix=NOW, rest_s=60, avoid=avoid)
     assert given == {"a": 2002, "b": 2001}
     table.put(builders.claim(pod_uid="p", ports={"a": 2000, "b": 2000}, udp=("b",)))
     before = dict(table.ports.holders)
-    assert table.allocate(wanted, span, per_instance_max=9, pod_uid="p", now_unix=NOW, avoid=avoid) == {
+    assert table.allocate(wanted, span, per_instance_max=9, pod_uid="p", now_unix=NOW, rest_s=60, avoid=avoid) == {
         "a": 2000,
         "b": 2000,
     }
-    other = table.allocate(wanted, span, per_instance_max=9, pod_uid="q", now_unix=NOW, avoid=avoid)
+    other = table.allocate(wanted, span, per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60, avoid=avoid)
     assert other == {"a": 2002, "b": 2001}
     assert dict(table.ports.holders) == before
     with pytest.raises(InputError, match="PortRangeFull"):
-        table.allocate(wanted[:1], PortRange(2000, 2001), per_instance_max=9, pod_uid="q", now_unix=NOW, avoid=avoid)
+        table.allocate(
+            wanted[:1], PortRange(2000, 2001), per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60, avoid=avoid
+        )
 
 
 def exposed_table(*, port: int = 2000) -> ClaimTable:
@@ -281,30 +283,46 @@ def test_a_port_that_was_lent_to_a_mux_rests_before_another_lablet_gets_it() -> 
     table, span = exposed_table(), PortRange(2000, 2000)
     assert not table.ports.holders
     with pytest.raises(InputError, match=r"PortsResting: 1 port that other lablets .* until 2027-01-15T08:01:00Z"):
-        table.allocate([Wanted("a")], span, per_instance_max=9, pod_uid="q", now_unix=NOW + 59)
-    assert table.allocate([Wanted("a")], span, per_instance_max=9, pod_uid="q", now_unix=NOW + 60) == {"a": 2000}
-    udp = table.allocate([Wanted("a", "UDP")], span, per_instance_max=9, pod_uid="q", now_unix=NOW)
+        table.allocate([Wanted("a")], span, per_instance_max=9, pod_uid="q", now_unix=NOW + 59, rest_s=60)
+    assert table.allocate([Wanted("a")], span, per_instance_max=9, pod_uid="q", now_unix=NOW + 60, rest_s=60) == {
+        "a": 2000
+    }
+    udp = table.allocate([Wanted("a", "UDP")], span, per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60)
     assert udp == {"a": 2000}, "TCP and UDP of one number are two ports"
-    wider = table.allocate([Wanted("a")], PortRange(2000, 2001), per_instance_max=9, pod_uid="q", now_unix=NOW)
+    wider = table.allocate(
+        [Wanted("a")], PortRange(2000, 2001), per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60
+    )
     assert wider == {"a": 2001}
 
 
 def test_a_range_that_is_too_small_anyway_is_said_to_be() -> None:
     two = [Wanted("a"), Wanted("b")]
     with pytest.raises(InputError, match="PortRangeFull"):
-        exposed_table().allocate(two, PortRange(2000, 2000), per_instance_max=9, pod_uid="q", now_unix=NOW)
+        exposed_table().allocate(two, PortRange(2000, 2000), per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60)
 
 
 def test_the_next_replica_knows_which_ports_rest() -> None:
     written_ = config_map(*document.write(exposed_table().stored, worker="w1", installation="inst"))
     table = ClaimTable(document.read(written_, worker="w1", installation="inst"))
     with pytest.raises(InputError, match="PortsResting"):
-        table.allocate([Wanted("a")], PortRange(2000, 2000), per_instance_max=9, pod_uid="q", now_unix=NOW)
+        table.allocate([Wanted("a")], PortRange(2000, 2000), per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60)
     table.forget_rested(NOW + 59)
     assert table.stored.resting
     table.forget_rested(NOW + 60)
     assert not table.stored.resting
     assert "resting" not in document.write(table.stored, worker="w1", installation="inst")[0][portstore.DATA_KEY]
+
+
+def test_a_clock_that_is_set_back_does_not_let_a_port_rest_for_long() -> None:
+    table, span = exposed_table(), PortRange(2000, 2000)
+    for now in (NOW - 86400, NOW - 11):
+        given = table.allocate([Wanted("a")], span, per_instance_max=9, pod_uid="q", now_unix=now, rest_s=60)
+        assert given == {"a": 2000}
+    for now in (NOW, NOW - 2):  # the clock of another replica may be a little behind
+        with pytest.raises(InputError, match="PortsResting"):
+            table.allocate([Wanted("a")], span, per_instance_max=9, pod_uid="q", now_unix=now, rest_s=60)
+    lent_again = builders.claim(rest_until=NOW + 86400).withdrawn(NOW + 60)
+    assert lent_again.rest_until == NOW + 60
 
 
 def test_ports_that_a_lablet_exchanges_rest_and_those_that_it_keeps_do_not() -> None:
