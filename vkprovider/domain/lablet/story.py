@@ -1,15 +1,37 @@
 """The story of a lablet as lines of a log: what its Events and conditions say, with times.
 
 The Events of a pool's lablet are told from its last return to the pool on: those before name earlier learners and their
-grades, and the next learner may read the log.
+grades, and the next learner may read the log. The Event of that return may be lost. So an Event that may name a learner
+is told only if it is newer than the run of the lab, which begins after the lab was wiped for that learner.
 """
 
+import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from vkprovider.api import names
 from vkprovider.api.objects import Event, Pod
-from vkprovider.api.reasons import Happened
+from vkprovider.api.reasons import Happened, Trouble
 from vkprovider.api.times import iso, unix
+
+_OF_NOBODY: Final = frozenset(
+    {
+        "Scheduled",
+        "FailedScheduling",
+        Happened.FIELD_IGNORED,
+        Happened.IMAGE_CHANGE_IGNORED,
+        Happened.CREATED,
+        Happened.IMPORT_WARNED,
+        Happened.STARTED,
+        Happened.READY,
+        Happened.BACK_TO_POOL,
+        Trouble.IMPORT_REFUSED,
+        Trouble.START_REFUSED,
+        Trouble.LAB_START_TIMEOUT,
+        Trouble.WORKER_UNREACHABLE,
+    }
+)
+"""The reasons of Events that name no learner, whose lablet it ever was."""
 
 
 class Line(NamedTuple):
@@ -31,7 +53,9 @@ def tell(pod: Pod, events: Iterable[Event]) -> list[Line]:
     created = unix(meta.creation_timestamp) or 0.0
     found = [Line(created, ("created",), _text(created, "Pod created"))]
     found += _of_conditions(pod)
-    found += _since_the_return([(event, _of_event(event)) for event in events])
+    run_at = _run_at(pod)
+    told = [(event, _of_event(event)) for event in events]
+    found += _since_the_return([(e, line) for e, line in told if line.at >= run_at or e.reason in _OF_NOBODY])
     if (deleted := unix(meta.deletion_timestamp or "")) is not None:
         grace_s = meta.deletion_grace_period_seconds
         asked = deleted - grace_s  # the API server writes when the grace period ends
@@ -47,6 +71,16 @@ def _of_conditions(pod: Pod) -> Iterator[Line]:
         why = ": ".join(filter(None, (condition.reason, condition.message)))
         text = f"condition {condition.type} is {condition.status}" + (f" ({why})" if why else "")
         yield Line(at, ("condition", condition.type, condition.status, why), _text(at, text))
+
+
+def _run_at(pod: Pod) -> float:
+    """Return when the present run of a pool's lablet began, `inf` if the Pod does not say; 0 for any other lablet."""
+    meta = pod.metadata
+    if names.LABEL_POOL not in meta.labels and names.ANNOTATION_LENT_BY not in meta.annotations:
+        return 0.0
+    states = [state for status in pod.status.container_statuses for state in status.state.values()]
+    began = [at for state in states if (at := unix(str(state.get("startedAt", "")))) is not None]
+    return max(began, default=math.inf)
 
 
 def _since_the_return(told: list[tuple[Event, Line]]) -> Iterator[Line]:

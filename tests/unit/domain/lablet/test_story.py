@@ -1,6 +1,9 @@
 """The story of a lablet: Events and conditions in the order of their times, each said once."""
 
+from typing import Any
+
 import msgspec
+import pytest
 
 from vkprovider.api.objects import Event, Metadata, Pod
 from vkprovider.domain.lablet.story import tell
@@ -84,3 +87,57 @@ def test_nothing_of_an_earlier_learner_is_told_after_the_return_to_the_pool() ->
     said = [line.text.partition(" Normal ")[2] for line in tell(POD, events) if line.key[0] == "event"]
     assert said == ["BackToPool: for the next learner (2 times)", "SessionReady: carol can log in"]
     assert "Pod created" in tell(POD, events)[0].text
+
+
+AT = "2026-01-01T00:00:{:02d}Z".format
+POOL: dict[str, Any] = {"labels": {"vkprovider.io/pool": "evening"}}
+LENT: dict[str, Any] = {"annotations": {"vkprovider.io/lent-by": "evening"}}
+SINCE_7: dict[str, Any] = {"running": {"startedAt": AT(7)}}
+LEARNERS = [
+    event("e1", reason="Created", message="lab x", lastTimestamp=AT(1)),
+    event("e2", reason="SessionReady", message="alice can log in", lastTimestamp=AT(3)),
+    event("e3", reason="LdsRefused", message="alice is unknown", lastTimestamp=AT(4), type="Warning"),
+    event("e4", reason="Graded", message="passed", lastTimestamp=AT(5)),
+    event("e5", reason="Started", message="lab x", lastTimestamp=AT(6)),
+    event("e6", reason="SessionReady", message="bob can log in", lastTimestamp=AT(8)),
+]
+
+
+def of_pool(*states: dict[str, Any], **meta: Any) -> Pod:
+    fields: dict[str, Any] = msgspec.to_builtins(POD)
+    fields["metadata"] |= meta
+    fields["status"]["containerStatuses"] = [{"name": f"c{i}", "state": state} for i, state in enumerate(states)]
+    return msgspec.convert(fields, Pod)
+
+
+def said(pod: Pod, *more: Event) -> set[str]:
+    return {line.key[1] for line in tell(pod, [*LEARNERS, *more]) if line.key[0] == "event"}
+
+
+@pytest.mark.parametrize("meta", [POOL, LENT], ids=["pool", "lent"])
+@pytest.mark.parametrize(
+    ("states", "learners"),
+    [
+        ([SINCE_7], {"e6"}),
+        ([SINCE_7, {"running": {"startedAt": AT(2)}}], {"e6"}),
+        ([{"terminated": {"startedAt": AT(7), "finishedAt": AT(9)}}], {"e6"}),
+        ([{"waiting": {"reason": "StartingNodes"}}], set()),
+        ([{"running": {}}], set()),
+        ([], set()),
+    ],
+    ids=["running", "several", "ended", "waiting", "unknown", "nothing"],
+)
+def test_nothing_of_an_earlier_learner_is_told_although_the_return_was_not_recorded(
+    meta: dict[str, Any], states: list[dict[str, Any]], learners: set[str]
+) -> None:
+    """The API server keeps Events for an hour, and takes not every one."""
+    assert said(of_pool(*states, **meta)) == {"e1", "e5", *learners}
+
+
+def test_an_older_return_to_the_pool_is_not_taken_for_the_last_one() -> None:
+    older = event("e0", reason="BackToPool", message="for the next learner", lastTimestamp=AT(2))
+    assert said(of_pool(SINCE_7, **LENT), older) == {"e0", "e5", "e6"}
+
+
+def test_a_lablet_of_no_pool_has_one_learner_and_all_is_told() -> None:
+    assert said(of_pool(SINCE_7)) == {"e1", "e2", "e3", "e4", "e5", "e6"}
