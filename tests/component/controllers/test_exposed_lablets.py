@@ -10,7 +10,7 @@ from tests.component.controllers.labhistory import MADE, TAKEN_DOWN, history
 from tests.component.controllers.looking import condition, eventually, waiting, when
 from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import MORTAL, WITH_PASSES
-from tests.support.apiserver import ENDPOINT_SLICES, SYSTEM, Refused
+from tests.support.apiserver import ENDPOINT_SLICES, GROUP, SYSTEM, Refused
 from tests.support.topologies import topology
 from vkprovider.api import exposure, names
 from vkpsandbox.lds.server import LdsSimulator
@@ -150,6 +150,40 @@ async def test_a_definition_that_exposes_no_more_takes_its_slices_along(world: W
     await slice_of(lablet)
     await world.change_definition(definition, expose=None)
     await no_slice(lablet)
+
+
+async def test_a_definition_that_exposes_other_ports_takes_its_slices_along(world: World) -> None:
+    await world.replica(WITH_PASSES)
+    worker = await world.worker()
+    definition = await world.define(PORT, expose=EXPOSE)
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    await slice_of(lablet)
+    await world.change_definition(definition, expose={**EXPOSE, "ports": ["r9_serial"]})
+    await no_slice(lablet)
+
+
+async def test_a_slice_goes_with_the_address_to_which_a_mux_can_lead(world: World) -> None:
+    await world.replica(WITH_PASSES)
+    worker = await world.worker()
+    lablet = await world.pod(await world.define(PORT, expose=EXPOSE), worker)
+    await lablet.ready()
+    await slice_of(lablet)
+    await world.admin.patch(f"{GROUP}/cmlworkers/{worker}", {"spec": {"address": "127.0.0.1"}})
+    await no_slice(lablet)
+    await world.until_event("NotExposable", lablet.name)
+
+
+async def test_a_slice_that_has_lost_its_label_is_made_again(world: World) -> None:
+    """No watch shows it any more, and its name is taken."""
+    await world.replica()
+    worker = await world.worker()
+    lablet = await world.pod(await world.define(PORT, expose=EXPOSE), worker)
+    await lablet.ready()
+    before = await slice_of(lablet)
+    await world.admin.patch(path(lablet), {"metadata": {"labels": {names.LABEL_COMPONENT: None}}})
+    after = await world.admin.until(path(lablet), lambda found: found["metadata"]["uid"] != before["metadata"]["uid"])
+    assert after["metadata"]["labels"] == before["metadata"]["labels"]
 
 
 async def test_a_slice_without_a_claim_goes_and_one_of_an_unknown_worker_stays(world: World) -> None:

@@ -96,14 +96,16 @@ class Gatherer:
         if expose is None and found is None:
             return NOT_EXPOSED if definition is not None else _UNKNOWN
         content, ip, wanted, fault = self.contents.get(claim.digest), worker.seen.ip, None, None
+        unwanted = definition is not None and (expose is None or (content is not None and not claim.ports))
         if expose is not None and content is not None and is_ip(ip) and claim.ports_fault is None:
             fault = address_fault(worker.name, ip)
             if fault is None:
                 wanted = wanted_of(expose, claim, content.topology.template, worker=worker.name, address=ip)
+                unwanted = wanted is None
         seen, answer = read_slice(found) if found is not None else (None, {})
         return Exposing(
             wanted=wanted,
-            unwanted=definition is not None and (expose is None or (content is not None and not claim.ports)),
+            unwanted=unwanted,
             fault=fault,
             seen=seen,
             seen_uid=found.metadata.uid if found is not None else "",

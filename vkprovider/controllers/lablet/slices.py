@@ -37,12 +37,23 @@ class Slices:
 
     async def write(self, wanted: Exposure, seen_uid: str, worker: Worker) -> None:
         """Replace the slice of a lablet: what a slice says never changes, so that no answer is that to another one."""
-        slices = self.ctx.api.endpoint_slices.metadata_only
-        with contextlib.suppress(Conflict):  # another one stands: the watch is about to show it
+        slices, name = self.ctx.api.endpoint_slices.metadata_only, exposure.slice_name(wanted.pod_uid)
+        try:
             if seen_uid:
-                await slices.delete(exposure.slice_name(wanted.pod_uid), uid=seen_uid, guard=worker.guard)
+                await slices.delete(name, uid=seen_uid, guard=worker.guard)
             body = exposure.encode(wanted, self.ctx.namespace, worker_uid=worker.uid)
             await slices.create(body, guard=worker.guard)
+        except Conflict:  # another one stands: the watch is about to show it, unless it has lost its label
+            if not seen_uid:
+                await self._delete_unlabelled(name, worker)
+
+    async def _delete_unlabelled(self, name: str, worker: Worker) -> None:
+        """Delete a slice that no watch shows, so that the next attempt can make it again."""
+        slices = self.ctx.api.endpoint_slices.metadata_only
+        for found in await slices.list(fields=f"metadata.name={name}"):
+            if found.metadata.labels.get(names.LABEL_COMPONENT) != names.COMPONENT_EXPOSED:
+                with contextlib.suppress(Conflict):
+                    await slices.delete(name, uid=found.metadata.uid, guard=worker.guard)
 
     async def withdraw(self, pod_uid: str, worker: Worker) -> None:
         """Delete the slice of a lablet, whichever stands."""

@@ -56,8 +56,10 @@ def decided(memory: Memory, facts: Facts, decision: Decision, *, worker: str, no
         changes |= {"absent": False, "assumed": None}
     if decision.retry_at is not None:
         changes["retry_at"] = decision.retry_at
-    if decision.awaits_access and not memory.access_since:
-        changes["access_since"] = now
+    if facts.claim is not None and claim is not None and claim.bound_to != facts.claim.bound_to:
+        changes["access_since"] = 0.0  # the next learner's session waits by itself
+    if decision.awaits_access:
+        changes["access_since"] = changes.get("access_since", memory.access_since) or now
     if decision.announces_end:
         changes["announced_end"] = decision.announces_end
     if decision.forgets_starts:

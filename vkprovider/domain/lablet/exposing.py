@@ -130,9 +130,12 @@ def read_slice(found: EndpointSlice) -> tuple[Exposure | None, dict[str, Access]
     """
     try:
         seen = exposure.decode(found)
-        answer = exposure.decode_answer(found.metadata)
     except InputError:
         return None, {}
+    try:
+        answer = exposure.decode_answer(found.metadata)
+    except InputError:
+        return seen, {}
     slots = {port.name: port.slot for port in seen.ports}
     return seen, {slots[name]: access for name, access in answer.items() if name in slots}
 

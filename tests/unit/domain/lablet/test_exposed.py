@@ -180,6 +180,19 @@ def test_a_slice_goes_when_the_definition_lends_nothing_any_more() -> None:
     assert isinstance(decided(LENT, in_doubt, **ANNS).step, steps.Wait), "the definition is gone, or not read yet"
 
 
+def test_a_slice_goes_when_the_address_of_the_worker_is_one_to_which_nothing_can_lead() -> None:
+    fault = exposing.address_fault("w1", "127.0.0.1")
+    state = Exposing(None, unwanted=False, fault=fault, seen=wanted(), seen_uid="s-1")
+    assert isinstance(decided(LENT, state, **ANNS).step, steps.Withdraw)
+    told = decided(ANN, state, withdrawn="s-1", **ANNS)
+    assert [event.reason for event in told.events] == [Trouble.NOT_EXPOSABLE]
+
+
+def test_a_pod_that_is_missing_is_asked_for_before_its_ports_are_withdrawn() -> None:
+    """The informer's cache may not show it yet."""
+    assert isinstance(decided(LENT, STANDS, pod=None).step, steps.ConfirmGone)
+
+
 def test_a_slice_that_no_claim_names_is_withdrawn_once() -> None:
     """Claims were lost, and rebuilt without it."""
     ended = ANN | {"outcome": "Failed"}
@@ -258,6 +271,8 @@ def test_the_answer_of_the_mux_is_read_by_slot_and_a_damaged_slice_says_nothing(
     body["metadata"]["annotations"][names.ANNOTATION_MUX_ANSWER] = exposure.encode_answer(live)
     found = msgspec.convert(body, EndpointSlice)
     assert exposing.read_slice(found) == (wanted(), {"h0_serial": live["h0-serial"]})
+    body["metadata"]["annotations"][names.ANNOTATION_MUX_ANSWER] = "{"
+    assert exposing.read_slice(msgspec.convert(body, EndpointSlice)) == (wanted(), {}), "the slice is as it should be"
     body["endpoints"] = None
     assert exposing.read_slice(msgspec.convert(body, EndpointSlice)) == (None, {})
 
@@ -338,3 +353,26 @@ def test_each_session_waits_by_itself() -> None:
     assert after_decision(Memory(), facts, Decision(steps.WAIT, awaits_access=True), worker="w1", now=NOW).memory == (
         Memory(access_since=NOW)
     )
+
+
+@pytest.mark.parametrize(
+    ("before", "changed", "awaits", "since"),
+    [
+        (LENT, None, True, NOW - 9),
+        (LENT, LENT | {"learner": "bob"}, True, NOW),
+        (LENT, LENT | {"learner": "bob"}, False, 0.0),
+        (LENT, READY | {"lent_back": "evening"}, False, 0.0),
+        (LENT, LENT | {"recoveries": 1}, False, NOW - 9),
+    ],
+    ids=["same", "next", "next-later", "handed-back", "else"],
+)
+def test_each_learner_waits_by_itself(
+    before: dict[str, Any],
+    changed: dict[str, Any] | None,
+    awaits: bool,  # noqa: FBT001 (a parameter)
+    since: float,
+) -> None:
+    facts = facts_with(claim=claim(**before), pod=pod())
+    decision = Decision(steps.WAIT, claim=claim(**changed) if changed else None, awaits_access=awaits)
+    left = after_decision(Memory(access_since=NOW - 9), facts, decision, worker="w1", now=NOW)
+    assert left.memory.access_since == since

@@ -16,7 +16,7 @@ from vkprovider.domain.lablet.decisions.learner import had_by_nobody
 from vkprovider.domain.lablet.decisions.session import closing_of
 from vkprovider.domain.lablet.decisions.stage import Stage
 from vkprovider.domain.lablet.facts import Decision, Facts
-from vkprovider.domain.lablet.steps import SAVE, WAIT, Expose, Withdraw
+from vkprovider.domain.lablet.steps import SAVE, WAIT, ConfirmGone, Expose, Withdraw
 from vkprovider.settings.cluster import LabletSettings
 
 _BEGINS: Final = frozenset({Stage.BOOTING, Stage.UNNOTED, Stage.SERVING})
@@ -45,7 +45,9 @@ def around(
         return decision
     unwanted = exposing.unwanted or bool(claim.lent_back) or had_by_nobody(facts, claim)
     over = bool(claim.closing_reason) or closing_of(facts, claim) is not None
-    if stands and (stage not in _KEPT or unwanted or over):
+    if stands and (stage not in _KEPT or unwanted or over or exposing.fault is not None):
+        if isinstance(decision.step, ConfirmGone):  # the Pod may be there, and its lablet in use
+            return decision
         return Decision(Withdraw(claim, exposing.seen_uid, math.ceil(limits.port_rest_s)))
     if stage not in _BEGINS or unwanted or over or decision.step is not WAIT or claim is not facts.claim:
         return decision
