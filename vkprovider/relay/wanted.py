@@ -110,7 +110,9 @@ def outside_of(first: int, last: int, targets: Iterable[int]) -> list[int]:
 
 
 def _network(text: str) -> str | None:
-    """Return a network as it is always written; None if it cannot be read."""
+    """Return a network as it is always written; None if it cannot be read, or names an interface."""
+    if "%" in text:
+        return None
     try:
         return str(ipaddress.ip_network(text, strict=False))
     except ValueError:

@@ -108,3 +108,7 @@ def test_a_source_range_that_cannot_be_read_admits_nobody() -> None:
     assert found.sources == {"198.51.100.0/24"}
     assert found.unread == ("010.0.0.0/8",)
     assert wanted(service(("a", 25001), ranges=("010.0.0.0/8",)), []).sources == frozenset()
+    zoned = ("fe80::1%x;del map ports.map", "fe80::/64%eth0", "fe80::1%1/128")
+    found = wanted(service(("a", 25001), ranges=(*zoned, "2001:db8::/32")), [])
+    assert found.sources == {"2001:db8::/32"}
+    assert set(found.unread) == {*zoned}
