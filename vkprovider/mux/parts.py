@@ -74,7 +74,7 @@ def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
         for key in index.muxes:
             queue.add(key)
 
-    access = AccessControl(ctx.kube, audiences=settings.http.token_audiences)
+    access = AccessControl(ctx.kube, audiences=settings.web.token_audiences)
     callers = Callers(access, reveal(settings.web.token))
     page = DebugPage(settings.web, of_mux, ctx.replica, index, memory, events, callers)
     part = Part(

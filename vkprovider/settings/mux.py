@@ -79,6 +79,12 @@ class DebugWebSettings(Group):
         validation_alias="DEBUG_WEB_ACTIONS_ENABLED",
         description="Whether `/api/test-tcp` connects to backends of muxes that the caller may see.",
     )
+    audiences: str = Field(
+        "mux.vkprovider.io",
+        validation_alias="VKPROVIDER_MUX_AUDIENCES",
+        description="Audiences of tokens of the cluster that the page accepts, separated by blanks. Not those of the "
+        "provider's page, where a token that was sent here would be valid, too.",
+    )
     token: SecretStr | None = Field(
         None,
         validation_alias=AliasChoices("DEBUG_WEB_AUTH_TOKEN", "AUTH_TOKEN"),
@@ -86,3 +92,8 @@ class DebugWebSettings(Group):
         "it.",
         min_length=16,
     )
+
+    @property
+    def token_audiences(self) -> tuple[str, ...]:
+        """Audiences of which a token must have one."""
+        return tuple(self.audiences.split())

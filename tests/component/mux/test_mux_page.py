@@ -93,7 +93,7 @@ async def test_a_token_of_the_cluster_shows_the_muxes_that_its_user_may_read(wor
     tokens = {}
     for name in ("reader", "stranger"):
         await world.admin.create(accounts, {"metadata": {"name": name}})
-        asked = {"spec": {"audiences": ["vkprovider.io"], "expirationSeconds": 3600}}
+        asked = {"spec": {"audiences": ["mux.vkprovider.io"], "expirationSeconds": 3600}}
         made = await world.admin.create(f"{accounts}/{name}/token", asked)
         tokens[name] = made["status"]["token"]
     rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{world.edge}"
@@ -114,6 +114,18 @@ async def test_a_token_of_the_cluster_shows_the_muxes_that_its_user_may_read(wor
     assert [mux["mux"] for mux in shown["reader"]["muxes"]] == [f"{world.edge}/mux"]
     assert {event["mux"] for event in shown["reader"]["events"]} == {f"{world.edge}/mux"}
     assert shown["stranger"] == {"muxes": [], "events": []}
+
+
+async def test_a_token_for_the_page_of_the_provider_is_none_for_this_one(world: MuxWorld) -> None:
+    """Each page reads the tokens that are sent to it: one that is stolen here opens nothing there."""
+    running = await world.replica()
+    token = world.server.token("vkprovider", "--audience=vkprovider.io")
+    async with client(running, headers={"Authorization": f"Bearer {token}"}) as http, http.get("/api/state") as answer:
+        assert answer.status == 401
+        assert "it must be meant for mux.vkprovider.io" in await answer.text()
+    other = await world.replica(VKPROVIDER_MUX_AUDIENCES="vkprovider.io elsewhere")
+    async with client(other, headers={"Authorization": f"Bearer {token}"}) as http, http.get("/api/state") as answer:
+        assert answer.status == 200
 
 
 async def test_a_probe_goes_to_backends_of_visible_muxes_only_and_only_when_actions_are_on(world: MuxWorld) -> None:

@@ -55,7 +55,7 @@ async def live(world: MuxWorld) -> None:
     await world.until_forwards({20000: {"10.1.0.1:8080", "10.1.0.9:8080"}, 20001: {"198.51.100.1:10011"}})
     await world.admin.delete(world.path("api"))
     await world.until_ports(20001)
-    token = world.server.token("vkprovider", "--audience=vkprovider.io")
+    token = world.server.token("vkprovider", "--audience=mux.vkprovider.io")
     url = f"http://127.0.0.1:{running.page.port}/api/state"
     async with aiohttp.ClientSession() as http, http.get(url, headers={"Authorization": f"Bearer {token}"}) as answer:
         assert answer.status == 200
