@@ -44,7 +44,7 @@ def mux_processes(layout: Layout, kubectl: Kubectl, manifests: Path, workers: It
         health=f"127.0.0.1:{health}",
         settings={"VKPROVIDER_RELAY_REWRITE": _rewrites(workers)},
     )
-    for path in ("mux/rbac.yaml", "relay/namespace.yaml", "relay/rbac.yaml"):
+    for path in ("mux/rbac.yaml", "mux/confine.yaml", "relay/namespace.yaml", "relay/rbac.yaml"):
         kubectl("apply", "--server-side", "--force-conflicts", "-f", str(manifests / "components" / path))
     kubectl("apply", "-f", "-", stdin=json.dumps(_service(ports)))
     # As a load balancer's controller does; without an address the mux lends no number.

@@ -38,6 +38,7 @@ def config_map(world: MuxWorld, text: str, owner: str = "") -> Json:
         "metadata": {
             "name": "mux-port-allocations",
             "annotations": {f"{PREFIX}/mux": owner or f"{world.edge}/mux"},
+            "labels": {"app.kubernetes.io/name": "svc-lb-mux", "app.kubernetes.io/component": "mux-state"},
         },
         "data": {"allocations.json": text},
     }

@@ -178,6 +178,32 @@ def test_provider_is_confined_in_all_that_it_has_a_right_to_change() -> None:
     assert wanted <= matched
 
 
+def test_the_program_of_muxes_is_confined_in_all_that_it_has_a_right_to_change() -> None:
+    """But for Events, and for the reviews of tokens and rights, which change nothing."""
+    folder = MANIFESTS / "components" / "mux"
+    text = (folder / "confine.yaml").read_text()
+    assert "vkprovider-system" not in text
+    [policy] = [item for item in yaml.safe_load_all(text) if item["kind"] == "ValidatingAdmissionPolicy"]
+    matched = {
+        (kind, operation)
+        for rule in policy["spec"]["matchConstraints"]["resourceRules"]
+        for kind in rule["resources"]
+        for operation in rule["operations"]
+    }
+    operations = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "delete": "DELETE"}
+    wanted = {
+        (kind, operations[verb])
+        for role in yaml.safe_load_all((folder / "rbac.yaml").read_text())
+        for rule in role.get("rules", ())
+        for kind in rule["resources"]
+        for verb in rule["verbs"]
+        if verb in operations
+    }
+    harmless = {"events", "tokenreviews", "subjectaccessreviews"}
+    assert {kind for kind, _ in wanted - matched} == harmless
+    assert ("endpoints", "DELETE") in wanted
+
+
 def test_no_policy_names_the_namespace() -> None:
     """A second installation's manifests overwrite policies, which no policy protects: the text must be the same."""
     policies = [item for item in OBJECTS if item["kind"].startswith("ValidatingAdmissionPolicy")]
@@ -206,7 +232,7 @@ def test_all_that_installations_share_is_guarded() -> None:
 
 def test_every_policy_says_what_happens_when_it_fails() -> None:
     policies = [item for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicy"]
-    assert len(policies) == 11
+    assert len(policies) == 10
     bound = {item["spec"]["policyName"] for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicyBinding"}
     for policy in policies:
         assert policy["spec"]["failurePolicy"] in {"Fail", "Ignore"}
