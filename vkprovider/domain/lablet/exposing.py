@@ -76,6 +76,11 @@ class Exposing(msgspec.Struct, frozen=True, gc=False):
         return [slot for slot, access in self.access.items() if access.state == exposure.PENDING]
 
     @property
+    def unknown(self) -> bool:
+        """Whether a slice is asked for, and which is not known: the address of the worker is not."""
+        return self.wanted is None and not self.unwanted and self.fault is None
+
+    @property
     def stands(self) -> bool:
         """Whether the slice that should stand does."""
         return self.wanted is not None and self.wanted == self.seen

@@ -303,6 +303,38 @@ def test_a_session_waits_for_the_mux(row: dict[str, Any], accesses: tuple[exposu
     assert decided(row, answered(*accesses), access_since=NOW - 50, **WANTED).after_s == 10.0
 
 
+NO_ADDRESS = Exposing(unwanted=False, lds=True)
+
+
+@pytest.mark.parametrize("row", [LENT, REQUESTED])
+def test_a_session_waits_until_the_worker_has_an_address(row: dict[str, Any]) -> None:
+    """What should stand is not known before."""
+    decision = decided(row | {"ready_at": 0}, NO_ADDRESS, **WANTED)
+    assert (decision.step, decision.after_s, decision.awaits_access) == (steps.WAIT, 60.0, True)
+    assert decision.report is not None
+    assert decision.report.waiting is not None
+    assert decision.report.waiting.message == "the session is made when the mux leads to the lablet's ports"
+    late = decided(REQUESTED, NO_ADDRESS, access_since=NOW - 60, **WANTED)
+    assert isinstance(late.step, steps.Provision)
+    assert [event.reason for event in late.events] == [Trouble.ACCESS_MISSING]
+    assert "no IP address" in late.events[0].message
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        Exposing(unwanted=True, lds=True),
+        Exposing(unwanted=False, lds=True, fault=exposing.address_fault("w1", "127.0.0.1")),
+        Exposing(unwanted=False),
+    ],
+    ids=["no-port", "no-way", "not-told"],
+)
+def test_a_session_does_not_wait_for_what_cannot_come(state: Exposing) -> None:
+    decision = decided(REQUESTED | {"exposed": ""}, state, **WANTED)
+    assert isinstance(decision.step, steps.Provision)
+    assert decision.events == ()
+
+
 def test_a_warm_lablet_serves_on_while_its_session_waits() -> None:
     decision = decided(LENT, answered(), **WANTED)
     assert decision.awaits_access

@@ -22,13 +22,14 @@ _NO_ANSWER: Final = Access(exposure.PENDING)
 def await_access(lablet: Living) -> Decision | None:
     """Wait until the mux leads to the lablet's ports; None if there is nothing to wait for, or not any longer."""
     facts, exposing, wait_s = lablet.facts, lablet.facts.exposing, lablet.limits.access_wait_s
-    if not exposing.lds or not exposing.unsettled:
+    if not exposing.lds or not (exposing.unknown or exposing.unsettled):
         return None
     since = facts.memory.access_since
     left = since + wait_s - lablet.now if since else wait_s
     if left <= 0:
         return None
-    text = f"the session is made when the mux leads to {listed(exposing.unsettled, _SLOTS_MAX)}"
+    slots = listed(exposing.unsettled, _SLOTS_MAX) or "the lablet's ports"
+    text = f"the session is made when the mux leads to {slots}"
     report = warm(lablet) or instantiating(facts, Progress.WAITING_FOR_ACCESS, text)
     return Decision(WAIT, report, after_s=left, awaits_access=True)
 
@@ -45,8 +46,12 @@ def without_access(facts: Facts) -> tuple[Notice, ...]:
     """Return the Event about slots for which the LDS is told the worker's address, although it should not be."""
     exposing, live = facts.exposing, via(facts)
     wanted = exposing.wanted
-    if not exposing.lds or wanted is None:
+    if not exposing.lds:
         return ()
+    if wanted is None:
+        told = "the worker has no IP address that is known: the session has the worker's address"
+        text = f"no mux leads to the lablet's ports, because {told}"
+        return (Notice("Warning", Trouble.ACCESS_MISSING, text),) if exposing.unknown else ()
     lacking = [port.slot for port in wanted.ports if port.slot not in live]
     if not lacking:
         return ()
