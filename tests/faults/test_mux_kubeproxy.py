@@ -23,6 +23,7 @@ from tests.support.netns import Namespace
 from tools.kubeproxy.program import ensure_kube_proxy
 from vkprovider.api import exposure, names
 from vkprovider.api.exposure import Exposure
+from vkprovider.domain.mux.draining import DRAIN_S
 from vkpsandbox.controlplane.kubeconfig import certificate_user, read_cluster, write_kubeconfig
 
 LABLETS: Final = 300
@@ -129,9 +130,9 @@ class Network:
     def __init__(self, stack: ExitStack) -> None:
         self.learner, self.node, self.worker = Namespace(stack), Namespace(stack), Namespace(stack)
         self.node.link(None, f"{NODE}/30", f"{HOST}/30")
-        self.node.link(self.learner, "192.0.2.1/24", "192.0.2.2/24")
+        self.node.link(self.learner, "198.18.1.1/24", "198.18.1.2/24")
         self.node.link(self.worker, "198.51.100.1/24", f"{WORKER}/24")
-        self.learner("ip", "route", "add", "default", "via", "192.0.2.1")
+        self.learner("ip", "route", "add", "default", "via", "198.18.1.1")
         self.node("sysctl", "-qw", "net.ipv4.ip_forward=1")
 
     async def answers(self, ports: range = RANGE) -> dict[tuple[int, str], str]:
@@ -270,9 +271,6 @@ def asked(flow: subprocess.Popen[str]) -> str:
     return flow.stdout.readline().strip()
 
 
-@pytest.mark.xfail(
-    strict=True, reason="kube-proxy ends an open UDP flow only while its port of the Service has another backend"
-)
 async def test_an_open_udp_flow_never_reaches_the_device_of_the_next_learner(
     world: MuxWorld, network: Network, tmp_path: Path
 ) -> None:
@@ -296,3 +294,10 @@ async def test_an_open_udp_flow_never_reaches_the_device_of_the_next_learner(
 
     await until(carried, every_s=1)
     assert [await heard() for _ in range(20)] == [""] * 20
+
+    async def freed() -> bool:
+        assert await heard() == ""
+        return (ports["data"], "UDP") not in await world.ports()
+
+    await until(freed, within_s=2 * DRAIN_S, every_s=1)
+    assert [await heard() for _ in range(20)] == [""] * 20, "nor after its port has left the Service"

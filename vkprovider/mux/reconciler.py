@@ -210,7 +210,8 @@ class Muxes:
     async def _write(self, service: Service, mux: Mux, seen: Seen, guard: Guard) -> None:
         """Write backends, ports, and what channels show, in this order."""
         owned = MuxObject(mux.ref, service.metadata.uid, self._settings.prefix)
-        changed = await self._carriers.write(owned, seen.sources, guard)
+        carried = muxslices.with_discards(seen.plan, seen.sources, service.spec.ip_families)
+        changed = await self._carriers.write(owned, carried, guard)
         if changed is not None:
             self._events.happened(str(service.ref), service.about, *changed, guard)
         await self._write_ports(service, mux, seen.plan.ports, guard)

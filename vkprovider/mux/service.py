@@ -28,6 +28,7 @@ class ServiceSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
     type: str = ""
     load_balancer_class: str = ""
     load_balancer_source_ranges: tuple[str, ...] = ()
+    ip_families: tuple[str, ...] = ()
     selector: dict[str, str] = {}
     ports: tuple[PortSpec, ...] = ()
 

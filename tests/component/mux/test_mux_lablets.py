@@ -1,9 +1,15 @@
 """Exposed lablets as virtual channels: slices of the provider's namespace, and the answers to them."""
 
+import msgspec
+
 from tests.component.mux.harness import ENDPOINT_SLICES, PREFIX, Json, MuxWorld
 from tests.support.apiserver import SYSTEM
 from vkprovider.api import exposure, names
 from vkprovider.api.exposure import Exposure
+from vkprovider.domain.mux.draining import DISCARD, DRAIN_S
+from vkprovider.domain.mux.endpoints import Backends
+from vkprovider.domain.mux.facts import MuxRef, Owner, ServicePort
+from vkprovider.domain.mux.slices import MuxObject, Source, wanted_slices
 
 SLICES = f"{ENDPOINT_SLICES}/namespaces/{SYSTEM}/endpointslices"
 
@@ -88,6 +94,39 @@ async def test_the_same_learner_keeps_the_number_over_a_new_pod(world: MuxWorld)
     new = await expose(world, exposed(world, "seat", "a", 10031))
     assert (await until_answer(world, new, "live"))["port"] == 20000
     await world.until_forwards({20000: {"198.51.100.1:10031"}, 20001: {"198.51.100.1:10021"}})
+
+
+async def test_a_udp_port_leads_to_nobody_for_a_while_before_it_goes(world: MuxWorld) -> None:
+    ports = exposure.ports_of([("PC_serial", "TCP", 10011), ("data", "UDP", 10012)])
+    first = await world.replica()
+    await world.mux()
+    await world.address("203.0.113.10")
+    path = await expose(world, msgspec.structs.replace(exposed(world, "seat", "a", 10011), ports=ports))
+    await until_answer(world, path, "live")
+    [(number, name)] = [(port, name) for (port, protocol), name in (await world.ports()).items() if protocol == "UDP"]
+    await world.admin.delete(path)
+    await world.until_forwards({number: {f"{DISCARD['IPv4']}:{number}"}})
+    await world.until_ports(number)
+    assert await world.ports() == {(number, "UDP"): name}
+    await first.stop()
+    await world.replica(wall_ahead_s=DRAIN_S - 2)  # the next pass is after two seconds, by itself
+    await world.until_ports(101)
+    assert await world.own_slices() == []
+
+
+async def test_the_api_server_takes_the_address_that_no_machine_has(world: MuxWorld) -> None:
+    await world.replica()
+    service = await world.mux()
+    owner = Owner("a", "pod", "ann")
+    sources = [
+        Source("", family, Backends((ServicePort("data", 20000, "UDP"),), ready=(address,)))
+        for family, address in DISCARD.items()
+    ]
+    mux = MuxObject(MuxRef(world.edge, "other"), service["metadata"]["uid"], PREFIX)
+    bodies = wanted_slices(mux, {owner: sources}).values()
+    for body in bodies:
+        await world.admin.create(f"{ENDPOINT_SLICES}/namespaces/{world.edge}/endpointslices", body)
+    assert {each["addressType"] for each in await world.own_slices("other")} == {"IPv4", "IPv6"}
 
 
 async def test_a_slice_of_another_namespace_is_not_believed(world: MuxWorld) -> None:

@@ -9,6 +9,7 @@ A channel is a Service whose `loadBalancerClass` names a mux, or a lablet with i
 * `lablets`: lablets as channels, from their EndpointSlices.
 * `owners`: whose a port is, where the store knows nothing; which requests contradict the owners.
 * `ledger`: who has which port while a pass decides.
+* `draining`: UDP ports that nobody serves, and that stay so that open flows end.
 * `decide`: the decision of one pass.
 * `endpoints`: the backends of a mux, under the names that the ports have there; `slices`: what carries them.
 * `addresses`: addresses that are no backends.

@@ -16,6 +16,7 @@ from vkprovider.api.reasons import MuxReason
 from vkprovider.api.times import iso
 from vkprovider.api.wording import count as counted
 from vkprovider.domain.mux import requests as muxrequests
+from vkprovider.domain.mux.draining import Drain, find_drains
 from vkprovider.domain.mux.facts import Channel, Mux, Owner, ServicePort
 from vkprovider.domain.mux.ledger import Ledger, row_for
 from vkprovider.domain.mux.owners import collect_existing_port_owners, find_mux_port_conflicts
@@ -64,6 +65,7 @@ class Plan(NamedTuple):
         state: What is to be stored before anything else is written.
         ports: `spec.ports` of the mux.
         mapped: The ports of each channel that has them.
+        drains: The others of `ports`: they forward to nobody.
         refused: The others.
         notes: What the mux itself is to be told.
     """
@@ -71,13 +73,15 @@ class Plan(NamedTuple):
     state: MuxState
     ports: tuple[ServicePort, ...]
     mapped: Mapping[Owner, tuple[Mapped, ...]]
+    drains: tuple[Drain, ...]
     refused: tuple[Refused, ...]
     notes: tuple[Fault, ...]
 
     @property
     def wake_at(self) -> float | None:
         """The time of the next pass that decides otherwise even if nothing changes; None if there is none."""
-        return min((refused.until for refused in self.refused if refused.until is not None), default=None)
+        times = [*(refused.until for refused in self.refused), *(drain.until for drain in self.drains)]
+        return min((until for until in times if until is not None), default=None)
 
 
 class _Bounds(NamedTuple):
@@ -145,6 +149,7 @@ class _Pass:
         self._mux = mux
         self._prefix = prefix
         self._before = state
+        self._now = now
         self._bytes_max = bytes_max
         self._bounds = _bounds(mux, prefix)
         self._refused: list[Refused] = []
@@ -164,14 +169,17 @@ class _Pass:
             rows = self._rows(each)
             if rows:
                 mapped[each.owner] = tuple(Mapped(each.owner.mux_port_name(row.port_name), row) for row in rows)
-        ports = sorted(
-            (ServicePort(each.name, each.row.mux_port, each.row.protocol) for its in mapped.values() for each in its),
-            key=lambda port: (port.port, port.protocol),
-        )
+        state = self._ledger.state(self._before)
+        served = [
+            ServicePort(each.name, each.row.mux_port, each.row.protocol) for its in mapped.values() for each in its
+        ]
+        drains = find_drains(state, served, self._now, self._bounds.limit)
+        ports = sorted((*served, *(drain.port for drain in drains)), key=lambda port: (port.port, port.protocol))
         return Plan(
-            self._ledger.state(self._before),
+            state,
             tuple(ports) or (PLACEHOLDER,),
             dict(sorted(mapped.items(), key=lambda item: item[0].order)),
+            drains,
             tuple(sorted(self._refused, key=lambda refused: refused.channel.owner.order)),
             self._bounds.notes,
         )
@@ -197,7 +205,9 @@ class _Pass:
     def _recover(self, asking: Iterable[_Asking]) -> None:
         """Give back what the cluster shows, where a channel still asks for it or may have it."""
         wanted = {(each.owner, request.port): request for each in asking for request in each.requests}
-        found = collect_existing_port_owners(self._mux, self._channels.values(), self._prefix)
+        rest = {rest.key for rest in self._before.resting}  # a freed port in the Service shows no owner
+        shown = self._mux._replace(ports=tuple(p for p in self._mux.ports if (p.protocol, p.port) not in rest))
+        found = collect_existing_port_owners(shown, self._channels.values(), self._prefix)
         for key, (owner, port) in found.items():
             request = wanted.get((owner, port))
             if request is None or key in self._ledger.owners:
@@ -219,10 +229,11 @@ class _Pass:
         """Return the channels that nothing speaks against; the numbers that they ask for are reserved.
 
         A channel that gets no automatic port afterwards keeps its place in all counts, so that another pass over what
-        this one stores decides the same.
+        this one stores decides the same; so does one that waits until freed ports have left the Service.
         """
         admitted, port_names = [], set[str]()
         served, claimed, limit = 0, self._ledger.count, self._bounds.limit
+        draining = self._ledger.draining()
         for each in ranked:
             owner, count, held = each.owner, len(each.requests), len(self._ledger.rows_of(each.owner))
             fault = self._against(each, port_names)
@@ -234,11 +245,18 @@ class _Pass:
                 told = f"{owner} needs {counted(count, 'port')}; mux {self._mux.ref} has {limit} at most"
                 self._refuse(each.channel, MuxReason.MUX_PORT_LIMIT_EXCEEDED, told)
                 continue
+            draining.pop(owner, None)
             served, claimed = served + count, claimed_then
             port_names.update(owner.mux_port_name(request.port.name) for request in each.requests)
             self._ledger.reserve(
                 owner, [(request.port.protocol, request.number) for request in each.requests if request.number]
             )
+            if limit is not None and count > held and claimed + sum(map(len, draining.values())) > limit:
+                ends = [end for its in draining.values() for end in its]
+                told = f"{owner} needs {counted(count, 'port')}; UDP ports that were freed leave mux {self._mux.ref} by"
+                why = Fault(MuxReason.MUX_PORT_LIMIT_EXCEEDED, f"{told} {iso(math.ceil(max(ends)))}")
+                self._refused.append(Refused(each.channel, why, min(ends)))
+                continue
             admitted.append(each)
         return admitted
 

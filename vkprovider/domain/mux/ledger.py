@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from vkprovider.api.errors import InputError
 from vkprovider.domain.mux import state as muxstate
+from vkprovider.domain.mux.draining import drains_until
 from vkprovider.domain.mux.facts import Owner, PortKey, ServicePort
 from vkprovider.domain.mux.requests import Request, within
 from vkprovider.domain.mux.state import MuxState, Resting, owner_of
@@ -76,6 +77,15 @@ class Ledger:
         """Return whether a channel has claimed what it asks for; without ranges any number that it has will do."""
         row = self.rows_of(owner).get(request.port.name)
         return row is not None and _suits(row.mux_port, request, ranges)
+
+    def draining(self) -> dict[Owner, list[float]]:
+        """Return when the freed numbers that are still in the Service leave it, by the channels that had them."""
+        found: dict[Owner, list[float]] = {}
+        for rest in self._resting.values():
+            until = drains_until(rest)
+            if self._now < until:
+                found.setdefault(rest.owner, []).append(until)
+        return found
 
     def rests_until(self, key: PortKey, owner: Owner) -> float | None:
         """Return the time until which a number rests for a channel; None if it need not wait."""

@@ -11,12 +11,16 @@ from typing import Any, Final, NamedTuple
 from vkprovider.api import names
 from vkprovider.api.objects import EndpointSlice
 from vkprovider.domain.mux.decide import Plan
+from vkprovider.domain.mux.draining import DISCARD
 from vkprovider.domain.mux.endpoints import Backends, collect_channel_endpoints
 from vkprovider.domain.mux.facts import MuxRef, Owner, ServicePort
 from vkprovider.domain.mux.refs import annotation_key
+from vkprovider.domain.ports.allocator import UDP
 
 _NAME_CHARS: Final = 40
 _HASH_CHARS: Final = 16
+_NO_SLICE: Final = ""
+"""Stands for the name of a channel's slice where the backend is none of the channel's."""
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _COMPONENT: Final = "app.kubernetes.io/component"
 
@@ -58,6 +62,33 @@ def collect_sources(plan: Plan, found: Mapping[Owner, Iterable[Source]]) -> dict
         if sources:
             collected[owner] = sources
     return collected
+
+
+def with_discards(plan: Plan, sources: Sources, families: Iterable[str]) -> dict[Owner, tuple[Source, ...]]:
+    """Return the backends of a mux with those that end open flows: `DISCARD` for each UDP port without a ready backend.
+
+    Args:
+        plan: What was decided.
+        sources: The backends of its channels.
+        families: `spec.ipFamilies` of the mux.
+    """
+    idle: dict[Owner, list[ServicePort]] = {}
+    for drain in plan.drains:
+        idle.setdefault(drain.owner, []).append(drain.port)
+    for owner, mapped in plan.mapped.items():
+        ready = {port.name for its in sources.get(owner, ()) if its.backends.ready for port in its.backends.ports}
+        ports = [ServicePort(each.name, each.row.mux_port, UDP) for each in mapped if each.row.protocol == UDP]
+        if waiting := [port for port in ports if port.name not in ready]:
+            idle.setdefault(owner, []).extend(waiting)
+    added = {
+        owner: tuple(
+            Source(_NO_SLICE, family, Backends(tuple(ports), ready=(DISCARD[family],)))
+            for family in families
+            if family in DISCARD
+        )
+        for owner, ports in idle.items()
+    }
+    return {owner: (*sources.get(owner, ()), *added.get(owner, ())) for owner in (*sources, *(added.keys() - sources))}
 
 
 def is_ours(found: EndpointSlice) -> bool:

@@ -261,7 +261,7 @@ def test_a_channel_that_swaps_its_own_numbers_gets_them_at_once() -> None:
 def test_a_port_whose_protocol_changed_is_another() -> None:
     state = after(mux(), [channel("app/a", "dns:auto", ServicePort("dns", 53, "UDP"))]).state
     plan = after(mux(), [channel("app/a", "dns:auto", ServicePort("dns", 53, "TCP"))], state)
-    assert [(port.protocol, port.port) for port in plan.ports] == [("TCP", 20000)]
+    assert [each.row.key for its in plan.mapped.values() for each in its] == [("TCP", 20000)]
     assert [rest.key for rest in plan.state.resting] == [("UDP", 20000)]
 
 

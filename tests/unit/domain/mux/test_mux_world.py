@@ -65,9 +65,13 @@ def check(plan: Plan, before: MuxState, present: list[Channel], limit: str | Non
     keys = [each.row.key for each in ports]
     assert len(set(keys)) == len(keys), "no port twice"
     assert len({each.name for each in ports}) == len(ports)
-    assert {(port.name, port.protocol, port.port) for port in plan.ports if port != PLACEHOLDER} == {
-        (each.name, *each.row.key) for each in ports
-    }
+    drained = {(drain.port.name, "UDP", drain.port.port) for drain in plan.drains}
+    served = {(each.name, *each.row.key) for each in ports}
+    shown = [(port.name, port.protocol, port.port) for port in plan.ports if port != PLACEHOLDER]
+    assert sorted(shown) == sorted(served | drained)
+    assert (
+        len({name for name, _, _ in shown}) == len({(protocol, number) for _, protocol, number in shown}) == len(shown)
+    )
     claims = {row.key: muxstate.owner_of(row) for row in plan.state.claims}
     assert len(claims) == len(plan.state.claims)
     assert all(claims[each.row.key] == muxstate.owner_of(each.row) for each in ports), "claimed before it is given"
@@ -80,8 +84,13 @@ def check(plan: Plan, before: MuxState, present: list[Channel], limit: str | Non
         assert {each.row.port_name for each in its} == {port.name for port in asking[owner].ports}, "whole or not"
     for key, owner in before.port_owners().items():
         assert claims.get(key, owner) == owner, "nobody else has it in the same pass"
+    known = claims | {rest.key: rest.owner for rest in plan.state.resting}
+    assert all(known["UDP", drain.port.port] == drain.owner for drain in plan.drains)
     if limit is not None and limit.isdigit():
-        assert len(ports) <= int(limit)
+        assert len(plan.ports) <= int(limit)
+    else:
+        left = before.port_owners().keys() - set(keys)
+        assert {key for key in left if key[0] == "UDP"} <= {("UDP", drain.port.port) for drain in plan.drains}
 
 
 @settings(deadline=None)

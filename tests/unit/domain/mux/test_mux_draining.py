@@ -1,0 +1,142 @@
+"""UDP ports that nobody serves: how long they stay in the Service of a mux, and where they lead."""
+
+import pytest
+
+from tests.unit.domain.mux.builders import NOW, PREFIX, REF, after, channel, given, mux
+from vkprovider.api.reasons import MuxReason
+from vkprovider.domain.mux.decide import PLACEHOLDER, Plan
+from vkprovider.domain.mux.draining import DISCARD, DRAIN_S
+from vkprovider.domain.mux.endpoints import Backends
+from vkprovider.domain.mux.facts import Channel, Owner, ServicePort
+from vkprovider.domain.mux.slices import MuxObject, Source, wanted_endpoints, wanted_slices, with_discards
+from vkprovider.domain.mux.state import MuxState
+
+DATA = ServicePort("data", 10012, "UDP")
+DNS = ServicePort("dns", 53, "UDP")
+HTTP = ServicePort("http", 80)
+BOTH = "data:auto,http:auto"
+MUX = MuxObject(REF, "uid-1", PREFIX)
+
+
+def lab(learner: str, external: str = "data:auto", *ports: ServicePort) -> Channel:
+    return Channel(Owner("a", "pod", learner), ports or (DATA,), {f"{PREFIX}/external-ports": external})
+
+
+def udp(plan: Plan) -> dict[int, str]:
+    return {port.port: port.name for port in plan.ports if port.protocol == "UDP"}
+
+
+def test_a_udp_port_that_its_channel_left_stays_for_a_while_under_its_name_and_a_tcp_port_does_not() -> None:
+    first = after(mux(), [lab("ann", BOTH, DATA, HTTP)])
+    name = Owner("a", "pod", "ann").mux_port_name("data")
+    plan = after(mux(ports=first.ports), [], first.state, NOW + 10)
+    assert plan.ports == (ServicePort(name, 20000, "UDP"),)
+    assert not plan.mapped
+    assert plan.wake_at == NOW + 10 + DRAIN_S
+    later = after(mux(), [], plan.state, NOW + 10 + DRAIN_S - 1)
+    assert (later.ports, later.wake_at) == (plan.ports, plan.wake_at), "also after a restart, and applied again"
+    last = after(mux(ports=plan.ports), [], later.state, NOW + 10 + DRAIN_S)
+    assert (last.ports, last.wake_at) == ((PLACEHOLDER,), None)
+    assert [rest.port for rest in last.state.resting if rest.protocol == "UDP"] == [20000]
+
+
+def test_another_learner_gets_another_number_and_the_same_one_gets_his_back() -> None:
+    first = after(mux(), [lab("ann")])
+    other = after(mux(), [lab("bea")], first.state)
+    assert given(other) == {"a/pod/bea": [20001]}
+    assert sorted(udp(other)) == [20000, 20001]
+    again = after(mux(), [lab("ann")], other.state, NOW + 1)
+    assert given(again) == {"a/pod/ann": [20000]}
+    assert [drain.port.port for drain in again.drains] == [20001]
+
+
+def test_the_udp_port_of_a_refused_channel_stays_as_long_as_its_number_is_kept() -> None:
+    first = after(mux(), [lab("ann")])
+    plan = after(mux(), [lab("ann", "data:many")], first.state, NOW + 1000)
+    assert (given(plan), plan.ports, plan.wake_at) == ({}, first.ports, None)
+    assert plan.state.claims == first.state.claims
+
+
+def test_a_port_that_changed_its_number_has_two_names_for_a_while() -> None:
+    first = after(mux(), [channel("app/dns", "dns:53", DNS)])
+    plan = after(mux(ports=first.ports), [channel("app/dns", "dns:54", DNS)], first.state)
+    name = Owner("app", "dns").mux_port_name("dns")
+    assert udp(plan)[54] == name
+    assert udp(plan).keys() == {53, 54}
+    assert udp(plan)[53] != name
+
+
+def test_a_channel_waits_for_freed_ports_to_leave_where_the_limit_has_no_room_for_both() -> None:
+    first = after(mux(max_ports="1"), [lab("ann")])
+    plan = after(mux(max_ports="1"), [lab("bea")], first.state)
+    [refused] = plan.refused
+    assert (given(plan), udp(plan).keys(), plan.wake_at) == ({}, {20000}, NOW + DRAIN_S)
+    assert refused.fault.reason == MuxReason.MUX_PORT_LIMIT_EXCEEDED
+    assert refused.fault.message.endswith("UDP ports that were freed leave mux svc-mux/mux by 2026-01-31T12:00:30Z")
+    assert given(after(mux(max_ports="1"), [lab("ann")], plan.state)) == {"a/pod/ann": [20000]}
+    last = after(mux(max_ports="1"), [lab("bea")], plan.state, NOW + DRAIN_S)
+    assert (given(last), udp(last).keys()) == ({"a/pod/bea": [20001]}, {20001})
+
+
+def test_no_port_stays_beyond_a_lowered_limit() -> None:
+    first = after(mux(), [lab("ann"), lab("bea")])
+    plan = after(mux(max_ports="1"), [lab("ann"), lab("bea")], first.state)
+    assert udp(plan).keys() == {20000}
+
+
+@pytest.mark.parametrize("families", [("IPv4",), ("IPv6", "IPv4")])
+def test_it_leads_to_an_address_that_no_machine_has(families: tuple[str, ...]) -> None:
+    first = after(mux(), [lab("ann"), channel("app/api", "http:auto")])
+    plan = after(mux(), [channel("app/api", "http:auto")], first.state)
+    api = {Owner("app", "api"): (Source("x", "IPv4", Backends((HTTP,), ("10.1.0.1",))),)}
+    carried = with_discards(plan, api, families)
+    assert carried[Owner("app", "api")] == api[Owner("app", "api")]
+    name = Owner("a", "pod", "ann").mux_port_name("data")
+    bodies = [body for body in wanted_slices(MUX, carried).values() if body["ports"][0]["name"] == name]
+    assert {body["addressType"]: body["endpoints"][0]["addresses"] for body in bodies} == {
+        family: [DISCARD[family]] for family in families
+    }
+    assert all(body["endpoints"][0]["conditions"] == {"ready": True} for body in bodies)
+    assert any(subset["ports"][0]["name"] == name for subset in wanted_endpoints(MUX, carried)["subsets"])
+
+
+@pytest.mark.parametrize(
+    ("backends", "discarded"),
+    [
+        ([], [20000]),
+        ([Backends((DATA,), not_ready=("10.1.0.1",))], [20000]),
+        ([Backends((HTTP,), ("10.1.0.1",))], [20000]),
+        ([Backends((DATA,), ("10.1.0.1",))], []),
+        ([Backends((DATA,), not_ready=("10.1.0.1",)), Backends((DATA,), ("10.1.0.2",))], []),
+    ],
+)
+def test_a_udp_port_without_a_ready_backend_leads_there_too(backends: list[Backends], discarded: list[int]) -> None:
+    plan = after(mux(), [lab("ann", BOTH, DATA, HTTP)])
+    owner = Owner("a", "pod", "ann")
+    its = tuple(
+        Source(
+            f"s{n}",
+            "IPv4",
+            each._replace(ports=tuple(port._replace(name=owner.mux_port_name(port.name)) for port in each.ports)),
+        )
+        for n, each in enumerate(backends)
+    )
+    carried = with_discards(plan, {owner: its} if its else {}, ("IPv4",)).get(owner, ())
+    assert carried[: len(its)] == its
+    assert [port.port for source in carried[len(its) :] for port in source.backends.ports] == discarded
+
+
+def test_a_mux_that_never_had_a_udp_port_keeps_none() -> None:
+    first = after(mux(), [channel("app/a", "http:auto")])
+    plan = after(mux(), [], first.state)
+    assert (plan.ports, plan.drains) == ((PLACEHOLDER,), ())
+    assert with_discards(plan, {}, ("IPv4",)) == {}
+    assert after(mux(), [], MuxState()).wake_at is None
+
+
+def test_a_freed_port_in_the_service_hides_nothing_that_a_channel_shows() -> None:
+    """A store that was repaired by hand knows the number as freed; the channel has another one."""
+    freed = after(mux(), [], after(mux(), [channel("app/dns", "dns:auto", DNS)]).state)
+    told = channel("app/dns", "dns:auto", DNS, told="dns:53->20007")
+    for ports in (freed.ports, ()):
+        assert given(after(mux(ports=ports), [told], freed.state, NOW + 1)) == {"app/dns": [20007]}
