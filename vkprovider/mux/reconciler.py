@@ -168,6 +168,7 @@ class Muxes:
         channels: list[Channel] = [channel_of(each) for each in services]
         channels += [lablet_channel(each.exposure, self._settings.prefix) for each in lablets]
         now = self._ctx.wall()
+        mux = mux._replace(forwarded=muxslices.forwarded_udp(self._index.own_slices(mux.ref).values()))
         plan = decide(mux, channels, state, now, prefix=self._settings.prefix, rest_s=self._settings.rest_s)
         found: dict[Owner, Sequence[Source]] = {}
         refused: dict[Owner, Mapping[str, str]] = {}

@@ -159,7 +159,7 @@ class _Pass:
                 told = f"another object stands for {channel.owner} already, whose ports these would be"
                 self._refuse(channel, MuxReason.MUX_PORT_CONFLICT, told)
         there = {owner: channel.ports for owner, channel in self._channels.items()}
-        self._ledger = Ledger(state, there, now=now, rest_s=rest_s)
+        self._ledger = Ledger(state, there, now=now, rest_s=rest_s, forwarded=mux.forwarded)
 
     def plan(self) -> Plan:
         asking = self._asking()

@@ -88,12 +88,14 @@ class Mux(NamedTuple):
         annotations: Those of its Service.
         load_balancer_class: `spec.loadBalancerClass`, which may be "".
         ports: `spec.ports` as it stands; what a GitOps tool applied again has none of ours.
+        forwarded: The names of UDP ports that its slices lead to a backend, whatever was decided since.
     """
 
     ref: MuxRef
     annotations: Mapping[str, str] = {}
     load_balancer_class: str = ""
     ports: tuple[ServicePort, ...] = ()
+    forwarded: frozenset[str] = frozenset()
 
 
 @lru_cache(maxsize=16_384)

@@ -1,7 +1,7 @@
 """The ports of one mux while a pass decides about them: who has which, which rest, and whether the store has room."""
 
 import math
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 from vkprovider.api.errors import InputError
 from vkprovider.domain.mux import state as muxstate
@@ -9,7 +9,7 @@ from vkprovider.domain.mux.draining import drains_until
 from vkprovider.domain.mux.facts import Owner, PortKey, ServicePort
 from vkprovider.domain.mux.requests import Request, within
 from vkprovider.domain.mux.state import MuxState, Resting, owner_of
-from vkprovider.domain.ports.allocator import Held, PortRange, PortUsage, Wanted, allocate
+from vkprovider.domain.ports.allocator import UDP, Held, PortRange, PortUsage, Wanted, allocate
 from vkprovider.domain.ports.rows import AUTO, STATIC, PortRow
 
 _Identity = tuple[Owner, str, str]
@@ -24,7 +24,13 @@ class Ledger:
     """
 
     def __init__(
-        self, state: MuxState, there: Mapping[Owner, Collection[ServicePort]], *, now: float, rest_s: float
+        self,
+        state: MuxState,
+        there: Mapping[Owner, Collection[ServicePort]],
+        *,
+        now: float,
+        rest_s: float,
+        forwarded: Container[str] = frozenset(),
     ) -> None:
         """Begin with what was stored; a claim whose channel has no such port any more is freed.
 
@@ -33,6 +39,7 @@ class Ledger:
             there: The ports of the channels that exist.
             now: In Unix seconds.
             rest_s: How long a freed number rests.
+            forwarded: As in `Mux`: a number is freed when it leads nowhere, which may be after it was stored as freed.
         """
         self._now = now
         self._rest_s = rest_s
@@ -46,8 +53,11 @@ class Ledger:
         self._released: set[PortKey] = set()
         self._bytes = 0
         latest = math.ceil(now)
+        held = {(owner_of(row), row.port_name) for row in state.claims}
         for rest in state.resting:
-            self._rest(rest if rest.freed_at <= latest else rest.since(latest))
+            name = rest.owner.mux_port_name(rest.port_name)
+            leads = rest.protocol == UDP and name in forwarded and (rest.owner, rest.port_name) not in held
+            self._rest(rest.since(latest) if leads or rest.freed_at > latest else rest)
         ports = {(owner, port.name, port.protocol) for owner, its in there.items() for port in its}
         for row in state.claims:
             if (owner_of(row), row.port_name, row.protocol) in ports:

@@ -21,6 +21,7 @@ _NAME_CHARS: Final = 40
 _HASH_CHARS: Final = 16
 _NO_SLICE: Final = ""
 """Stands for the name of a channel's slice where the backend is none of the channel's."""
+_DISCARDS: Final = frozenset(DISCARD.values())
 _MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 _COMPONENT: Final = "app.kubernetes.io/component"
 
@@ -94,6 +95,17 @@ def with_discards(plan: Plan, sources: Sources, families: Iterable[str]) -> dict
 def is_ours(found: EndpointSlice) -> bool:
     """Return whether a slice is one of those that are written here."""
     return found.metadata.labels.get(names.LABEL_SLICE_MANAGED_BY) == names.MUX_PROXY
+
+
+def forwarded_udp(own: Iterable[EndpointSlice]) -> frozenset[str]:
+    """Return the names of the UDP ports that slices of a mux lead to a backend."""
+    return frozenset(
+        port.name
+        for each in own
+        if any(address not in _DISCARDS for endpoint in each.endpoints or () for address in endpoint.addresses)
+        for port in each.ports or ()
+        if port.protocol == UDP
+    )
 
 
 def own_labels(ref: MuxRef) -> dict[str, str]:
