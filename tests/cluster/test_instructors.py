@@ -45,7 +45,7 @@ def test_a_definition_of_a_class_from_begin_to_end(cluster: Cluster, namespace: 
     """Made, booted and deleted by an instructor; its topology is deleted with it."""
     cluster.kubectl("create", "serviceaccount", "teacher", f"--namespace={namespace}")
     user = f"system:serviceaccount:{namespace}:teacher"
-    assert succeeded(cluster, "grant", user, "-n", namespace).count(" created: ") == 4
+    assert succeeded(cluster, "grant", user, "-n", namespace).count(" created: ") == 5
     cluster.delete_later("clusterrolebinding", f"vkprovider-instructor-definitions:{user}")
     token = cluster.kubectl("create", "token", "teacher", f"--namespace={namespace}").stdout.strip()
     config = yaml.safe_load(cluster.sandbox.kubeconfig.read_text())

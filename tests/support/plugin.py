@@ -18,6 +18,7 @@ def lablet(
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ.get("PATH", "")]),
         "PYTHONPATH": str(find_manifests().parent),
         "KUBECONFIG": str(kubeconfig or cluster.sandbox.kubeconfig),
+        **({} if kubeconfig else {"VKPROVIDER_URL": cluster.provider_url}),
     }
     return subprocess.run(  # noqa: S603 (ours)
         [str(cluster.sandbox.programs / "kubectl"), "lablet", *arguments],

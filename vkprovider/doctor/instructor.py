@@ -83,7 +83,7 @@ class Classroom:
     async def _may(self, right: CheckedRight) -> bool:
         kind, _, part = right.resource.partition("/")
         whole = f"{kind}.{right.group}" if right.group else kind
-        return await may(self._kube, right.verb, f"{whole}/{part}" if part else whole, right.namespace)
+        return await may(self._kube, right.verb, f"{whole}/{part}" if part else whole, right.namespace, right.name)
 
     async def _check_class(self, command: str) -> list[Finding]:
         """Check definitions, workers for them, Pods, pools and quotas."""

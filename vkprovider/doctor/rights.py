@@ -85,8 +85,8 @@ def roles_with(manifest: str, right: CheckedRight) -> list[str]:
 
     Args:
         manifest: The text of `roles.yaml`.
-        right: On every object; in which namespace does not count.
+        right: On every object, or on one; in which namespace does not count.
     """
     documents = [document for document in yaml.safe_load_all(manifest) if document]
-    wanted = right._replace(namespace="")
-    return [document["metadata"]["name"] for document in documents if wanted in rights_in(document)]
+    wanted = {right._replace(namespace=""), right._replace(namespace="", name="")}
+    return [document["metadata"]["name"] for document in documents if not wanted.isdisjoint(rights_in(document))]

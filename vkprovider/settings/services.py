@@ -210,8 +210,8 @@ class HttpSettings(Group):
         "",
         validation_alias="VKPROVIDER_PAGE_URL",
         description="Address of the page for people outside of the cluster, such as that of an Ingress: "
-        "`https://labs.example.com`. Every CMLWorker shows it (`status.pageURL`), and `kubectl lablet` finds it there, "
-        "so that instructors need neither an address nor a right in the provider's namespace.",
+        "`https://labs.example.com`. Every CMLWorker shows it (`status.pageURL`), and `kubectl lablet grant` names it "
+        "to a class, so that instructors need neither an address nor a right in the provider's namespace.",
     )
     tls_cert: str | None = Field(
         None,

@@ -93,6 +93,7 @@ class Day:
         """Let an admin make the teacher an instructor of the namespace, who has no other right."""
         self._tell.head("2. An admin makes a user an instructor", WHY["The namespace"])
         self._sandbox.kubectl("create", "namespace", NAMESPACE)
+        self._sandbox.kubectl("label", "namespace", NAMESPACE, "pod-security.kubernetes.io/enforce=baseline")
         self._run(GRANT, kubeconfig=self._sandbox.kubeconfig)
         for right in FORBIDDEN:
             answer = self._desk.run(f"kubectl auth can-i {right} 2>&1 || true").strip().splitlines()[-1]

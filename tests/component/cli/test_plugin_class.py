@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.component.cli.desk import PATIENCE_S, Desk, with_page
+from tests.component.cli.instructor import Instructor
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually
 from tests.component.controllers.test_sessions_flow import TOKEN
@@ -196,7 +197,9 @@ async def test_what_is_refused_and_a_pool_that_is_refilled(warm: Warm, desk: Des
     await eventually(warm.given, "alice keeps hers")
 
 
-async def test_what_a_class_has_left_is_a_folder_for_each_learner(world: World, desk: Desk, tmp_path: Path) -> None:
+async def test_what_a_class_has_left_is_a_folder_for_each_learner(
+    world: World, desk: Desk, instructor: Instructor, tmp_path: Path
+) -> None:
     """A switch has no configuration and no word, and a learner's name leads nowhere else."""
     await with_page(world)
     simulator = await world.simulator()
@@ -207,6 +210,7 @@ async def test_what_a_class_has_left_is_a_folder_for_each_learner(world: World, 
         lablet = await world.pod(definition, worker, annotations={USER: user}, labels={"class": "friday"})
         await lablet.ready()
     await (await world.pod(definition, worker, labels={"class": "friday"})).ready()
+    await instructor.grant()
     await desk.succeeds("stop", "-l", "class=friday", "--wait", "--timeout", "80s")
     saved = await desk.lablet("configs", "-l", "class=friday", "--dir", str(tmp_path / "out"))
     assert (saved.code, saved.err) == (0, "2 learners: ../bob, alice\n")
@@ -229,7 +233,7 @@ async def test_what_a_class_has_left_is_a_folder_for_each_learner(world: World, 
     assert (nobody.code, "nothing is kept of learners" in nobody.err) == (1, True)
 
 
-async def test_a_class_that_is_collected_ends_with_its_grades(world: World, desk: Desk) -> None:
+async def test_a_class_that_is_collected_ends_with_its_grades(world: World, desk: Desk, instructor: Instructor) -> None:
     """One lablet ends with its verdict, one goes back to its pool, and one is free and left alone."""
     lds = await world.stack.enter_async_context(LdsSimulator(LdsSettings(token=TOKEN)))
     grader = f"{lds.url}/grade"
@@ -243,6 +247,7 @@ async def test_a_class_that_is_collected_ends_with_its_grades(world: World, desk
     free = await world.pod(definition, worker, labels={"class": "friday", POOL: "warm"})
     for lablet in (alone, lent, free):
         await lablet.ready()
+    await instructor.grant()
     collected = await desk.lablet("collect", "-l", "class=friday", "--wait", "--timeout", "85s")
     assert "1 lablet that nobody has is left alone." in collected.err
     *_, head, alice, bob = collected.out.splitlines()

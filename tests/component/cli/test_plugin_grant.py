@@ -38,6 +38,20 @@ async def test_manifests_of_a_dry_run_are_what_grant_writes(desk: Desk, instruct
     assert (await instructor.grant()).count(" unchanged: ") == 4
 
 
+async def test_grant_warns_of_a_namespace_without_a_pod_security_level(
+    world: World, desk: Desk, instructor: Instructor
+) -> None:
+    """By the command that helps; the bindings are made all the same."""
+    page = ("--page-url", "https://labs.example.com")
+    warned = await desk.lablet("grant", instructor.user, "-n", world.namespace, *page)
+    assert (warned.code, warned.out.count(" created: "), "WARNING" in warned.err) == (0, 5, True)
+    command = warned.err.split("Set it: kubectl ")[1].split()
+    assert (await desk.kubectl(*command)).code == 0
+    quiet = await desk.lablet("grant", instructor.user, "-n", world.namespace)
+    assert (quiet.code, quiet.err) == (0, ""), "the address stays, though no CMLWorker shows it"
+    assert quiet.out.count(" unchanged: ") == 5
+
+
 async def test_grant_refuses_what_leads_nowhere(world: World, desk: Desk) -> None:
     for words, says in (
         (["alice", "-n", "nowhere"], "namespace nowhere does not exist; make it: kubectl create namespace nowhere"),

@@ -1,12 +1,15 @@
 """Commands that ask the page: they find it by themselves, with the rights of an instructor and with no others."""
 
+import asyncio
 from pathlib import Path
 
 import yaml
 
 from tests.component.cli.desk import Desk, with_page
-from tests.component.cli.instructor import Instructor
+from tests.component.cli.instructor import RBAC, Instructor
 from tests.component.controllers.harness import World
+from tests.component.controllers.looking import eventually
+from tests.support.apiserver import GROUP
 from tests.support.topologies import topology
 
 
@@ -18,15 +21,20 @@ async def test_an_instructor_reads_what_learners_left(world: World, desk: Desk, 
     await lablet.ready()
     await desk.succeeds("stop", "-u", "alice", "--wait", "--timeout", "80s")
     before = await instructor.kubectl("lablet", "configs", "-u", "alice", "-n", world.namespace)
-    assert "the address of the provider's page is not known" in before, "without a right on CMLWorkers"
+    assert "the address of the provider's page is not known" in before, "without the right to read it"
     grant = f"an admin grants it: kubectl lablet grant {instructor.user} -n {world.namespace}"
-    assert f"it takes the ClusterRole vkprovider-instructor-definitions; {grant}" in before
-    await instructor.grant()
+    assert f"it takes the ClusterRole vkprovider-instructor in namespace {world.namespace}; {grant}" in before
+    granted = await instructor.grant()
+    assert "send their tokens to the provider's page at http://127.0.0.1:" in granted
+    url = granted.split(" page at ")[1].split()[0]
     assert "hostname" in await instructor.kubectl("lablet", "configs", "-u", "alice", "-n", world.namespace)
     assert "--provider-namespace" in await instructor.kubectl("lablet", "configs", "--help")
     direct = ("configs", "-u", "alice", "--provider-namespace", "vkprovider-system", "-n", world.namespace)
     assert 'cannot list resource "configmaps"' in await instructor.kubectl("lablet", *direct)
-    elsewhere = await instructor.kubectl("lablet", "configs", "-u", "alice", "-n", "default")
+    nowhere = await instructor.kubectl("lablet", "configs", "-u", "alice", "-n", "default")
+    assert "it takes the ClusterRole vkprovider-instructor in namespace default" in nowhere
+    assert f"which only you can trust: VKPROVIDER_URL={url}" in nowhere
+    elsewhere = await instructor.kubectl("lablet", "configs", "-u", "alice", "-n", "default", f"--url={url}")
     assert "may not get lablets.vkprovider.io/archive of the namespace" in elsewhere
     assert "for all that a class takes: kubectl lablet grant USER -n default" in elsewhere
     for words in (["logs", "-u", "alice"], ["list"], ["stop", lablet.name], ["console", lablet.name, "r1"]):
@@ -58,6 +66,64 @@ async def test_what_is_in_the_way_is_told(world: World, desk: Desk, tmp_path: Pa
         account = (f"--url={url}", f"--kubeconfig={path}", "--service-account=default")
         refused = await desk.lablet("configs", "-u", "alice", *account)
         assert "--clusterrole=vkprovider-archive" in refused.err
+
+
+async def test_a_token_goes_nowhere_that_no_admin_has_named(world: World, desk: Desk, instructor: Instructor) -> None:
+    """Neither where the status of a worker says, nor where a binding does that gives another role."""
+    bindings = f"{RBAC}/namespaces/{world.namespace}/rolebindings"
+    carrier = f"{bindings}/vkprovider-instructor"
+    heard: list[bytes] = []
+
+    async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        heard.append(await reader.read(4096))
+        writer.close()
+
+    thief = await asyncio.start_server(listen, "127.0.0.1", 0)
+    async with thief:
+        url = f"http://127.0.0.1:{thief.sockets[0].getsockname()[1]}"
+        granted = await desk.lablet("grant", instructor.user, "-n", world.namespace)
+        assert "no CMLWorker shows the address of the provider's page" in granted.err
+        assert await world.admin.get(carrier) is None
+        worker = await world.worker(ready=False)
+        await world.admin.patch(f"{GROUP}/cmlworkers/{worker}/status", {"status": {"pageURL": url}})
+        ask = ("lablet", "configs", "-u", "alice", "-n", world.namespace)
+
+        said = await instructor.kubectl(*ask)
+        assert heard == []
+        assert f"an admin names it to namespace {world.namespace}: kubectl lablet grant USER" in said
+        assert f"which only you can trust: VKPROVIDER_URL={url}" in said
+
+        notes = {"name": "vkprovider-instructor", "annotations": {"vkprovider.io/page-url": url}}
+        role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}
+        await world.admin.create(bindings, {"metadata": notes, "roleRef": role})
+        assert f"VKPROVIDER_URL={url}" in await instructor.kubectl(*ask)
+        assert heard == []
+        refused = await desk.lablet("grant", instructor.user, "-n", world.namespace)
+        assert (refused.code, "rolebinding/vkprovider-instructor binds ClusterRole view" in refused.err) == (1, True)
+        await world.admin.delete(carrier)
+
+        assert f"provider's page at {url}" in await instructor.grant()
+        assert "cannot be asked" in await instructor.kubectl(*ask)
+        assert any(b"Bearer" in each for each in heard), "what an admin names is asked"
+        await instructor.grant("--page-url", "https://127.0.0.1:1")
+        assert f"page at {url}, until now at https://127.0.0.1:1" in await instructor.grant()
+
+
+async def test_who_may_not_give_the_role_writes_no_address(desk: Desk, instructor: Instructor) -> None:
+    """The administrator of a namespace is no instructor, and would be one by the token of another."""
+    await instructor.grant("--page-url", "https://labs.example.com")
+    rights = ("--verb=get,update,patch,create,delete", "--resource=rolebindings.rbac.authorization.k8s.io")
+    await desk.kubectl("create", "role", "binds", *rights)
+    await desk.kubectl("create", "rolebinding", "binds", "--role=binds", "--user=head")
+    change = ("annotate", "rolebinding", "vkprovider-instructor", "--overwrite", "--as=head")
+
+    async def refused() -> bool:
+        said = await desk.kubectl(*change, "vkprovider.io/page-url=https://example.com")
+        assert said.code == 1
+        return "attempting to grant RBAC permissions not currently held" in said.err
+
+    await eventually(refused, "the API server knows the role")
+    assert "vkprovider-instructor unchanged" in await instructor.grant()
 
 
 async def test_the_address_is_shown_and_goes_with_the_setting(world: World) -> None:

@@ -126,7 +126,7 @@ def test_every_annotation_is_in_one_list() -> None:
     """One that is read and not listed would be lost where there are many; one that is reported could be forged."""
     elsewhere = {
         *(names.ANNOTATION_INSTALLATION, names.ANNOTATION_PROCESS, names.ANNOTATION_CML_BUILD),
-        *(names.ANNOTATION_AGENTS_URL, names.ANNOTATION_VERSION),
+        *(names.ANNOTATION_AGENTS_URL, names.ANNOTATION_VERSION, names.ANNOTATION_PAGE_URL),
         *(names.ANNOTATION_NODE_LABELS, names.ANNOTATION_HOST, names.ANNOTATION_ABANDON, names.ANNOTATION_REFRESH),
         *(names.ANNOTATION_EXPOSED, names.ANNOTATION_MUX_ANSWER),
         *(names.ANNOTATION_DELETION_COST, names.ANNOTATION_APPROVED, names.ANNOTATION_CORDONED),

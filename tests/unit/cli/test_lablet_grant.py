@@ -10,7 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from vkprovider.cli.lablet.grant import Bound, Grant, Subject, grants, namespace_of, subject_of
+from vkprovider.cli.lablet.grant import Bound, Grant, Subject, grants, namespace_of, page_of, subject_of, warning_of
 from vkprovider.cli.lablet.group import main
 
 GROUP = "rbac.authorization.k8s.io"
@@ -122,6 +122,43 @@ def test_what_is_there_stays_and_what_is_other_is_named() -> None:
             wanted.standing(other)
 
 
+def test_the_address_of_the_page_binds_nobody_and_needs_no_cluster() -> None:
+    made = dry_run("alice", "-n", "friday", "--page-url", "https://labs.example.com/")
+    [carrier] = [each for each in made if each["metadata"]["name"] == "vkprovider-instructor"]
+    assert carrier["metadata"]["annotations"] == {"vkprovider.io/page-url": "https://labs.example.com"}
+    assert (carrier["roleRef"]["name"], carrier["subjects"]) == ("vkprovider-instructor", [])
+    again = dry_run("bob", "-n", "friday", "--page-url", "https://labs.example.com")
+    assert carrier in again, "the manifest is the same for every instructor of the class"
+    for wrong in ("http://labs.example.com", "labs", "https://a\x1b[2J"):
+        answer = CliRunner().invoke(
+            main, ["grant", "alice", "-n", "friday", "--dry-run", "-o", "yaml", "--page-url", wrong]
+        )
+        assert (answer.exit_code, "--page-url" in answer.output) == (2, True)
+
+
+def test_another_address_is_written_and_the_old_one_named() -> None:
+    assert page_of("friday", "") == []
+    [wanted] = page_of("friday", "https://new", "https://old")
+    assert "at https://new, until now at https://old" in wanted.means
+    assert "until" not in page_of("friday", "https://new", "https://new")[0].means
+    assert wanted.standing(None) == "missing"
+    assert wanted.standing(bound("vkprovider-instructor")) == "outdated"
+    with pytest.raises(click.ClickException, match="kubectl delete rolebinding/vkprovider-instructor -n friday"):
+        wanted.standing(bound("view"))
+
+
+@pytest.mark.parametrize(
+    ("level", "warned"),
+    [("", True), ("privileged", True), ("baseline", False), ("restricted", False), ("Baseline", True)],
+)
+def test_a_namespace_without_a_pod_security_level_is_warned_of(level: str, *, warned: bool) -> None:
+    labels = {"pod-security.kubernetes.io/enforce": level} if level else {"pod-security.kubernetes.io/warn": "baseline"}
+    said = warning_of("friday", labels)
+    command = "kubectl label namespace friday pod-security.kubernetes.io/enforce=baseline --overwrite"
+    assert (command in said) is warned
+    assert bool(said) is warned
+
+
 def rights(role: str) -> set[tuple[str, str]]:
     return {
         (resource, verb)
@@ -146,5 +183,8 @@ def test_roles_of_instructors_are_part_of_no_other() -> None:
 
 def test_an_instructor_reads_no_secret_and_gives_no_rights() -> None:
     found = rights("vkprovider-instructor") | rights("vkprovider-instructor-definitions")
-    assert not {each for each in found if each[0] in {"secrets", "roles", "rolebindings"} or each[1] in {"*", "bind"}}
+    assert not {each for each in found if each[0] in {"secrets", "roles"} or each[1] in {"*", "bind"}}
+    [bindings] = [rule for rule in ROLES["vkprovider-instructor"]["rules"] if "rolebindings" in rule["resources"]]
+    assert (bindings["verbs"], bindings["resourceNames"]) == (["get"], ["vkprovider-instructor"])
+    assert ("rolebindings", "get") not in rights("vkprovider-instructor-definitions")
     assert not {each for each in found if each[0] == "cmlworkers" and each[1] not in {"get", "list", "watch"}}

@@ -116,7 +116,10 @@ class WorkerStatus(Status, frozen=True, rename="camel"):
     page_url: (
         Annotated[
             str,
-            Meta(description="Where people and `kubectl lablet` reach the provider's page (`VKPROVIDER_PAGE_URL`)."),
+            Meta(
+                description="Where people reach the provider's page (`VKPROVIDER_PAGE_URL`). `kubectl lablet grant` "
+                "names it to a class; no token is sent there before."
+            ),
         ]
         | UnsetType
     ) = msgspec.field(name="pageURL", default=UNSET)

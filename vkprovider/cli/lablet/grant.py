@@ -1,7 +1,7 @@
 """`kubectl lablet grant`: make a user an instructor of a namespace, with all that a class takes."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal
 
 import click
@@ -9,8 +9,8 @@ import msgspec
 import yaml
 
 from vkprovider.api import names
-from vkprovider.api.objects import Metadata
 from vkprovider.cli.shared.output import document
+from vkprovider.cli.shared.page.address import Binding, anchored, safe, shown
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.refusals import INSTRUCTOR, INSTRUCTOR_DEFINITIONS
 from vkprovider.kube.api import NAMESPACES
@@ -31,7 +31,14 @@ _ACCOUNTS: Final = re.compile(r"system:serviceaccounts:[a-z0-9-]+")
 _IN_NO_NAME: Final = re.compile(r"[/%]")
 """The characters that names of RBAC objects do not have."""
 
-Standing = Literal["missing", "incomplete", "there"]
+_LEVEL: Final = "pod-security.kubernetes.io/enforce"
+_LEVELS: Final = ("baseline", "restricted")
+_NO_PAGE: Final = (
+    "note: no CMLWorker shows the address of the provider's page, which instructors ask for logins and what learners "
+    "left: set VKPROVIDER_PAGE_URL and run this again, or add --page-url URL"
+)
+
+Standing = Literal["missing", "incomplete", "outdated", "there"]
 
 
 class Subject(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -50,17 +57,10 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
         return _IN_NO_NAME.sub("-", f"group:{self.name}" if self.kind == "Group" else self.name)
 
 
-class _Ref(msgspec.Struct, frozen=True):
-    kind: str
-    name: str
-
-
-class Bound(msgspec.Struct, frozen=True, rename="camel"):
+class Bound(Binding, frozen=True, rename="camel"):
     """A binding, as it was read."""
 
-    metadata: Metadata
-    role_ref: _Ref
-    subjects: list[Subject] = []
+    subjects: list[Subject] = msgspec.field(default_factory=list)
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -69,14 +69,17 @@ class Grant(msgspec.Struct, frozen=True):
     Attributes:
         namespace: Empty for a ClusterRoleBinding.
         role: The ClusterRole.
+        subject: None for the one that carries the address of the page, which is the same for every user.
         means: What the subject may do then.
+        page: The address of the page; "" for a binding that does not carry it.
     """
 
     name: str
     namespace: str
     role: str
-    subject: Subject
+    subject: Subject | None
     means: str
+    page: str = ""
 
     @property
     def about(self) -> str:
@@ -85,12 +88,14 @@ class Grant(msgspec.Struct, frozen=True):
 
     def body(self) -> dict[str, Any]:
         """Return the manifest."""
+        place = {"namespace": self.namespace} if self.namespace else {}
+        notes = {"annotations": {names.ANNOTATION_PAGE_URL: self.page}} if self.page else {}
         return {
             "apiVersion": f"{_GROUP}/v1",
             "kind": "RoleBinding" if self.namespace else "ClusterRoleBinding",
-            "metadata": {"name": self.name, **({"namespace": self.namespace} if self.namespace else {})},
+            "metadata": {"name": self.name, **place, **notes},
             "roleRef": {"apiGroup": _GROUP, "kind": "ClusterRole", "name": self.role},
-            "subjects": [msgspec.to_builtins(self.subject)],
+            "subjects": [msgspec.to_builtins(self.subject)] if self.subject else [],
         }
 
     def standing(self, found: Bound | None) -> Standing:
@@ -107,33 +112,45 @@ class Grant(msgspec.Struct, frozen=True):
                 f"{self.about} binds {found.role_ref.kind} {found.role_ref.name}, not ClusterRole {self.role}: make a "
                 f"binding of another name for that, and remove this one: kubectl delete {self.about}{place}"
             )
-        return "there" if self.subject in found.subjects else "incomplete"
+        if self.page and anchored(found) != self.page:
+            return "outdated"
+        return "there" if self.subject is None or self.subject in found.subjects else "incomplete"
 
 
-def grant(user: str, *, group: bool, dry_run: bool, output: str, provider_namespace: str, place: Place) -> None:
+def grant(
+    user: str, *, group: bool, page_url: str, dry_run: bool, output: str, provider_namespace: str, place: Place
+) -> None:
     """Make USER an instructor of a namespace."""
     subject, namespace = subject_of(user, group=group), namespace_of(place.namespace, provider_namespace)
     wanted = grants(subject, namespace, provider_namespace)
+    page = safe(page_url, "--page-url") if page_url else ""
     if dry_run and output != "text":
-        click.echo(_documents(wanted, output))
+        click.echo(_documents([*wanted, *page_of(namespace, page)], output))
         return
 
-    async def work(kube: KubeClient, _: str) -> list[Standing]:
+    async def work(kube: KubeClient, _: str) -> list[tuple[Grant, Standing]]:
         await _check(kube, subject, namespace, provider_namespace, wanted)
-        found = [await _bindings(kube, each).get(each.name) for each in wanted]
-        standings = [each.standing(binding) for each, binding in zip(wanted, found, strict=True)]
+        carrier = await _bindings(kube, wanted[0]).get(INSTRUCTOR)
+        before = anchored(carrier)
+        address = page or await shown(kube)
+        address = safe(address, "the address that the CMLWorkers show:") if address else before
+        everything = [*wanted, *page_of(namespace, address, before)]
+        found = [await _bindings(kube, each).get(each.name) for each in everything]
+        standings = [each.standing(binding) for each, binding in zip(everything, found, strict=True)]
         if not dry_run:
-            for each, binding in zip(wanted, found, strict=True):
+            for each, binding in zip(everything, found, strict=True):
                 await _write(kube, each, binding)
-        return standings
+        return list(zip(everything, standings, strict=True))
 
-    standings = place.run(work)
+    done = place.run(work)
+    if not any(each.page for each, _ in done):
+        click.echo(_NO_PAGE, err=True)
     if output != "text":
-        click.echo(_documents(wanted, output))
+        click.echo(_documents([each for each, _ in done], output))
         return
-    for each, standing in zip(wanted, standings, strict=True):
-        verb = {"missing": "created", "incomplete": "extended", "there": "unchanged"}[standing]
-        click.echo(f"{each.about} {verb}{' (dry run)' if dry_run else ''}: {each.means}")
+    verbs = {"missing": "created", "incomplete": "extended", "outdated": "changed", "there": "unchanged"}
+    for each, standing in done:
+        click.echo(f"{each.about} {verbs[standing]}{' (dry run)' if dry_run else ''}: {each.means}")
 
 
 def subject_of(user: str, *, group: bool) -> Subject:
@@ -203,6 +220,32 @@ def grants(subject: Subject, namespace: str, provider_namespace: str) -> list[Gr
     ]
 
 
+def page_of(namespace: str, page: str, before: str = "") -> list[Grant]:
+    """Return the binding that carries the address of the page; none without one.
+
+    It has the role, and binds nobody: so only who may give the role may write the address, to which tokens are sent.
+
+    Args:
+        namespace: That of the class.
+        page: The address.
+        before: The address until now; "" if there is none.
+    """
+    was = f", until now at {before}" if before and before != page else ""
+    means = f"instructors of {namespace} send their tokens to the provider's page at {page}{was}"
+    return [Grant(INSTRUCTOR, namespace, INSTRUCTOR, None, means, page)] if page else []
+
+
+def warning_of(namespace: str, labels: Mapping[str, str]) -> str:
+    """Return what is to be said of the Pods that an instructor may make; "" if a Pod Security level limits them."""
+    if labels.get(_LEVEL) in _LEVELS:
+        return ""
+    return (
+        f"WARNING: namespace {namespace} enforces neither the Pod Security level baseline nor restricted, so who may "
+        "create Pods there, as an instructor may, can make privileged ones, which take over the nodes they run on. "
+        f"Set it: kubectl label namespace {namespace} {_LEVEL}=baseline --overwrite"
+    )
+
+
 def _documents(wanted: Sequence[Grant], output: str) -> str:
     if output == "yaml":
         return yaml.safe_dump_all([each.body() for each in wanted], sort_keys=False).rstrip("\n")
@@ -220,14 +263,19 @@ async def _check(
 ) -> None:
     """Check that there is everything that the bindings name: the API server would bind what does not exist, too.
 
+    A warning about the namespace is printed.
+
     Raises:
         ClickException: Something is missing.
         OutsideError: The API server refused or did not answer.
     """
-    if await Resource(kube, NAMESPACES).get(namespace) is None:
+    home = await Resource(kube, NAMESPACES).get(namespace)
+    if home is None:
         raise click.ClickException(
             f"namespace {namespace} does not exist; make it: kubectl create namespace {namespace}"
         )
+    if warning := warning_of(namespace, home.metadata.labels):
+        click.echo(warning, err=True)
     installed = await Resource(kube, kind(_API, "clusterrolebindings", Bound)).get(names.SERVICE_ACCOUNT)
     homes = sorted({each.namespace for each in installed.subjects if each.namespace}) if installed else []
     if not homes:
@@ -261,7 +309,12 @@ async def _write(kube: KubeClient, wanted: Grant, found: Bound | None) -> None:
     bindings = _bindings(kube, wanted)
     if found is None:
         await bindings.create(wanted.body())
-    elif wanted.subject not in found.subjects:
-        subjects = [msgspec.to_builtins(each) for each in (*found.subjects, wanted.subject)]
-        meta = found.metadata
-        await bindings.patch(wanted.name, {"subjects": subjects}, uid=meta.uid, resource_version=meta.resource_version)
+        return
+    meta = found.metadata
+    change: dict[str, Any] = {}
+    if wanted.subject is not None and wanted.subject not in found.subjects:
+        change = {"subjects": [msgspec.to_builtins(each) for each in (*found.subjects, wanted.subject)]}
+    elif wanted.page and anchored(found) != wanted.page:
+        change = {"metadata": {"annotations": {names.ANNOTATION_PAGE_URL: wanted.page}}}
+    if change:
+        await bindings.patch(wanted.name, change, uid=meta.uid, resource_version=meta.resource_version)

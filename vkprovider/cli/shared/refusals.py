@@ -20,6 +20,7 @@ _ADVICE: Final[tuple[tuple[type[OutsideError], str], ...]] = (
 )
 _ASK: Final = "ask an admin for that right; to see yours: kubectl auth can-i --list"
 _LACKS: Final = re.compile(
+    r'(?:"(?P<name>[^"]*)" is forbidden: )?'
     r'User "(?P<user>(?:[^"\\]|\\.)*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]+)" in API group '
     r'"(?P<group>[^"]*)"(?: in the namespace "(?P<namespace>[^"]*)")?'
 )
@@ -55,7 +56,7 @@ def _about_right(message: str, namespace: str) -> str:
         return _ASK
     return lacking(
         roles,
-        CheckedRight(found["verb"], found["group"], found["resource"], found["namespace"] or ""),
+        CheckedRight(found["verb"], found["group"], found["resource"], found["namespace"] or "", found["name"] or ""),
         user=found["user"],
         namespace=namespace,
     )

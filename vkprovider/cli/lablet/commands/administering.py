@@ -66,6 +66,12 @@ def refresh_definition() -> None:
 @click.command(epilog="Example: kubectl lablet grant teacher -n friday")
 @click.argument("user")
 @click.option("--group", is_flag=True, help="USER is a group.")
+@click.option(
+    "--page-url",
+    metavar="URL",
+    default="",
+    help="Address of the provider's page (default: what the CMLWorkers show, by VKPROVIDER_PAGE_URL).",
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing; with -o yaml or json, without asking the cluster.")
 @document_option
 @click.option(
@@ -85,6 +91,9 @@ def grant() -> None:
     ClusterRole vkprovider-instructor is bound in the namespace, and vkprovider-instructor-definitions in the cluster;
     Pods of the namespace may be lablets, and the provider may read its ConfigMaps, where the topologies are. What is
     there already stays as it is. Without the first of these bindings USER is an instructor of that namespace no more.
+
+    Instructors send their tokens to the address of the provider's page that is printed, and written on the RoleBinding
+    vkprovider-instructor: look at it. Another one is written when this runs again.
     """
 
 

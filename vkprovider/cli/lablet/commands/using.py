@@ -76,7 +76,7 @@ def login() -> None:
 
     It needs the right to `get` `lablets/login`, as in the ClusterRoles vkprovider-instructor and vkprovider-login;
     reading Pods is not enough.
-    The address of the provider's page is in the status of the CMLWorkers (setting VKPROVIDER_PAGE_URL); without it, an
-    admin uses `kubectl -n vkprovider-system port-forward svc/vkprovider 8082` and --url https://127.0.0.1:8082. The
-    certificate is not verified at a loopback address without --cacert: the API server leads a port-forward to the Pod.
+    The address of the provider's page is what an admin has named to the namespace by `kubectl lablet grant`; without
+    it, an admin uses `kubectl -n vkprovider-system port-forward svc/vkprovider 8082` and --url https://127.0.0.1:8082.
+    At a loopback --url no certificate is verified without --cacert: the API server leads a port-forward to the Pod.
     """

@@ -1,6 +1,6 @@
-"""Ask the provider's page: find its address, log in, send requests.
+"""Ask the provider's page: log in, send requests.
 
-Who asks has rights in a namespace and none where the provider is: the address is in the status of the CMLWorkers.
+Who asks has rights in a namespace, and none where the provider is.
 """
 
 import asyncio
@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
 
 import aiohttp
 import click
@@ -19,15 +18,14 @@ import msgspec
 from tunnels.outgoing.proxies import ProxyUnsupportedError, proxy_of
 from tunnels.outgoing.sessions import open_session
 from vkprovider.api import names
-from vkprovider.api.errors import Forbidden, OutsideError, shorten
-from vkprovider.api.models.status import worker_status
+from vkprovider.api.errors import OutsideError, shorten
+from vkprovider.cli.shared.page.address import FORWARD, PageUnknown, find, is_verified, safe
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.refusals import advised, grant_command
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http import auth
-from vkprovider.settings.plaintext import is_loopback
 
 T = TypeVar("T")
 _DEADLINE_S: Final = 15.0
@@ -35,17 +33,8 @@ _OK: Final = 200
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _TOKEN_S: Final = 600
-_WORKERS: Final = 50
 _PARTS: Final = 4
 """The parts of a ServiceAccount's user name: `system:serviceaccount:NAMESPACE:NAME`."""
-_FORWARD: Final = (
-    "an admin reaches it by `kubectl -n vkprovider-system port-forward svc/vkprovider 8082` with "
-    "--url https://127.0.0.1:8082"
-)
-
-
-class PageUnknown(click.ClickException):
-    """Nothing says where the page is, or as whom to ask it."""
 
 
 class PageRefused(click.ClickException):
@@ -112,7 +101,7 @@ class Page:
             why = str(error) or type(error).__name__
             if isinstance(error, aiohttp.ClientConnectorCertificateError):
                 why = f"{why}; for a CA of your own use --cacert"
-            raise PageRefused(f"{url} cannot be asked: {why}; check --url; {_FORWARD}") from None
+            raise PageRefused(f"{url} cannot be asked: {why}; check --url; {FORWARD}") from None
         try:
             if status == _OK:
                 return msgspec.json.decode(body, type=type_)
@@ -138,49 +127,13 @@ async def open_page(kube: KubeClient, namespace: str, place: Place, options: Pag
         UsageError: The URL is not one, or the token would be sent in plain text.
         PageUnknown: Nothing says where the page is, or there is no token for it.
     """
-    base = safe(options.url or await _address(kube, namespace))
+    base = safe(options.url) if options.url else await find(kube, namespace)
     authorization, hint = await _login(kube, namespace, place, options)
-    verified = not is_loopback(urlsplit(base).hostname or "")
+    verified = is_verified(base, given=bool(options.url))
     tls: Any = ssl.create_default_context(cafile=options.cacert) if options.cacert else verified
     async with open_session(aiohttp.TCPConnector()) as session:
         grant = f"; or, for all that a class takes: {grant_command('USER', namespace)}"
         yield Page(base, authorization, tls, session, hint, grant)
-
-
-def safe(url: str) -> str:
-    """Check that a token may be sent to a URL.
-
-    Raises:
-        UsageError: It is not a URL, or the token would be sent in plain text.
-    """
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise click.UsageError(f"--url {url!r} is not a URL such as https://127.0.0.1:8082")
-    if parts.scheme == "http" and not is_loopback(parts.hostname):
-        raise click.UsageError(f"--url {url!r} would send the token in plain text; use https or a port-forward")
-    return url.rstrip("/")
-
-
-async def _address(kube: KubeClient, namespace: str) -> str:
-    """Return the address that the CMLWorkers show.
-
-    Raises:
-        PageUnknown: None does, or they may not be read.
-    """
-    try:
-        async for workers in Api(kube, "").workers.pages(page_size=_WORKERS):
-            for worker in workers:
-                if url := worker_status(worker).page_url:
-                    return url
-    except Forbidden as error:
-        raise PageUnknown(
-            "the address of the provider's page is not known: it is in the status of the CMLWorkers: "
-            f"{advised(error, namespace)}; or name it with --url or VKPROVIDER_URL; {_FORWARD}"
-        ) from None
-    raise PageUnknown(
-        "the address of the provider's page is not known: no CMLWorker shows one, because an admin has not set "
-        f"VKPROVIDER_PAGE_URL; name it with --url or VKPROVIDER_URL; {_FORWARD}"
-    )
 
 
 async def _login(kube: KubeClient, namespace: str, place: Place, options: PageOptions) -> tuple[str, str]:

@@ -51,7 +51,8 @@ _OPTIONS = (
         "--url",
         envvar="VKPROVIDER_URL",
         metavar="URL",
-        help="URL of the provider's page (default: VKPROVIDER_URL, else what the status of the CMLWorkers says).",
+        help="URL of the provider's page (default: VKPROVIDER_URL, else the one that an admin has granted to the "
+        "namespace).",
     ),
     click.option(
         "--token",

@@ -1,0 +1,138 @@
+"""Where the provider's page is, as somebody says who may: the user, or an admin who granted the role in the class.
+
+A token is sent there. So the status of a CMLWorker, which the provider writes, is a hint for people and no more.
+"""
+
+import shlex
+from typing import Final
+from urllib.parse import urlsplit
+
+import click
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.errors import Forbidden
+from vkprovider.api.models.status import worker_status
+from vkprovider.api.objects import Metadata
+from vkprovider.cli.shared.refusals import INSTRUCTOR, advised, grant_command
+from vkprovider.kube.api import Api
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.resources import Resource, kind
+from vkprovider.settings.plaintext import is_loopback
+
+FORWARD: Final = (
+    "an admin reaches it by `kubectl -n vkprovider-system port-forward svc/vkprovider 8082` with "
+    "--url https://127.0.0.1:8082"
+)
+_WORKERS: Final = 50
+
+
+class PageUnknown(click.ClickException):
+    """Nothing says where the page is, or as whom to ask it."""
+
+
+class RoleRef(msgspec.Struct, frozen=True):
+    """The role that a binding gives."""
+
+    kind: str
+    name: str
+
+
+class Binding(msgspec.Struct, frozen=True, rename="camel"):
+    """A RoleBinding, without whom it binds."""
+
+    metadata: Metadata
+    role_ref: RoleRef
+
+
+_BINDINGS: Final = kind("/apis/rbac.authorization.k8s.io/v1", "rolebindings", Binding)
+
+
+def safe(url: str, source: str = "--url") -> str:
+    """Check that a token may be sent to a URL.
+
+    Args:
+        url: The URL.
+        source: What names it.
+
+    Raises:
+        UsageError: It is not a URL, or the token would be sent in plain text.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:  # brackets that are not of an IPv6 address
+        parts = urlsplit("")
+    if parts.scheme not in {"http", "https"} or not parts.hostname or not url.isprintable():
+        raise click.UsageError(f"{source} {url!r} is not a URL such as https://127.0.0.1:8082")
+    if parts.scheme == "http" and not is_loopback(parts.hostname):
+        raise click.UsageError(f"{source} {url!r} would send the token in plain text; use https or a port-forward")
+    return url.rstrip("/")
+
+
+def is_verified(url: str, *, given: bool) -> bool:
+    """Return whether the certificate of a URL is verified without a CA of the user.
+
+    Args:
+        url: The URL.
+        given: Whether the user names it, as that of a port-forward, which the API server leads to the Pod.
+    """
+    return not (given and is_loopback(urlsplit(url).hostname or ""))
+
+
+def anchored(binding: Binding | None) -> str:
+    """Return the address that an admin has written on the RoleBinding of a class; "" if it has none.
+
+    The API server lets only those change a binding who may give its role. Of another role, an admin of the namespace
+    may have made it, who does not have the rights of an instructor.
+    """
+    if binding is None or (binding.role_ref.kind, binding.role_ref.name) != ("ClusterRole", INSTRUCTOR):
+        return ""
+    return binding.metadata.annotations.get(names.ANNOTATION_PAGE_URL, "")
+
+
+async def granted(kube: KubeClient, namespace: str) -> str:
+    """Return the address that an admin has named to the class of a namespace; "" if none has.
+
+    Raises:
+        OutsideError: The API server refused or did not answer.
+    """
+    return anchored(await Resource(kube, _BINDINGS, namespace).get(INSTRUCTOR))
+
+
+async def shown(kube: KubeClient) -> str:
+    """Return the address that the CMLWorkers show; "" if none does.
+
+    Raises:
+        OutsideError: The API server refused or did not answer.
+    """
+    async for workers in Api(kube, "").workers.pages(page_size=_WORKERS):
+        for worker in workers:
+            if (url := worker_status(worker).page_url) and url.isprintable():
+                return url
+    return ""
+
+
+async def find(kube: KubeClient, namespace: str) -> str:
+    """Return the address that an admin has named to the class of a namespace.
+
+    Raises:
+        PageUnknown: None has, or the user may not read it.
+    """
+    try:
+        if url := await granted(kube, namespace):
+            return safe(url, f"the address on rolebinding/{INSTRUCTOR} of namespace {namespace}")
+        advice = f"an admin names it to namespace {namespace}: {grant_command('USER', namespace)}"
+    except Forbidden as error:
+        advice = advised(error, namespace)
+    try:
+        url = await shown(kube)
+    except Forbidden:
+        hint = "name it with --url or VKPROVIDER_URL"
+    else:
+        hint = (
+            f"the CMLWorkers show an address, which only you can trust: VKPROVIDER_URL={shlex.quote(url)}"
+            if url
+            else "no CMLWorker shows one, because an admin has not set VKPROVIDER_PAGE_URL; name it with --url or "
+            "VKPROVIDER_URL"
+        )
+    raise PageUnknown(f"the address of the provider's page is not known: {advice}; {hint}; {FORWARD}")
