@@ -20,6 +20,8 @@ from vkpsandbox.processes.record import Worker
 NAME: Final = "labs"
 """The Service of the mux."""
 PROCESS: Final = "mux"
+_STORE_ROLE: Final = "vkprovider-mux-store"
+"""The ClusterRole by which the program keeps the ports of muxes in their namespace."""
 _ADDRESS: Final = "127.0.0.1"
 """Where HAProxy listens."""
 _PORTS: Final = 200
@@ -46,6 +48,7 @@ def mux_processes(layout: Layout, kubectl: Kubectl, manifests: Path, workers: It
     )
     for path in ("mux/rbac.yaml", "mux/confine.yaml", "relay/namespace.yaml", "relay/rbac.yaml"):
         kubectl("apply", "--server-side", "--force-conflicts", "-f", str(manifests / "components" / path))
+    kubectl("apply", "-f", "-", stdin=json.dumps(_store_binding()))
     kubectl("apply", "-f", "-", stdin=json.dumps(_service(ports)))
     # As a load balancer's controller does; without an address the mux lends no number.
     address = json.dumps({"status": {"loadBalancer": {"ingress": [{"ip": _ADDRESS}]}}})
@@ -70,6 +73,16 @@ def mux_processes(layout: Layout, kubectl: Kubectl, manifests: Path, workers: It
         grace_s=PROVIDER_GRACE_S,
     )
     return [served, *relays]
+
+
+def _store_binding() -> dict[str, Any]:
+    return {
+        "apiVersion": "rbac.authorization.k8s.io/v1",
+        "kind": "RoleBinding",
+        "metadata": {"name": _STORE_ROLE, "namespace": NAMESPACE},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": _STORE_ROLE},
+        "subjects": [{"kind": "ServiceAccount", "name": names.MUX_SERVICE_ACCOUNT, "namespace": NAMESPACE}],
+    }
 
 
 def _service(ports: tuple[int, int]) -> dict[str, Any]:

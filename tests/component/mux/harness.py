@@ -22,6 +22,7 @@ from vkprovider.shipped import find_manifests
 
 PREFIX: Final = "svc-mux.nowake.ai"
 ACCOUNT: Final = "vkprovider-mux"
+STORE_ROLE: Final = "vkprovider-mux-store"
 ENDPOINT_SLICES: Final = "/apis/discovery.k8s.io/v1"
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 _runs = itertools.count(1)
@@ -300,6 +301,33 @@ class MuxWorld:
         status = {"status": {"loadBalancer": {"ingress": [{"ip": ip, "ipMode": "VIP"}]}}}
         await self.admin.patch(f"{self.path(name)}/status", status)
 
+    async def bind_store(self, namespace: str) -> None:
+        """Let the program keep the ports of muxes in a namespace, as an admin does, and wait until it may."""
+        body = {
+            "metadata": {"name": STORE_ROLE},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": STORE_ROLE},
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": SYSTEM}],
+        }
+        await self.admin.create(f"{RBAC}/namespaces/{namespace}/rolebindings", body)
+        await eventually(lambda: self.may_read_config_maps(namespace), "the right")
+
+    async def unbind_store(self, namespace: str) -> None:
+        """Take that away again, and wait until it counts."""
+        await self.admin.delete(f"{RBAC}/namespaces/{namespace}/rolebindings/{STORE_ROLE}")
+
+        async def gone() -> bool:
+            return not await self.may_read_config_maps(namespace)
+
+        await eventually(gone, "no right")
+
+    async def may_read_config_maps(self, namespace: str) -> bool:
+        """Return whether the program has the right already: a binding takes the API server a moment."""
+        user = f"system:serviceaccount:{SYSTEM}:{ACCOUNT}"
+        asked = {"namespace": namespace, "verb": "get", "resource": "configmaps"}
+        path = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
+        review = await self.admin.create(path, {"spec": {"user": user, "resourceAttributes": asked}})
+        return bool(review["status"]["allowed"])
+
     async def close(self) -> None:
         """End what runs, and delete what was made."""
         for running in self._replicas:
@@ -328,6 +356,7 @@ async def open_world(server: ApiServer, directory: Path) -> AsyncIterator[MuxWor
         world = MuxWorld(server, admin, directory, stack)
         for namespace in (world.edge, world.team):
             await admin.create("/api/v1/namespaces", {"metadata": {"name": namespace}})
+        await world.bind_store(world.edge)
         try:
             yield world
         finally:

@@ -70,6 +70,8 @@ def slices(namespace: str, name: str = "") -> str:
 
 async def test_config_maps_but_its_own_stay(world: MuxWorld, thief: Thief) -> None:
     for namespace in ("kube-system", "vkprovider-system", world.edge):
+        if namespace != world.edge:
+            await world.bind_store(namespace)
         name = f"settings-{world.run}"
         await world.admin.create(config_maps(namespace), {"metadata": {"name": name}, "data": {"a": "b"}})
         path = config_maps(namespace, name)
@@ -78,11 +80,33 @@ async def test_config_maps_but_its_own_stay(world: MuxWorld, thief: Thief) -> No
         new = {"metadata": {"name": f"new-{world.run}"}, "data": {}}
         await thief.refused("app.kubernetes.io/name=svc-lb-mux", "POST", config_maps(namespace), new)
         await world.admin.delete(path)
+        if namespace != world.edge:
+            await world.unbind_store(namespace)
     await thief.send("POST", config_maps(world.edge), {"metadata": {"name": "own", "labels": STORE}})
     own = config_maps(world.edge, "own")
     await thief.send("PATCH", own, {"data": {"a": "b"}})
     for key in STORE:
         await thief.refused("ConfigMaps labelled", "PATCH", own, {"metadata": {"labels": {key: None}}})
+
+
+async def test_no_config_map_is_read_where_no_admin_said_so(world: MuxWorld, thief: Thief) -> None:
+    for namespace in ("kube-system", "vkprovider-system", world.team):
+        with pytest.raises(Refused, match=r"403 .*cannot get"):
+            await thief.send("GET", config_maps(namespace, "settings"))
+    with pytest.raises(Refused, match="404 "):
+        await thief.send("GET", config_maps(world.edge, "settings"))
+
+
+async def test_a_mux_in_a_namespace_without_the_binding_says_so_and_goes_on_with_it(world: MuxWorld) -> None:
+    await world.unbind_store(world.edge)
+    await world.replica(DAEMON_QUEUE_TIMEOUT="0.5")
+    await world.mux()
+    await world.channel("api", "http:auto")
+    event = await world.until_event("MuxWriteRefused", "mux")
+    assert 'cannot get resource "configmaps"' in event["message"]
+    assert set(await world.ports()) == {(101, "TCP")}
+    await world.bind_store(world.edge)
+    await world.until_told("api", "http:80->20000")
 
 
 async def test_a_store_without_its_labels_stops_the_mux_and_says_which(world: MuxWorld) -> None:

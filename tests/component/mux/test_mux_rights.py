@@ -32,7 +32,7 @@ async def test_no_right_is_granted_that_is_not_used_and_none_used_beyond(
     offered = rights.offers(manifest)
     uses = rights.uses_of(rights_of(manifest, SHIPPED_NAMESPACE), offered, lines, ACCOUNT)
     assert uses.granted
-    assert len(offered) == 4
+    assert len(offered) == 7
     assert not uses.unused, uses.table()
     assert not uses.beyond, uses.table()
 

@@ -89,8 +89,8 @@ class MuxReason(Reasons):
     )
     MUX_WRITE_REFUSED = (
         "MuxWriteRefused",
-        "The API server, or a policy of the cluster, refuses a write for a mux; what it had stays as it is.",
-        "Correct what the message names: the annotation of the mux, the policy, or the program's rights.",
+        "The API server, or a policy of the cluster, refuses a request for a mux; what it had stays as it is.",
+        "Correct what the message names: annotation of the mux, policy, or the program's rights (mux.md, Install).",
     )
     MUX_OPEN_TO_ALL = (
         "MuxOpenToAll",
