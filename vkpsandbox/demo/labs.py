@@ -1,5 +1,6 @@
 """Read the labs of simulated workers with Cisco's own client, `virl2-client`."""
 
+import contextlib
 import importlib.util
 import logging
 import warnings
@@ -58,12 +59,16 @@ class Labs:
         Raises:
             LabsError: If a worker does not answer.
         """
+        from virl2_client.exceptions import LabNotFound  # noqa: PLC0415 (optional)
+
         found = []
         for name, client in self._clients.items():
             with _translated(name):
-                for lab in client.all_labs(show_all=True):
-                    devices = ", ".join(f"{node.label} {node.state}" for node in lab.nodes())
-                    found.append(Lab(name, lab.title, lab.state(), devices))
+                for lab_id in client.get_lab_list(show_all=True):
+                    with contextlib.suppress(LabNotFound):  # it was deleted since, as the trial of a definition is
+                        lab = client.join_existing_lab(lab_id)
+                        devices = ", ".join(f"{node.label} {node.state}" for node in lab.nodes())
+                        found.append(Lab(name, lab.title, lab.state(), devices))
         return found
 
     def left(self) -> list[str]:
