@@ -7,7 +7,8 @@
 * `render`: `manifests/install.yaml` from the kustomization, and from that the Helm chart; `helm` makes it.
 * `stale`: writes what these make, or compares it.
 * `krew`: the krew manifest of a release.
-* `matrix`: older versions of Kubernetes for the cluster tests. `rights`: rights of the provider, granted and used.
+* `matrix`: older versions of Kubernetes for the cluster tests. `kubeproxy`: the one of a fault test. `rights`: rights
+  of the provider, granted and used.
 * `figures`: figures of the code's structure and, with `language`, of its sentences, of the checkout or of any revision;
   `walk`: the files that a Pod's import passes through, by a run under a profiler.
 """
