@@ -1,5 +1,6 @@
 """The day of a class, as `vkprovider demo --class` lives it: with an LDS, without, and one that goes wrong."""
 
+import json
 import os
 import re
 import subprocess
@@ -70,14 +71,16 @@ def test_day_without_an_lds_and_the_next_class(home: Path) -> None:
 
 
 def test_a_day_that_goes_wrong_says_where(home: Path) -> None:
-    """The pool is deleted as its lablets are to be given."""
+    """The pool is changed to a definition that there is not, as its lablets are awaited."""
+    template = {"spec": {"runtimeClassName": "nothing"}}
+    broken = json.dumps({"spec": {"progressDeadlineSeconds": 5, "template": template}})
     command = [*COMMAND, "--no-lds", "--learners=3", "--workers=2", "--name=wrong"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:  # noqa: S603 (ourselves)
         assert process.stdout
         assert process.stderr
         for line in process.stdout:
             if line.startswith("   $ kubectl rollout status"):
-                Sandbox.attach("wrong").kubectl("delete", "deployment", "warm", "-n", NAMESPACE)
+                Sandbox.attach("wrong").kubectl("patch", "deployment", "warm", "-n", NAMESPACE, "-p", broken)
                 break
         rest, complaint = process.stdout.read(), process.stderr.read()
     assert process.returncode == 1
