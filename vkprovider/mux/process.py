@@ -18,7 +18,7 @@ from vkprovider.runtime.connecting import connect
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.page import Page
 from vkprovider.settings.names import no_effect, unknown
-from vkprovider.web.tls import ServingCertificate
+from vkprovider.web.tls import page_tls
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -55,10 +55,7 @@ def page_of(settings: MuxProcessSettings) -> Page:
     if port is not None:
         http = http.model_copy(update={"port": port})
     own = ["localhost", "127.0.0.1", f"{names.MUX_PROXY}.{settings.replica.namespace}.svc"]
-    hosts = own if http.tls_self_signed else []
-    encrypted = bool(http.tls_files or hosts)
-    tls = ServingCertificate(http.tls_files, hosts=hosts, client_ca=None).context if encrypted else None
-    return Page(http, settings.replica.instance_id, tls=tls, starting={"owned_muxes": []})
+    return Page(http, settings.replica.instance_id, tls=page_tls(http, own), starting={"owned_muxes": []})
 
 
 async def context_of(settings: MuxProcessSettings, page: Page) -> Context:

@@ -2,7 +2,7 @@
 
 import functools
 import ssl
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,6 +13,7 @@ from vkprovider.api.reasons import StartReason
 from vkprovider.serving import contexts
 from vkprovider.serving.selfsigned import self_signed
 from vkprovider.settings.rereading import Reread
+from vkprovider.settings.services import HttpSettings
 
 _log: Final = structlog.get_logger(__name__)
 _SETTINGS: Final = "VKPROVIDER_HTTP_TLS_CERT", "VKPROVIDER_HTTP_TLS_KEY"
@@ -49,6 +50,23 @@ class ServingCertificate:
 
     def _handshake(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         connection.context = self._context(self._pair.current(), self._authorities.current())
+
+
+def page_tls(http: HttpSettings, hosts: Iterable[str], *, client_ca: str | None = None) -> ssl.SSLContext | None:
+    """Return the context of a page; None if its settings name no certificate, so that it is plain HTTP.
+
+    Args:
+        http: Settings of the page.
+        hosts: Names and addresses of a certificate of its own making.
+        client_ca: As in `ServingCertificate`.
+
+    Raises:
+        InputError: `SettingInvalid`: the certificate cannot be used.
+    """
+    own = list(hosts) if http.tls_self_signed else []
+    if not (http.tls_files or own):
+        return None
+    return ServingCertificate(http.tls_files, hosts=own, client_ca=client_ca).context
 
 
 def _own(hosts: Sequence[str], files: Sequence[str]) -> bytes:
