@@ -14,7 +14,7 @@ The packages, top to bottom; each imports only what stands below it:
   services.
 * `domain`: decisions, pure functions of (state, facts, now).
 * `settings`: every setting, declared once.
-* `api`: vocabulary, pure data; `concurrency`: work on many things, a few at a time.
+* `api`: vocabulary, pure data; `concurrency`: work on many things, a few at a time; the signals that end a process.
 
 `shipped` finds the files that are installed with the package. The transports are the library `tunnels`.
 """

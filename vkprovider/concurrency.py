@@ -1,6 +1,7 @@
-"""Work on many things, a few at a time."""
+"""Work on many things, a few at a time; and the signals that end a process."""
 
 import asyncio
+import signal
 from collections.abc import Awaitable, Callable, Iterable
 from itertools import chain, islice
 from typing import TypeVar
@@ -29,3 +30,11 @@ async def at_most(few: int, work: Callable[[T], Awaitable[R]], items: Iterable[T
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
     return [results[at] for at in sorted(results)]
+
+
+def stop_on_signals() -> asyncio.Event:
+    """Return an event that SIGTERM and SIGINT set, from now on."""
+    stop = asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    return stop

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 import ssl
 from pathlib import Path
 from typing import Final
@@ -28,6 +27,7 @@ from vkprovider.broker import read_pem
 from vkprovider.cml.dialect import BY_OWN_SETTINGS, with_others
 from vkprovider.cml.factory import CONNECTIONS_MAX, base_url_of, parse_worker_url
 from vkprovider.cml.operations import TEXT_PATHS
+from vkprovider.concurrency import stop_on_signals
 from vkprovider.settings.agent import AgentSettings, DialSettings
 from vkprovider.settings.names import no_effect, unknown
 from vkprovider.settings.plaintext import is_plain
@@ -48,9 +48,7 @@ async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) 
     Raises:
         InputError: `SettingInvalid` or `WorkerUrlInvalid`: a setting is missing or wrong.
     """
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stop_on_signals()
     if NAME.fullmatch(settings.name) is None:
         raise InputError(
             StartReason.SETTING_INVALID, "VKPROVIDER_AGENT_NAME is not set: it is the name of the CMLWorker"

@@ -2,7 +2,6 @@
 
 import asyncio
 import os
-import signal
 from typing import Final
 
 import structlog
@@ -11,6 +10,7 @@ from vkprovider.app.page import page_of
 from vkprovider.app.provider import provider
 from vkprovider.app.settings import Settings
 from vkprovider.app.tunnels import agent_tokens
+from vkprovider.concurrency import stop_on_signals
 from vkprovider.content.parsing import shared_parser
 from vkprovider.kube.client import user_agent
 from vkprovider.lds.config import takes_part
@@ -27,10 +27,7 @@ _log: Final = structlog.get_logger(__name__)
 
 async def main(settings: Settings) -> None:
     """Run one replica until SIGTERM or SIGINT."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = stop_on_signals()
     for name in settings.ignored:
         _log.info("setting accepted and not used", setting=name)
     for name, meant in unknown(os.environ).items():
@@ -39,17 +36,11 @@ async def main(settings: Settings) -> None:
         _log.warning("a service is reached in plain text", setting=name, why=text)
     agent_tokens(settings.http_tunnel)  # what cannot be used is refused before the API server is waited for
     page = page_of(settings)
-    await page.start()
-    connecting = asyncio.create_task(connect(settings.kube, settings.replica, page.wait_for))
-    stopping = asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait([connecting, stopping], return_when=asyncio.FIRST_COMPLETED)
-        if connecting.done():
-            await _serve(settings, connecting.result(), page, stop)
-    finally:
-        connecting.cancel()
-        stopping.cancel()
-        await page.stop()
+    await page.run(
+        lambda: connect(settings.kube, settings.replica, page.wait_for),
+        lambda ctx: _serve(settings, ctx, page, stop),
+        stop,
+    )
 
 
 def _services(settings: Settings) -> dict[str, str]:

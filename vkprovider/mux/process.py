@@ -3,13 +3,13 @@
 import asyncio
 import dataclasses
 import os
-import signal
 from typing import Final
 
 import structlog
 
 from vkprovider.api import names
 from vkprovider.app.settings import MuxProcessSettings
+from vkprovider.concurrency import stop_on_signals
 from vkprovider.kube.events import EventRecorder
 from vkprovider.mux.events import LoggedEvents
 from vkprovider.mux.leases import DRY_RUN, MUX
@@ -25,24 +25,15 @@ _log: Final = structlog.get_logger(__name__)
 
 async def main(settings: MuxProcessSettings) -> None:
     """Run one replica until SIGTERM or SIGINT."""
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+    stop = stop_on_signals()
     for name, meant in unknown(os.environ).items():
         _log.warning("a setting has a name that nobody reads", setting=name, why=no_effect(name, meant))
     page = page_of(settings)
-    await page.start()
-    connecting = asyncio.create_task(context_of(settings, page))
-    stopping = asyncio.create_task(stop.wait())
-    try:
-        await asyncio.wait([connecting, stopping], return_when=asyncio.FIRST_COMPLETED)
-        if connecting.done():
-            await _serve(settings, connecting.result(), page, stop)
-    finally:
-        connecting.cancel()
-        stopping.cancel()
-        await page.stop()
+    await page.run(
+        lambda: context_of(settings, page),
+        lambda ctx: _serve(settings, ctx, page, stop),
+        stop,
+    )
 
 
 def page_of(settings: MuxProcessSettings) -> Page:

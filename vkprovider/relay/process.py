@@ -8,13 +8,13 @@ Nothing is told before Service and slices are read completely, and what cannot b
 """
 
 import asyncio
-import signal
 from typing import Final
 
 import structlog
 
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.objects import EndpointSlice
+from vkprovider.concurrency import stop_on_signals
 from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.informer import Informer
 from vkprovider.relay.haproxy import Haproxy
@@ -138,9 +138,7 @@ async def main(kube_settings: KubeSettings, settings: RelaySettings) -> None:
     Raises:
         InputError: There are no credentials for the API server, or they cannot be read.
     """
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stop_on_signals()
     kube = await KubeClient.connect(kube_settings, user_agent=user_agent("relay"))
     try:
         _log.info("started", mux=settings.mux, server=kube.server, socket=settings.socket)
