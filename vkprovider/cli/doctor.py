@@ -52,7 +52,7 @@ def doctor(
     (reachable, login, version, rights, licence, ports), definitions and pods. Nothing is changed. The workers are
     also queried from this machine, with the login in their Secrets; those with `tunnel: mqtt` through their agents, if
     VKPROVIDER_TUNNEL_MQTT_URL and its login are set here as for the provider (kubectl exec deploy/vkprovider).
-    An instructor has a check of the own class: kubectl lablet doctor -n NAMESPACE.
+    Instructors have a check of their own class: kubectl lablet doctor -n NAMESPACE.
 
     -o json prints one object: context, server, kubernetes, vkprovider, cml (version by worker), exitCode, and findings,
     each with level (fault, unchecked, note), object, reason, message and remedy.

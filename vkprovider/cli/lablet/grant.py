@@ -23,7 +23,7 @@ _GROUP: Final = "rbac.authorization.k8s.io"
 _API: Final = f"/apis/{_GROUP}/v1"
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
 _LIMITS: Final = "vkprovider-instructors"
-"""The policy that keeps an instructor to the definitions of the own class, and its binding."""
+"""The policy that keeps an instructor to the definitions of their own class, and its binding."""
 _NAME_CHARS_MAX: Final = 256
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _ACCOUNT: Final = re.compile(r"system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+)")

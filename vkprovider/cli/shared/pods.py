@@ -169,7 +169,7 @@ async def find_all(kube: KubeClient, namespace: str, wanted: Iterable[Named]) ->
 
 
 def of_learner(pods: Sequence[LabletPod], learner: str) -> LabletPod | None:
-    """Return the lablet of a learner, which one that has ended is only without another; None without any.
+    """Return the lablet of a learner; one that has ended only if the learner has no other. None if there is none.
 
     Raises:
         ClickException: The learner has several.

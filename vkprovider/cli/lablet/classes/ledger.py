@@ -31,7 +31,7 @@ AT_ONCE: Final = 8
 change of `replicas`; but until it is changed, the ReplicaSet makes a new lablet for each that was given.
 """
 _STALE_S: Final = 600
-"""After so many seconds a lablet is not given any more that nobody has gone on with."""
+"""A lablet that nobody has gone on giving for so many seconds is not given."""
 
 
 class Gift(msgspec.Struct, frozen=True):

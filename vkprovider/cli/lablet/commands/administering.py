@@ -90,7 +90,8 @@ def grant() -> None:
     USER is a name as `kubectl auth whoami` shows it; a ServiceAccount is system:serviceaccount:NAMESPACE:NAME. The
     ClusterRole vkprovider-instructor is bound in the namespace, and vkprovider-instructor-definitions in the cluster;
     Pods of the namespace may be lablets, and the provider may read its ConfigMaps, where the topologies are. What is
-    there already stays as it is. Without the first of these bindings USER is an instructor of that namespace no more.
+    there already stays as it is. When the first of these bindings is deleted, USER is no longer an instructor of that
+    namespace.
 
     Instructors send their tokens to the address of the provider's page that is printed, and written on the RoleBinding
     vkprovider-instructor: look at it. Another one is written when this runs again.
