@@ -21,3 +21,18 @@ def find_manifests() -> Path:
         f"no manifests (crds/kustomization.yaml and base/kustomization.yaml) in {' or '.join(map(str, places))}: "
         "reinstall vkprovider; a sandbox with `--workers 0 --no-provider` does without"
     )
+
+
+def manifest(path: str) -> str:
+    """Return the text of a shipped manifest.
+
+    Args:
+        path: Below the directory of our manifests, such as `base/roles.yaml`.
+
+    Raises:
+        VkproviderError: It cannot be read.
+    """
+    try:
+        return (find_manifests() / path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise VkproviderError(str(error)) from None

@@ -10,6 +10,7 @@ import click
 from pydantic import ValidationError
 
 from tunnels.mqtt.broker import Broker
+from vkprovider import shipped
 from vkprovider.api.errors import InputError, OutsideError, VkproviderError
 from vkprovider.api.reasons import DoctorReason, StartReason
 from vkprovider.app.settings import DoctorProcessSettings
@@ -22,7 +23,6 @@ from vkprovider.doctor.rights import SHIPPED_NAMESPACE
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http import auth
 from vkprovider.settings.cluster import KubeSettings
-from vkprovider.shipped import find_manifests
 
 _TIMEOUT_S: Final = 10.0
 
@@ -60,8 +60,8 @@ def doctor(
     Exit code 0: healthy; 1: faults; 2: not everything could be checked, and no fault was found.
     """
     try:
-        manifest = (find_manifests() / "base" / "rbac.yaml").read_text(encoding="utf-8")
-    except (VkproviderError, OSError) as error:
+        manifest = shipped.manifest("base/rbac.yaml")
+    except VkproviderError as error:
         raise click.ClickException(f"the shipped manifests cannot be read: {error}") from None
     report = asyncio.run(_examine(kubeconfig, context, namespace, manifest, probe=not no_probe))
     click.echo(json_of(report) if output == "json" else text_of(report))

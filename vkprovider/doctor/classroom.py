@@ -10,7 +10,7 @@ from vkprovider.api.models.status import worker_status
 from vkprovider.api.objects import CustomResource, Metadata
 from vkprovider.api.reasons import DoctorReason
 from vkprovider.doctor.findings import Finding, fault, note
-from vkprovider.doctor.rights import CheckedRight
+from vkprovider.doctor.rights import CheckedRight, by_what
 from vkprovider.doctor.workloads import admission_remedy
 from vkprovider.domain.worker.registration import unapproved
 
@@ -37,10 +37,7 @@ def check_rights(role: str, missing: Sequence[CheckedRight], command: str) -> li
     """
     if not missing:
         return []
-    verbs: dict[str, list[str]] = {}
-    for right in missing:
-        verbs.setdefault(right.what, []).append(right.verb)
-    text = "you may not " + "; ".join(f"{', '.join(found)} {what}" for what, found in verbs.items())
+    text = "you may not " + "; ".join(f"{verbs} {what}" for what, verbs in by_what(missing).items())
     return [
         fault(f"ClusterRole/{role}", DoctorReason.INSTRUCTOR_RIGHTS_MISSING, text, f"An admin grants it: {command}")
     ]

@@ -1,7 +1,6 @@
 """Examines one namespace as an instructor may: `kubectl lablet doctor`."""
 
 import asyncio
-import shlex
 from datetime import UTC, datetime
 from typing import Final
 
@@ -16,13 +15,12 @@ from vkprovider.api.reasons import DoctorReason
 from vkprovider.doctor import classroom, lablets, setup, workloads
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, fault, unchecked
 from vkprovider.doctor.reading import UserReading
-from vkprovider.doctor.rights import CheckedRight, rights_in
+from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS, CheckedRight, grant_command, rights_in
 from vkprovider.kube.access import may
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 
 _GROUP: Final = f"/apis/{names.API_VERSION}"
-_ROLES: Final = ("vkprovider-instructor", "vkprovider-instructor-definitions")
 _ELSEWHERE: Final = "Ask {owner} to mend it: the definition is not of this namespace."
 
 
@@ -53,7 +51,7 @@ class Classroom:
         found = await self._check_namespace()
         if not found:
             user = (await Api(self._kube, self._namespace).review_self()).status.user_info.username
-            command = f"kubectl lablet grant {shlex.quote(user)} -n {self._namespace}"
+            command = grant_command(user, self._namespace)
             found += await self._check_rights(command)
             found += await self._check_class(command)
         findings = setup.sort([*found, *self._reading.found])
@@ -73,7 +71,7 @@ class Classroom:
 
     async def _check_rights(self, command: str) -> list[Finding]:
         found = []
-        for role, namespace in zip(_ROLES, (self._namespace, ""), strict=True):
+        for role, namespace in ((INSTRUCTOR, self._namespace), (INSTRUCTOR_DEFINITIONS, "")):
             rights = list(rights_in(self._roles[role], namespace))
             answers = await asyncio.gather(*(self._may(right) for right in rights))
             missing = [right for right, allowed in zip(rights, answers, strict=True) if not allowed]
@@ -81,9 +79,7 @@ class Classroom:
         return found
 
     async def _may(self, right: CheckedRight) -> bool:
-        kind, _, part = right.resource.partition("/")
-        whole = f"{kind}.{right.group}" if right.group else kind
-        return await may(self._kube, right.verb, f"{whole}/{part}" if part else whole, right.namespace, right.name)
+        return await may(self._kube, right.verb, right.qualified, right.namespace, right.name)
 
     async def _check_class(self, command: str) -> list[Finding]:
         """Check definitions, workers for them, Pods, pools and quotas."""

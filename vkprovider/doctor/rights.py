@@ -1,12 +1,17 @@
-"""What the provider's ServiceAccount must be allowed to do: the rules of `manifests/base/rbac.yaml`, one by one."""
+"""The rights in the shipped manifests, one by one: the provider's of `rbac.yaml`, and those of the roles of users."""
 
-from collections.abc import Iterator
+import shlex
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import yaml
 
 SHIPPED_NAMESPACE: Final = "vkprovider-system"
 """The namespace of the provider in the shipped manifests."""
+INSTRUCTOR: Final = "vkprovider-instructor"
+"""The ClusterRole of an instructor, bound in the namespace of the class."""
+INSTRUCTOR_DEFINITIONS: Final = "vkprovider-instructor-definitions"
+"""The ClusterRole of an instructor, bound cluster-wide."""
 
 
 class CheckedRight(NamedTuple):
@@ -25,12 +30,16 @@ class CheckedRight(NamedTuple):
     name: str = ""
 
     @property
-    def what(self) -> str:
-        """The resource, as `kubectl auth can-i` writes it, and where."""
+    def qualified(self) -> str:
+        """The resource, as `kubectl auth can-i` writes it: `deployments.apps/scale`."""
         resource, _, subresource = self.resource.partition("/")
         text = f"{resource}.{self.group}" if self.group else resource
-        text += f"/{subresource}" if subresource else ""
-        text += f" {self.name}" if self.name else ""
+        return f"{text}/{subresource}" if subresource else text
+
+    @property
+    def what(self) -> str:
+        """The resource, which object, and where."""
+        text = f"{self.qualified} {self.name}" if self.name else self.qualified
         return f"{text} in {self.namespace}" if self.namespace else text
 
     def attributes(self) -> dict[str, str]:
@@ -45,6 +54,19 @@ class CheckedRight(NamedTuple):
             "name": self.name,
         }
         return {key: value for key, value in found.items() if value}
+
+
+def grant_command(user: str, namespace: str) -> str:
+    """Return the command by which an admin makes a user an instructor."""
+    return f"kubectl lablet grant {shlex.quote(user)} -n {namespace}"
+
+
+def by_what(rights: Iterable[CheckedRight]) -> dict[str, str]:
+    """Return the verbs of rights by their resource, in order: `{"pods": "get, list"}`."""
+    verbs: dict[str, list[str]] = {}
+    for right in rights:
+        verbs.setdefault(right.what, []).append(right.verb)
+    return {what: ", ".join(found) for what, found in verbs.items()}
 
 
 def rights_of(manifest: str, namespace: str) -> list[CheckedRight]:

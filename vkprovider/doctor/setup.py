@@ -8,7 +8,7 @@ from vkprovider.api import names
 from vkprovider.api.objects import Lease
 from vkprovider.api.reasons import ConditionReason, DoctorReason
 from vkprovider.doctor.findings import Finding, Level, fault, note, once, unchecked
-from vkprovider.doctor.rights import CheckedRight
+from vkprovider.doctor.rights import CheckedRight, by_what
 from vkprovider.domain.worker.kubeletversion import KUBERNETES_OLDEST
 from vkprovider.settings.names import no_effect, unknown
 from vkprovider.settings.plaintext import plain_text
@@ -112,12 +112,9 @@ def check_namespace(namespace: str, *, exists: bool, account: bool) -> list[Find
 
 def check_rights(account: str, missing: Sequence[CheckedRight]) -> list[Finding]:
     """Report the rights that the provider lacks, one line per resource."""
-    verbs: dict[str, list[str]] = {}
-    for right in missing:
-        verbs.setdefault(right.what, []).append(right.verb)
     return [
-        fault(f"ServiceAccount/{account}", DoctorReason.RIGHTS_MISSING, f"may not {', '.join(found)} {what}", _INSTALL)
-        for what, found in verbs.items()
+        fault(f"ServiceAccount/{account}", DoctorReason.RIGHTS_MISSING, f"may not {verbs} {what}", _INSTALL)
+        for what, verbs in by_what(missing).items()
     ]
 
 

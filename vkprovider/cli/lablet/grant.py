@@ -10,9 +10,9 @@ import yaml
 
 from vkprovider.api import names
 from vkprovider.cli.shared.output import document
-from vkprovider.cli.shared.page.address import Binding, anchored, safe, shown
+from vkprovider.cli.shared.page.address import Binding, anchored, granted, safe, shown
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.refusals import INSTRUCTOR, INSTRUCTOR_DEFINITIONS
+from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS
 from vkprovider.kube.api import NAMESPACES
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import PartialObject, Resource, kind
@@ -130,8 +130,7 @@ def grant(
 
     async def work(kube: KubeClient, _: str) -> list[tuple[Grant, Standing]]:
         await _check(kube, subject, namespace, provider_namespace, wanted)
-        carrier = await _bindings(kube, wanted[0]).get(INSTRUCTOR)
-        before = anchored(carrier)
+        before = await granted(kube, namespace)
         address = page or await shown(kube)
         address = safe(address, "the address that the CMLWorkers show:") if address else before
         everything = [*wanted, *page_of(namespace, address, before)]

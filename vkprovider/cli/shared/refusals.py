@@ -1,17 +1,11 @@
 """What to do about a refusal of the API server: whom to ask, for which role, with which command."""
 
 import re
-import shlex
 from typing import Final
 
 from vkprovider.api.errors import Forbidden, OutsideError, TlsFailed, Unauthorized, Unavailable, VkproviderError
-from vkprovider.doctor.rights import CheckedRight, roles_with
-from vkprovider.shipped import find_manifests
-
-INSTRUCTOR: Final = "vkprovider-instructor"
-"""The ClusterRole of an instructor, bound in the namespace of the class."""
-INSTRUCTOR_DEFINITIONS: Final = "vkprovider-instructor-definitions"
-"""The ClusterRole of an instructor, bound cluster-wide."""
+from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS, CheckedRight, grant_command, roles_with
+from vkprovider.shipped import manifest
 
 _ADVICE: Final[tuple[tuple[type[OutsideError], str], ...]] = (
     (Unauthorized, "log in to the cluster again; to see who you are: kubectl auth whoami"),
@@ -41,18 +35,13 @@ def advised(error: OutsideError, namespace: str) -> str:
     return f"{error.message.rstrip('.')}; {advice}" if advice else error.message
 
 
-def grant_command(user: str, namespace: str) -> str:
-    """Return the command by which an admin makes a user an instructor."""
-    return f"kubectl lablet grant {shlex.quote(user)} -n {namespace}"
-
-
 def _about_right(message: str, namespace: str) -> str:
     found = _LACKS.search(message)
     if found is None:
         return ""
     try:
-        roles = (find_manifests() / "base" / "roles.yaml").read_text(encoding="utf-8")
-    except (VkproviderError, OSError):
+        roles = manifest("base/roles.yaml")
+    except VkproviderError:
         return _ASK
     return lacking(
         roles,

@@ -10,14 +10,14 @@ from vkprovider.doctor.findings import DoctorReport, json_of, text_of
 from vkprovider.doctor.instructor import Classroom
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http import auth
-from vkprovider.shipped import find_manifests
+from vkprovider.shipped import manifest
 
 
 def doctor(*, output: str, place: Place) -> None:
     """Check the namespace of a class with an instructor's rights."""
     try:
-        roles = (find_manifests() / "base" / "roles.yaml").read_text(encoding="utf-8")
-    except (VkproviderError, OSError) as error:
+        roles = manifest("base/roles.yaml")
+    except VkproviderError as error:
         raise click.ClickException(f"the shipped manifests cannot be read: {error}") from None
 
     async def work(kube: KubeClient, namespace: str) -> DoctorReport:

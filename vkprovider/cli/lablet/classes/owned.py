@@ -12,6 +12,7 @@ import click
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import CustomResource
+from vkprovider.doctor import classroom
 from vkprovider.kube.access import may
 from vkprovider.kube.api import CONFIG_MAPS
 from vkprovider.kube.client import KubeClient
@@ -38,7 +39,7 @@ def owner(existing: CustomResource | None, name: str, namespace: str, *, limited
     """
     if existing is None:
         return namespace if limited else ""
-    found = existing.metadata.labels.get(names.LABEL_OWNER_NAMESPACE, "")
+    found = classroom.owner(existing)
     if limited and found != namespace:
         whose = f"the class of namespace {found}; change it with -n {found}" if found else "the admins; ask them"
         raise click.ClickException(f"labletdefinition/{name} belongs to {whose}, or make one of another name: --name")

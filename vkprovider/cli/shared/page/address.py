@@ -14,7 +14,8 @@ from vkprovider.api import names
 from vkprovider.api.errors import Forbidden
 from vkprovider.api.models.status import worker_status
 from vkprovider.api.objects import Metadata
-from vkprovider.cli.shared.refusals import INSTRUCTOR, advised, grant_command
+from vkprovider.cli.shared.refusals import advised
+from vkprovider.doctor.rights import INSTRUCTOR, grant_command
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource, kind

@@ -22,7 +22,8 @@ from vkprovider.api.errors import OutsideError, shorten
 from vkprovider.cli.shared.page.address import FORWARD, PageUnknown, find, is_verified, safe
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.refusals import advised, grant_command
+from vkprovider.cli.shared.refusals import advised
+from vkprovider.doctor.rights import grant_command
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http import auth
