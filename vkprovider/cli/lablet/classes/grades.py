@@ -117,9 +117,7 @@ async def entries_or_why(kube: KubeClient, namespace: str, place: Place, page: P
     try:
         async with open_archives(kube, namespace, place, page) as archives:
             return await archives.list(), ""
-    except click.ClickException as error:
-        return [], error.message
-    except OutsideError as error:
+    except (click.ClickException, OutsideError) as error:
         return [], error.message
 
 
