@@ -5,11 +5,12 @@ Facts are gathered before every step, several times a turn, so whatever stands h
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from vkprovider.api import exposure
 from vkprovider.api.errors import InputError
+from vkprovider.api.exposure import Exposure
 from vkprovider.api.labs import DeviceFact
+from vkprovider.api.messages import Fault
 from vkprovider.api.objects import EndpointSlice, Pod
 from vkprovider.api.reasons import Progress, Trouble
 from vkprovider.controllers.lablet.state import Lablet
@@ -17,7 +18,7 @@ from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
-from vkprovider.domain.lablet.exposing import NOT_EXPOSED, Exposing, address_fault, read_slice, wanted_of
+from vkprovider.domain.lablet.exposing import NOT_EXPOSED, Exposing, NoSlice, address_fault, read_slice, wanted_of
 from vkprovider.domain.lablet.facts import Facts
 from vkprovider.domain.lablet.memory import Presence, lab_seen
 from vkprovider.domain.lablet.pod import intent
@@ -27,9 +28,6 @@ from vkprovider.domain.session.delivery import NO_DELIVERY
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker.node import is_ip
 from vkprovider.runtime.context import Context
-
-_UNKNOWN: Final = Exposing(unwanted=False)
-"""What is known of a lablet whose definition is gone: what stands, stands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,25 +91,26 @@ class Gatherer:
         definition = self.definitions.get(claim.definition)
         expose = definition.expose if definition is not None else None
         found = self.slices.get(f"{self.ctx.namespace}/{exposure.slice_name(claim.pod_uid)}") if self.slices else None
-        if expose is None and found is None:
-            return NOT_EXPOSED if definition is not None else _UNKNOWN
-        content, ip, wanted, fault = self.contents.get(claim.digest), worker.seen.ip, None, None
-        unwanted = definition is not None and (expose is None or (content is not None and not claim.ports))
-        if expose is not None and content is not None and is_ip(ip) and claim.ports_fault is None:
-            fault = address_fault(worker.name, ip)
-            if fault is None:
-                wanted = wanted_of(expose, claim, content.topology.template, worker=worker.name, address=ip)
-                unwanted = wanted is None
-        seen, answer = read_slice(found) if found is not None else (None, {})
-        return Exposing(
-            wanted=wanted,
-            unwanted=unwanted,
-            fault=fault,
-            seen=seen,
-            seen_uid=found.metadata.uid if found is not None else "",
-            answer=answer,
-            lds=expose is not None and expose.lds,
-        )
+        wanted, lds = self._slice_of(definition, claim, worker), expose is not None and expose.lds
+        if found is None:
+            return Exposing(wanted, lds=lds)
+        seen, answer = read_slice(found)
+        return Exposing(wanted, seen, found.metadata.uid, answer, lds)
+
+    def _slice_of(self, definition: Definition | None, claim: Claim, worker: Worker) -> Exposure | Fault | NoSlice:
+        """Return the slice that should stand, or why there is none."""
+        if definition is None:
+            return NoSlice.UNKNOWN
+        content, expose, ip = self.contents.get(claim.digest), definition.expose, worker.seen.ip
+        if expose is None or (content is not None and not claim.ports):
+            return NoSlice.UNWANTED
+        if content is None or claim.ports_fault is not None or not is_ip(ip):
+            return NoSlice.UNKNOWN
+        fault = address_fault(worker.name, ip)
+        if fault is not None:
+            return fault
+        wanted = wanted_of(expose, claim, content.topology.template, worker=worker.name, address=ip)
+        return wanted if wanted is not None else NoSlice.UNWANTED
 
     def _refusal(self, pod: Pod, worker: Worker) -> InputError | None:
         """Return why a Pod without a claim may not begin."""

@@ -3,6 +3,7 @@
 import ipaddress
 import re
 from collections.abc import Iterable, Mapping
+from enum import Enum
 from typing import Any, Final
 
 import msgspec
@@ -21,8 +22,6 @@ EXPOSE_AGAIN_S: Final = 2.0
 """How soon to look whether the slice stands that was written; somebody may delete it all the time."""
 _NAME: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _MUX = re.compile(rf"{_NAME}(\.{_NAME})?")
-
-
 _PENDING: Final = Access(exposure.PENDING)
 
 
@@ -40,23 +39,32 @@ class Expose(msgspec.Struct, frozen=True, gc=False):
     lds: bool = False
 
 
+class NoSlice(Enum):
+    """Why no slice can be named that should stand.
+
+    Attributes:
+        UNWANTED: There certainly should be none.
+        UNKNOWN: Nobody knows yet whether there should be one, or which: the definition is gone, its content is not
+            read, or the address of the worker is not known. What stands, stands.
+    """
+
+    UNWANTED = "unwanted"
+    UNKNOWN = "unknown"
+
+
 class Exposing(msgspec.Struct, frozen=True, gc=False):
     """What is known of a lablet's ports and a mux.
 
     Attributes:
-        wanted: The slice that should stand while the lablet is in use; None if there should be none, or if it is not
-            known which.
-        unwanted: Whether there certainly should be none.
-        fault: Why there can be none, although one is asked for.
+        wanted: The slice that should stand while the lablet is in use; else why there is none to be named, or the fault
+            by which there can be none, although one is asked for.
         seen: The slice that stands, as it reads; None if there is none, or it cannot be read.
         seen_uid: Its UID; "" if there is none.
         answer: The answer of the mux to it, by slot.
         lds: Whether the LDS is told the mux's address.
     """
 
-    wanted: Exposure | None = None
-    unwanted: bool = True
-    fault: Fault | None = None
+    wanted: Exposure | Fault | NoSlice = NoSlice.UNWANTED
     seen: Exposure | None = None
     seen_uid: str = ""
     answer: Mapping[str, Access] = {}
@@ -72,18 +80,13 @@ class Exposing(msgspec.Struct, frozen=True, gc=False):
     def unsettled(self) -> list[str]:
         """The slots that may soon be live."""
         if not self.stands:
-            return [port.slot for port in self.wanted.ports] if self.wanted is not None else []
+            return [port.slot for port in self.wanted.ports] if isinstance(self.wanted, Exposure) else []
         return [slot for slot, access in self.access.items() if access.state == exposure.PENDING]
-
-    @property
-    def unknown(self) -> bool:
-        """Whether a slice is asked for, and which is not known: the address of the worker is not."""
-        return self.wanted is None and not self.unwanted and self.fault is None
 
     @property
     def stands(self) -> bool:
         """Whether the slice that should stand does."""
-        return self.wanted is not None and self.wanted == self.seen
+        return self.wanted == self.seen
 
 
 NOT_EXPOSED: Final = Exposing()

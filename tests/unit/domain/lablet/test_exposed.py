@@ -16,7 +16,7 @@ from vkprovider.domain.lablet import exposing, outcomes, steps
 from vkprovider.domain.lablet.after import after
 from vkprovider.domain.lablet.after import decided as after_decision
 from vkprovider.domain.lablet.decisions.decide import decide
-from vkprovider.domain.lablet.exposing import Expose, Exposing, expose_of
+from vkprovider.domain.lablet.exposing import Expose, Exposing, NoSlice, expose_of
 from vkprovider.domain.lablet.facts import Decision
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Memory, Presence
@@ -44,8 +44,8 @@ def wanted(learner: str = "ann", *, mux: str = "labs") -> Exposure:
     return Exposure("w1", mux, row.namespace, row.pod, row.pod_uid, learner, "198.51.100.1", PORTS)
 
 
-STANDS = Exposing(wanted(), unwanted=False, seen=wanted(), seen_uid="s-1")
-NONE_YET = Exposing(wanted(), unwanted=False)
+STANDS = Exposing(wanted(), seen=wanted(), seen_uid="s-1")
+NONE_YET = Exposing(wanted())
 
 
 def decided(row: dict[str, Any], state: Exposing, *states: str, **known: Any) -> Decision:
@@ -73,9 +73,7 @@ def test_a_slice_that_says_what_it_should_is_left_alone() -> None:
 
 @pytest.mark.parametrize("seen", [None, wanted(""), msgspec.structs.replace(wanted(), address="198.51.100.2")])
 def test_a_slice_that_says_anything_else_is_replaced(seen: Exposure | None) -> None:
-    assert decided(LENT, Exposing(wanted(), unwanted=False, seen=seen, seen_uid="s-1"), **ANNS).step == steps.Expose(
-        wanted(), "s-1"
-    )
+    assert decided(LENT, Exposing(wanted(), seen=seen, seen_uid="s-1"), **ANNS).step == steps.Expose(wanted(), "s-1")
 
 
 def test_a_slice_is_not_written_again_before_the_watch_can_show_it() -> None:
@@ -87,7 +85,7 @@ def test_a_slice_is_not_written_again_before_the_watch_can_show_it() -> None:
 
 
 def test_another_mux_is_noted_first() -> None:
-    other = Exposing(wanted(mux="other"), unwanted=False, seen=wanted(), seen_uid="s-1")
+    other = Exposing(wanted(mux="other"), seen=wanted(), seen_uid="s-1")
     decision = decided(LENT, other, **ANNS)
     assert decision.step is steps.SAVE
     assert decision.claim is not None
@@ -96,16 +94,14 @@ def test_another_mux_is_noted_first() -> None:
 
 def test_a_lablet_is_lent_while_it_boots_and_not_before() -> None:
     booting = {"lab_id": "lab-1", "started_at": UNIX, "exposed": "labs"}
-    state = Exposing(wanted(""), unwanted=False)
+    state = Exposing(wanted(""))
     assert isinstance(decided(booting, state, labs.STARTED, starting_since=NOW).step, steps.Expose)
     assert isinstance(decided({"lab_id": "lab-1"}, state, labs.DEFINED).step, steps.Start)
 
 
 def test_the_learner_is_known_first() -> None:
     """The slice names the learner of the stored claim, not one that is about to be."""
-    assert isinstance(
-        decided(READY | {"exposed": "labs"}, Exposing(wanted(""), unwanted=False), **ANNS).step, steps.Wait
-    )
+    assert isinstance(decided(READY | {"exposed": "labs"}, Exposing(wanted("")), **ANNS).step, steps.Wait)
 
 
 @pytest.mark.parametrize(
@@ -117,17 +113,17 @@ def test_the_learner_is_known_first() -> None:
     ],
 )
 def test_a_warm_lablet_is_not_lent(row: dict[str, Any], asked: Inputs) -> None:
-    state = Exposing(wanted(""), unwanted=False)
+    state = Exposing(wanted(""))
     decision = decided(row, state, inputs=asked)
     assert decision.claim is None or not decision.claim.exposed
-    stands = Exposing(wanted(""), unwanted=False, seen=wanted(""), seen_uid="s-1")
+    stands = Exposing(wanted(""), seen=wanted(""), seen_uid="s-1")
     assert isinstance(decided(row | {"exposed": "labs"}, stands, inputs=asked).step, steps.Withdraw)
 
 
 def test_a_worker_to_which_nothing_can_lead_is_told() -> None:
     fault = exposing.address_fault("w1", "127.0.0.1")
     assert fault is not None
-    decision = decided(ANN, Exposing(unwanted=False, fault=fault), **ANNS)
+    decision = decided(ANN, Exposing(fault), **ANNS)
     assert [event.reason for event in decision.events] == [Trouble.NOT_EXPOSABLE]
     assert "spec.address" in decision.events[0].message
     assert exposing.address_fault("w1", "198.51.100.1") is None
@@ -174,15 +170,16 @@ def test_a_slice_stays_while_a_worker_is_silent(known: dict[str, Any]) -> None:
 
 
 def test_a_slice_goes_when_the_definition_lends_nothing_any_more() -> None:
-    state = Exposing(None, unwanted=True, seen=wanted(), seen_uid="s-1")
+    state = Exposing(seen=wanted(), seen_uid="s-1")
     assert isinstance(decided(LENT, state, **ANNS).step, steps.Withdraw)
-    in_doubt = Exposing(None, unwanted=False, seen=wanted(), seen_uid="s-1")
+    in_doubt = Exposing(NoSlice.UNKNOWN, seen=wanted(), seen_uid="s-1")
     assert isinstance(decided(LENT, in_doubt, **ANNS).step, steps.Wait), "the definition is gone, or not read yet"
 
 
 def test_a_slice_goes_when_the_address_of_the_worker_is_one_to_which_nothing_can_lead() -> None:
     fault = exposing.address_fault("w1", "127.0.0.1")
-    state = Exposing(None, unwanted=False, fault=fault, seen=wanted(), seen_uid="s-1")
+    assert fault is not None
+    state = Exposing(fault, seen=wanted(), seen_uid="s-1")
     assert isinstance(decided(LENT, state, **ANNS).step, steps.Withdraw)
     told = decided(ANN, state, withdrawn="s-1", **ANNS)
     assert [event.reason for event in told.events] == [Trouble.NOT_EXPOSABLE]
@@ -287,7 +284,7 @@ LIVE = exposure.Access("live", "203.0.113.10", 20000)
 
 def answered(*accesses: exposure.Access, lds: bool = True) -> Exposing:
     answer = dict(zip(["h0_serial"], accesses, strict=False))
-    return Exposing(wanted(), unwanted=False, seen=wanted(), seen_uid="s-1", answer=answer, lds=lds)
+    return Exposing(wanted(), seen=wanted(), seen_uid="s-1", answer=answer, lds=lds)
 
 
 @pytest.mark.parametrize("row", [LENT, REQUESTED])
@@ -303,7 +300,7 @@ def test_a_session_waits_for_the_mux(row: dict[str, Any], accesses: tuple[exposu
     assert decided(row, answered(*accesses), access_since=NOW - 50, **WANTED).after_s == 10.0
 
 
-NO_ADDRESS = Exposing(unwanted=False, lds=True)
+NO_ADDRESS = Exposing(NoSlice.UNKNOWN, lds=True)
 
 
 @pytest.mark.parametrize("row", [LENT, REQUESTED])
@@ -323,9 +320,9 @@ def test_a_session_waits_until_the_worker_has_an_address(row: dict[str, Any]) ->
 @pytest.mark.parametrize(
     "state",
     [
-        Exposing(unwanted=True, lds=True),
-        Exposing(unwanted=False, lds=True, fault=exposing.address_fault("w1", "127.0.0.1")),
-        Exposing(unwanted=False),
+        Exposing(lds=True),
+        Exposing(Fault(Trouble.NOT_EXPOSABLE, "x"), lds=True),
+        Exposing(NoSlice.UNKNOWN),
     ],
     ids=["no-port", "no-way", "not-told"],
 )
@@ -343,7 +340,7 @@ def test_a_warm_lablet_serves_on_while_its_session_waits() -> None:
 
 
 def test_a_session_waits_for_the_slice_too() -> None:
-    none_yet = Exposing(wanted(), unwanted=False, lds=True)
+    none_yet = Exposing(wanted(), lds=True)
     assert decided(LENT, none_yet, **WANTED).step == steps.Expose(wanted(), "")
     assert decided(LENT, none_yet, expose_at=NOW + 9, **WANTED).awaits_access
 

@@ -27,7 +27,7 @@ from vkprovider.domain.lablet.archive import leftovers
 from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
 from vkprovider.domain.lablet.description import described
-from vkprovider.domain.lablet.exposing import NOT_EXPOSED, Exposing
+from vkprovider.domain.lablet.exposing import NOT_EXPOSED, Exposing, NoSlice
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.identity import notes_of, origin_of, renewed
 from vkprovider.domain.lablet.lifecycle import State
@@ -273,14 +273,14 @@ class World:
 
     def _exposing(self, claim: Claim) -> Exposing:
         seen, uid = self.shown_slice, self.shown_uid
-        wanted = None
+        wanted: Exposure | NoSlice = NoSlice.UNWANTED
         if self.exposes:
             port = ExposedPort("h0-serial", "h0_serial", "TCP", 10011)
             wanted = Exposure(
                 "w1", "labs", claim.namespace, claim.pod, claim.pod_uid, claim.bound_to, "198.51.100.1", (port,)
             )
         answer = {"h0_serial": Access("live", "203.0.113.1", 20000)} if self.mux_answers else {}
-        return Exposing(wanted, unwanted=not self.exposes, seen=seen, seen_uid=uid, answer=answer, lds=self.exposes)
+        return Exposing(wanted, seen, uid, answer, self.exposes)
 
     # What happens to the slice.
 

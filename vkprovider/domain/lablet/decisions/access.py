@@ -4,12 +4,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from vkprovider.api import exposure
-from vkprovider.api.exposure import Access
+from vkprovider.api.exposure import Access, Exposure
 from vkprovider.api.messages import Notice
 from vkprovider.api.reasons import Progress, Trouble
 from vkprovider.api.wording import listed
 from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import instantiating
+from vkprovider.domain.lablet.exposing import NoSlice
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.steps import WAIT
@@ -22,7 +23,7 @@ _NO_ANSWER: Final = Access(exposure.PENDING)
 def await_access(lablet: Living) -> Decision | None:
     """Wait until the mux leads to the lablet's ports; None if there is nothing to wait for, or not any longer."""
     facts, exposing, wait_s = lablet.facts, lablet.facts.exposing, lablet.limits.access_wait_s
-    if not exposing.lds or not (exposing.unknown or exposing.unsettled):
+    if not exposing.lds or not (exposing.wanted is NoSlice.UNKNOWN or exposing.unsettled):
         return None
     since = facts.memory.access_since
     left = since + wait_s - lablet.now if since else wait_s
@@ -48,10 +49,12 @@ def without_access(facts: Facts) -> tuple[Notice, ...]:
     wanted = exposing.wanted
     if not exposing.lds:
         return ()
-    if wanted is None:
+    if wanted is NoSlice.UNKNOWN:
         told = "the worker has no IP address that is known: the session has the worker's address"
         text = f"no mux leads to the lablet's ports, because {told}"
-        return (Notice("Warning", Trouble.ACCESS_MISSING, text),) if exposing.unknown else ()
+        return (Notice("Warning", Trouble.ACCESS_MISSING, text),)
+    if not isinstance(wanted, Exposure):
+        return ()
     lacking = [port.slot for port in wanted.ports if port.slot not in live]
     if not lacking:
         return ()

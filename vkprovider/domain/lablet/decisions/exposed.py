@@ -10,11 +10,12 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.api.messages import Notice
+from vkprovider.api.messages import Fault, Notice
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.learner import had_by_nobody
 from vkprovider.domain.lablet.decisions.session import closing_of
 from vkprovider.domain.lablet.decisions.stage import Stage
+from vkprovider.domain.lablet.exposing import NoSlice
 from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.steps import SAVE, WAIT, ConfirmGone, Expose, Withdraw
 from vkprovider.settings.cluster import LabletSettings
@@ -41,11 +42,11 @@ def around(
     exposing = facts.exposing
     shown = exposing.seen_uid if exposing.seen_uid != facts.memory.withdrawn else ""
     stands = bool(claim.exposed or shown)
-    if not stands and exposing.unwanted:
+    if not stands and exposing.wanted is NoSlice.UNWANTED:
         return decision
-    unwanted = exposing.unwanted or bool(claim.lent_back) or had_by_nobody(facts, claim)
+    unwanted = exposing.wanted is NoSlice.UNWANTED or bool(claim.lent_back) or had_by_nobody(facts, claim)
     over = bool(claim.closing_reason) or closing_of(facts, claim) is not None
-    if stands and (stage not in _KEPT or unwanted or over or exposing.fault is not None):
+    if stands and (stage not in _KEPT or unwanted or over or isinstance(exposing.wanted, Fault)):
         if isinstance(decision.step, ConfirmGone):  # the Pod may be there, and its lablet in use
             return decision
         return Decision(Withdraw(claim, exposing.seen_uid, math.ceil(limits.port_rest_s)))
@@ -56,18 +57,18 @@ def around(
 
 def _expose(facts: Facts, claim: Claim, decision: Decision, now: float) -> Decision:
     """Write the slice, when the claim that says so is stored and nothing else is to be done."""
-    exposing = facts.exposing
-    if exposing.wanted is None:
-        if exposing.fault is None:
-            return decision
-        notice = Notice("Warning", exposing.fault.reason, exposing.fault.message)
+    exposing, wanted = facts.exposing, facts.exposing.wanted
+    if isinstance(wanted, Fault):
+        notice = Notice("Warning", wanted.reason, wanted.message)
         return msgspec.structs.replace(decision, events=(*decision.events, notice))
-    if claim.exposed != exposing.wanted.mux:
-        changed = (decision.claim or claim).exposing(exposing.wanted.mux)
+    if isinstance(wanted, NoSlice):
+        return decision
+    if claim.exposed != wanted.mux:
+        changed = (decision.claim or claim).exposing(wanted.mux)
         return Decision(SAVE, decision.report, changed)
     if exposing.stands or not facts.claim_saved:
         return decision
     left = facts.memory.expose_at - now
     if left > 0:
         return decision.no_later_than(left)
-    return Decision(Expose(exposing.wanted, exposing.seen_uid), decision.report)
+    return Decision(Expose(wanted, exposing.seen_uid), decision.report)
