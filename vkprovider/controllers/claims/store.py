@@ -167,7 +167,7 @@ class ClaimStore:
         wanted: Sequence[SlotLike],
         *ranges: RangeLike,
         per_instance_max: int,
-        rest_s: int,
+        rest_s: float,
         pod_uid: str = "",
         avoid: Collection[tuple[str, int]] = (),
     ) -> dict[str, int]:
@@ -177,7 +177,7 @@ class ClaimStore:
             wanted: The slots.
             *ranges: The port ranges to search, in this order.
             per_instance_max: How many ports a lablet may have.
-            rest_s: The longest time for which a port rests.
+            rest_s: How long a port rests that was lent to a mux.
             pod_uid: The Pod; it keeps the ports that it has, even without a row, as far as they fit.
             avoid: Ports that labs without a claim open, as (protocol, port).
 

@@ -1,7 +1,6 @@
 """The side effects of a lablet's steps: one short coroutine each, which returns an outcome and changes no memory."""
 
 import contextlib
-import math
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
@@ -151,7 +150,7 @@ class Effects:
                 wanted,
                 range_of(worker.spec, self.ports.range),
                 per_instance_max=self.ports.per_instance_max,
-                rest_s=math.ceil(self.port_rest_s),
+                rest_s=self.port_rest_s,
                 pod_uid=pod.metadata.uid,
                 avoid=worker.lab_index.ports,
             )

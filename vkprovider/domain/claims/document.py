@@ -27,6 +27,7 @@ from vkprovider.api.wording import count
 from vkprovider.domain.claims import podrows
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.podrows import ForeignRow
+from vkprovider.domain.claims.resting import RestingPort
 from vkprovider.domain.ports import store
 from vkprovider.domain.ports.allocator import UDP, Held, PortUsage
 from vkprovider.domain.ports.store import Codec, Document, StoreDamaged, StoreFull, StoreInvalid
@@ -34,23 +35,6 @@ from vkprovider.domain.ports.store import Codec, Document, StoreDamaged, StoreFu
 _REST_S: Final = 0.001
 """The rest after a write for each of its rows, as the API server's cost grows with them: workers get equal shares."""
 _REST_S_MAX: Final = 2.0
-
-
-class RestingPort(msgspec.Struct, frozen=True, gc=False):
-    """A port that is given to no lablet yet.
-
-    Attributes:
-        until: Unix seconds.
-    """
-
-    protocol: str
-    port: int
-    until: int
-
-    @property
-    def key(self) -> tuple[str, int]:
-        """Protocol and number."""
-        return self.protocol, self.port
 
 
 class Stored(msgspec.Struct, frozen=True):

@@ -12,13 +12,12 @@ from vkprovider.api.reasons import Trouble
 from vkprovider.api.times import iso
 from vkprovider.api.wording import count
 from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.document import RestingPort, Stored, usage_of
+from vkprovider.domain.claims.document import Stored, usage_of
+from vkprovider.domain.claims.resting import RestingPort, rest_left_s
 from vkprovider.domain.ports import allocator
 from vkprovider.domain.ports.allocator import Held, PortUsage, RangeLike, SlotLike
 
 _NOBODY: Final = "a lab without a claim"
-_SKEW_S: Final = 10
-"""The clocks of two replicas differ by less; one that is set back by more must not keep ports for long."""
 
 
 class ClaimTable:
@@ -57,20 +56,21 @@ class ClaimTable:
         per_instance_max: int,
         pod_uid: str,
         now_unix: int,
-        rest_s: int,
+        rest_s: float,
         avoid: Collection[tuple[str, int]] = (),
     ) -> dict[str, int]:
         """Choose free outside ports; nothing is held yet.
 
-        Of the ports to `avoid`, as (protocol, port), the Pod keeps those that it has. A port rests for `rest_s`:
-        one that seems to rest for much longer was lent before the clock was set back.
+        Of the ports to `avoid`, as (protocol, port), the Pod keeps those that it has. A port rests for `rest_s`.
 
         Raises:
             InputError: `TooManyPorts`, `PortRangeFull`; `PortsResting` if there are enough once no port rests.
         """
         choose = partial(self._choose, wanted, *ranges, per_instance_max=per_instance_max, pod_uid=pod_uid)
         resting = {
-            rest.key: rest.until for rest in self.stored.resting if 0 < rest.until - now_unix <= rest_s + _SKEW_S
+            rest.key: rest.until
+            for rest in self.stored.resting
+            if rest_left_s(rest.until, now_unix=now_unix, rest_s=rest_s)
         }
         try:
             return choose(avoid={*avoid, *resting})

@@ -15,7 +15,8 @@ from tests.unit.domain.claims.test_domain_portrows import (
 )
 from vkprovider.api.errors import InputError
 from vkprovider.domain.claims import merge as merging
-from vkprovider.domain.claims.document import RestingPort, Stored
+from vkprovider.domain.claims.document import Stored
+from vkprovider.domain.claims.resting import RestingPort
 
 
 def merge(ours: Stored, theirs: Stored, *unsaved: str, dropped: tuple[str, ...] = ()) -> tuple[Stored, set[str]]:

@@ -207,7 +207,9 @@ def test_withdrawn_ports_rest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("rest_until", "wait_s"), [(UNIX + 40, 40), (UNIX, None), (UNIX + 4000, None)], ids=["rests", "rested", "clock"]
+    ("rest_until", "wait_s"),
+    [(UNIX + 40, 40), (UNIX + 62, 62), (UNIX, None), (UNIX + 4000, None)],
+    ids=["rests", "clock-behind", "rested", "clock"],
 )
 def test_a_lablet_goes_back_to_its_pool_when_its_ports_have_rested(rest_until: int, wait_s: int | None) -> None:
     row = READY | {"lent_back": "evening", "rest_until": rest_until}

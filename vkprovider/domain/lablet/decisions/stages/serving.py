@@ -4,6 +4,7 @@ from typing import Final
 
 from vkprovider.api.messages import Notice
 from vkprovider.api.reasons import Happened, Progress
+from vkprovider.domain.claims.resting import rest_left_s
 from vkprovider.domain.lablet.decisions.access import await_access, via, warm, without_access
 from vkprovider.domain.lablet.decisions.learner import PATCHED_S, learner_of
 from vkprovider.domain.lablet.decisions.living import Living
@@ -74,8 +75,9 @@ def _keep(lablet: Living) -> Decision:
     if is_new and not facts.claim_saved:  # a crash must not lose `ready_at`
         return Decision(WAIT, after_s=_SAVED_S)
     if claim.lent_back:
-        if 0 < (rest_s := claim.rest_until - facts.now_unix) <= lablet.limits.port_rest_s:
-            return Decision(WAIT, report, after_s=rest_s)  # a mux may lead its last learner here a little longer
+        rest = rest_left_s(claim.rest_until, now_unix=facts.now_unix, rest_s=lablet.limits.port_rest_s)
+        if rest:
+            return Decision(WAIT, report, after_s=rest)  # a mux may lead its last learner here a little longer
         return _back_in_pool(lablet, report)
     if facts.inputs.lent_by and not learner_of(facts, claim):  # assigned, and taken back before anyone had it
         return Decision(ReturnToPool(lablet.pod, facts.inputs.lent_by), report, after_s=PATCHED_S)
