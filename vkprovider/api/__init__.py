@@ -5,7 +5,6 @@
 * `models`: the custom resources, a package.
 * `objects`: slim structs of Kubernetes objects; `slimming`: what is kept of a Pod; `packing`: text in a ConfigMap.
 * `environment`: slim structs of a Pod's environment variables; `exposure`: the EndpointSlice of an exposed lablet.
-* `services`: slim structs of Services; `selectors`: selectors of labels.
 * `labs`: observations of labs, in CML's words; `agents`: what an agent says of itself; `usage`: what a worker uses.
 * `quantities`, `times`, `histogram`: Kubernetes quantities and times, and a histogram in plain numbers.
 * `wording`: words of messages, singular and plural; `selectors`: label selectors.
