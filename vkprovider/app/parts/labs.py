@@ -16,12 +16,12 @@ from vkprovider.controllers.lablet.environment import Environments
 from vkprovider.controllers.lablet.exports import Exports
 from vkprovider.controllers.lablet.gather import Gatherer
 from vkprovider.controllers.lablet.passes import Passes
-from vkprovider.controllers.lablet.portcheck import PortCheck
+from vkprovider.controllers.lablet.ports.check import PortCheck
+from vkprovider.controllers.lablet.ports.slices import Slices
+from vkprovider.controllers.lablet.ports.twins import Twins
 from vkprovider.controllers.lablet.publish import Publisher
 from vkprovider.controllers.lablet.reconciler import Lablets
 from vkprovider.controllers.lablet.renewals import Renewals
-from vkprovider.controllers.lablet.slices import Slices
-from vkprovider.controllers.lablet.twins import Twins
 from vkprovider.controllers.worker.readers import Readers
 from vkprovider.runtime.parts import Part, Route, Work
 from vkprovider.web.archives import Archives

@@ -7,9 +7,8 @@
 * `environment`: the variables of the Pod, read and resolved for the import.
 * `publish`: the Pod's status, and Events.
 * `passes`: all of them again, from time to time; `recovery`: lost claims, rebuilt from the labs of the worker.
-* `twins`: ports of labs that another CMLWorker of the same controller has.
 * `renewals`: which warm lablets take up new content.
-* `portcheck`: whether console ports open; `archive`: the ConfigMaps of what learners leave.
-* `slices`: the EndpointSlices by which lablets lend their ports to muxes.
+* `ports`: whether they open, which ones other CMLWorkers' labs have, and how they are lent to muxes, a package.
+* `archive`: the ConfigMaps of what learners leave.
 * `exports`: a lab as a file, for downloads.
 """

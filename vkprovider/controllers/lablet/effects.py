@@ -15,9 +15,9 @@ from vkprovider.controllers import timeline
 from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.lablet.archive import Archive
 from vkprovider.controllers.lablet.environment import Environments, withheld, withheld_warnings
-from vkprovider.controllers.lablet.portcheck import range_of
-from vkprovider.controllers.lablet.slices import Slices
-from vkprovider.controllers.lablet.twins import Twins
+from vkprovider.controllers.lablet.ports.check import range_of
+from vkprovider.controllers.lablet.ports.slices import Slices
+from vkprovider.controllers.lablet.ports.twins import Twins
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim

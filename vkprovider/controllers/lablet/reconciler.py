@@ -22,7 +22,7 @@ from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.lablet.effects import Effects
 from vkprovider.controllers.lablet.gather import Gatherer
 from vkprovider.controllers.lablet.index import LabletIndex
-from vkprovider.controllers.lablet.portcheck import PortCheck
+from vkprovider.controllers.lablet.ports.check import PortCheck
 from vkprovider.controllers.lablet.publish import Publisher
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.lablet.turnslots import NoSlot, TurnSlots
