@@ -6,13 +6,13 @@ Facts are gathered before every step, several times a turn, so whatever stands h
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from vkprovider.api import exposure
 from vkprovider.api.errors import InputError
 from vkprovider.api.exposure import Exposure
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault
 from vkprovider.api.objects import EndpointSlice, Pod
 from vkprovider.api.reasons import Progress, Trouble
+from vkprovider.controllers.lablet.ports.slices import slice_of
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.worker import Worker
@@ -90,14 +90,14 @@ class Gatherer:
     def _exposing(self, claim: Claim, worker: Worker) -> Exposing:
         definition = self.definitions.get(claim.definition)
         expose = definition.expose if definition is not None else None
-        found = self.slices.get(f"{self.ctx.namespace}/{exposure.slice_name(claim.pod_uid)}") if self.slices else None
-        wanted, lds = self._slice_of(definition, claim, worker), expose is not None and expose.lds
+        found = slice_of(self.slices, self.ctx.namespace, claim.pod_uid)
+        wanted, lds = self._wanted(definition, claim, worker), expose is not None and expose.lds
         if found is None:
             return Exposing(wanted, lds=lds)
         seen, answer = read_slice(found)
         return Exposing(wanted, seen, found.metadata.uid, answer, lds)
 
-    def _slice_of(self, definition: Definition | None, claim: Claim, worker: Worker) -> Exposure | Fault | NoSlice:
+    def _wanted(self, definition: Definition | None, claim: Claim, worker: Worker) -> Exposure | Fault | NoSlice:
         """Return the slice that should stand, or why there is none."""
         if definition is None:
             return NoSlice.UNKNOWN

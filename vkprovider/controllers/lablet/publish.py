@@ -15,6 +15,7 @@ from vkprovider.api.messages import Notice
 from vkprovider.api.objects import EndpointSlice, Pod
 from vkprovider.controllers import timeline
 from vkprovider.controllers.counters import Counters
+from vkprovider.controllers.lablet.ports.slices import slice_of
 from vkprovider.controllers.lablet.state import Lablet, Written
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.definition.content import Content
@@ -147,7 +148,7 @@ class Publisher:
 
     def _access(self, uid: str) -> str:
         """Return the answer of the mux to which ports of a lablet are lent; "" if none are."""
-        found = self.slices.get(f"{self.ctx.namespace}/{exposure.slice_name(uid)}") if self.slices else None
+        found = slice_of(self.slices, self.ctx.namespace, uid)
         if found is None or found.metadata.deletion_timestamp is not None:
             return ""
         seen, answer = read_slice(found)

@@ -22,7 +22,8 @@ EXPOSE_AGAIN_S: Final = 2.0
 """How soon to look whether the slice stands that was written; somebody may delete it all the time."""
 _NAME: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _MUX = re.compile(rf"{_NAME}(\.{_NAME})?")
-_PENDING: Final = Access(exposure.PENDING)
+NO_ANSWER: Final = Access(exposure.PENDING)
+"""What is known of a port before the mux answers."""
 
 
 class Expose(msgspec.Struct, frozen=True, gc=False):
@@ -74,7 +75,7 @@ class Exposing(msgspec.Struct, frozen=True, gc=False):
     def access(self) -> dict[str, Access]:
         """The answer of the mux for each slot that is lent; `pending` before there is one."""
         slots = [port.slot for port in self.seen.ports] if self.seen is not None else []
-        return {slot: self.answer.get(slot, _PENDING) for slot in slots}
+        return {slot: self.answer.get(slot, NO_ANSWER) for slot in slots}
 
     @property
     def unsettled(self) -> list[str]:

@@ -20,6 +20,11 @@ from vkprovider.runtime.context import Context
 _log: Final = structlog.get_logger(__name__)
 
 
+def slice_of(slices: Mapping[str, EndpointSlice], namespace: str, pod_uid: str) -> EndpointSlice | None:
+    """Return the slice of a lablet among those of the provider's namespace; None if it has none."""
+    return slices.get(f"{namespace}/{exposure.slice_name(pod_uid)}") if slices else None
+
+
 @dataclass(frozen=True, slots=True)
 class Slices:
     """Writes and removes the slices of the lablets of this replica.

@@ -163,6 +163,7 @@ def merged(old: Leftovers | None, new: Leftovers) -> Leftovers:
 
 def build(left: Leftovers, *, namespace: str, installation: str, name: str = "") -> dict[str, Any]:
     """Build the ConfigMap; configurations that do not fit into one object are left out, the largest first."""
+    name = name or name_of(left.pod_uid)
     packed = pack(msgspec.json.encode(left))
     while len(packed) > PACKED_BYTES_MAX and left.configs:
         label = max(left.configs, key=lambda key: len(left.configs[key]))
@@ -177,7 +178,7 @@ def build(left: Leftovers, *, namespace: str, installation: str, name: str = "")
         "apiVersion": "v1",
         "kind": "ConfigMap",
         "metadata": {
-            "name": name or name_of(left.pod_uid),
+            "name": name,
             "namespace": namespace,
             "labels": {
                 names.LABEL_MANAGED_BY: names.MANAGER,
@@ -189,7 +190,7 @@ def build(left: Leftovers, *, namespace: str, installation: str, name: str = "")
                 ANNOTATION_POD: f"{left.namespace}/{left.pod}",
                 ANNOTATION_KEPT_AT: str(left.at),
                 names.ANNOTATION_LEARNER: left.username,
-                ANNOTATION_ENTRY: msgspec.json.encode(described(left, name or name_of(left.pod_uid))).decode(),
+                ANNOTATION_ENTRY: msgspec.json.encode(described(left, name)).decode(),
             },
         },
         "binaryData": {KEY: packed},

@@ -4,20 +4,19 @@ from collections.abc import Mapping
 from typing import Final
 
 from vkprovider.api import exposure
-from vkprovider.api.exposure import Access, Exposure
+from vkprovider.api.exposure import Exposure
 from vkprovider.api.messages import Notice
 from vkprovider.api.reasons import Progress, Trouble
 from vkprovider.api.wording import listed
 from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import instantiating
-from vkprovider.domain.lablet.exposing import NoSlice
+from vkprovider.domain.lablet.exposing import NO_ANSWER, NoSlice
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.steps import WAIT
 
 _SLOTS_MAX: Final = 5
 """Ports in one message."""
-_NO_ANSWER: Final = Access(exposure.PENDING)
 
 
 def await_access(lablet: Living) -> Decision | None:
@@ -58,7 +57,7 @@ def without_access(facts: Facts) -> tuple[Notice, ...]:
     lacking = [port.slot for port in wanted.ports if port.slot not in live]
     if not lacking:
         return ()
-    told = listed([f"{slot} ({exposing.access.get(slot, _NO_ANSWER).text})" for slot in lacking], _SLOTS_MAX)
+    told = listed([f"{slot} ({exposing.access.get(slot, NO_ANSWER).text})" for slot in lacking], _SLOTS_MAX)
     text = f"mux {wanted.mux} does not lead to {told}: the session has the worker's address"
     return (Notice("Warning", Trouble.ACCESS_MISSING, text),)
 
