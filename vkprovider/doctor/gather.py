@@ -18,10 +18,11 @@ from vkprovider.api.objects import ConfigMap, CustomResource, Lease, Metadata, N
 from vkprovider.api.reasons import DoctorReason
 from vkprovider.cml.spi import Credentials
 from vkprovider.concurrency import at_most
-from vkprovider.doctor import kubelet, lablets, muxes, relay, setup, workers, workloads
+from vkprovider.doctor import kubelet, lablets, setup, workers, workloads
 from vkprovider.doctor.agents import ask_agents
 from vkprovider.doctor.asking import ask, read_secret
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, note, unchecked
+from vkprovider.doctor.muxes import relays, services
 from vkprovider.doctor.reading import UserReading, renewed_unix_s, unix_s
 from vkprovider.doctor.rights import CheckedRight, rights_of
 from vkprovider.domain.worker.transport import destination_of
@@ -158,10 +159,10 @@ class Doctor:
         await self._check_relays(settings)
 
     async def _check_relays(self, settings: dict[str, str]) -> None:
-        for each in await self._reading.list("/apis/apps/v1/daemonsets", relay.RelaySet, "DaemonSet", relay.LABELLED):
+        for each in await self._reading.list("/apis/apps/v1/daemonsets", relays.RelaySet, "DaemonSet", relays.LABELLED):
             maps = [await self._reading.read(path, ConfigMap, each.about) for path in each.config_maps]
             own = {name: value for found in maps if found is not None for name, value in found.data.items()}
-            self._found += relay.check_ports(each.about, own, settings)
+            self._found += relays.check_ports(each.about, own, settings)
 
     async def _check_rights(self) -> None:
         account = f"{self._namespace}/{names.SERVICE_ACCOUNT}"
@@ -325,13 +326,13 @@ class Doctor:
         await self._check_workloads(definitions)
 
     async def _check_muxes(self, definitions: list[CustomResource]) -> None:
-        for (named, name), lending in muxes.lent_to(definitions).items():
+        for (named, name), lending in services.lent_to(definitions).items():
             namespace = named or self._namespace  # unless a setting of the muxes says otherwise
             about = f"Service/{namespace}/{name}"
             path = f"/api/v1/namespaces/{namespace}/services/{name}"
-            found = await self._reading.read(path, muxes.MuxService, about)
+            found = await self._reading.read(path, services.MuxService, about)
             if found is not None or (named and not self._reading.failed(about)):
-                self._found += muxes.check_mux(namespace, name, found, lending)
+                self._found += services.check_mux(namespace, name, found, lending)
 
     async def _check_workloads(self, definitions: set[str]) -> None:
         found = {kind: await self._reading.list(path, workloads.Workload, kind) for kind, path in _WORKLOADS.items()}

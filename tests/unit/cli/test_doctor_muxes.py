@@ -4,7 +4,7 @@ import msgspec
 
 from vkprovider.api.objects import CustomResource, Metadata
 from vkprovider.doctor.findings import Level
-from vkprovider.doctor.muxes import MuxService, check_mux, lent_to
+from vkprovider.doctor.muxes.services import MuxService, check_mux, lent_to
 
 
 def definition(name: str, **expose: object) -> CustomResource:

@@ -5,7 +5,7 @@ import pytest
 import yaml
 
 from vkprovider.doctor.findings import Level
-from vkprovider.doctor.relay import RelaySet, check_ports
+from vkprovider.doctor.muxes.relays import RelaySet, check_ports
 from vkprovider.shipped import find_manifests
 
 
