@@ -15,7 +15,7 @@ from vkprovider.cli.lablet.lists.rows import Row
 from vkprovider.cli.lablet.lists.standings import Standing
 from vkprovider.cli.lablet.refresh import Refreshed
 from vkprovider.cli.shared.devices import Port
-from vkprovider.cli.shared.output import API_VERSION
+from vkprovider.cli.shared.output.formats import API_VERSION
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
 
 _HEAD: Final = """\

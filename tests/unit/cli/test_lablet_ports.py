@@ -9,7 +9,7 @@ import pytest
 from tests.unit.cli.lablet_pod import lablet_pod
 from vkprovider.cli.lablet.ports import show
 from vkprovider.cli.shared.devices import ports_of
-from vkprovider.cli.shared.output import Output
+from vkprovider.cli.shared.output.formats import Output
 from vkprovider.cli.shared.pods import LabletPod
 
 

@@ -10,9 +10,9 @@ from vkprovider.api import names
 from vkprovider.api.wording import count
 from vkprovider.cli.lablet.classes.grades import LISTING, entries_or_why, grade_of
 from vkprovider.cli.shared.batch import Chosen
+from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.pods import LabletPod, change, check_alive, check_not_collecting, state_of
-from vkprovider.cli.shared.progress import Progress
 from vkprovider.cli.shared.waiting import wait_for
 from vkprovider.domain.lablet.archive.leftovers import Entry
 from vkprovider.domain.lablet.lifecycle import State

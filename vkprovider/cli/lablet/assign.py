@@ -13,7 +13,7 @@ from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import Metadata
 from vkprovider.api.wording import sentences
 from vkprovider.cli.lablet.deployments import DEPLOYMENTS, Deployment, deployment_in, is_replica, scale_command
-from vkprovider.cli.shared.output import Output
+from vkprovider.cli.shared.output.formats import Output
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, NoPod, change, pod_name, pods_in, read

@@ -9,7 +9,7 @@ from typing import Final
 import click
 import msgspec
 
-from vkprovider.cli.shared.output import one
+from vkprovider.cli.shared.output.formats import one
 from vkprovider.cli.shared.page.archives import Archives, open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place

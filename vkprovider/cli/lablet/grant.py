@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from vkprovider.api import names
-from vkprovider.cli.shared.output import document
+from vkprovider.cli.shared.output.formats import document
 from vkprovider.cli.shared.page.address import Binding, anchored, granted, safe, shown
 from vkprovider.cli.shared.place import Place
 from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from vkprovider.cli.shared.devices import Port, containers_of, ports_of
-from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.output.formats import Column, Listing, Output
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import find, named
 from vkprovider.kube.client import KubeClient

@@ -11,9 +11,9 @@ from vkprovider.api import names
 from vkprovider.api.errors import NotFound
 from vkprovider.api.models.status import LastRefresh, definition_status
 from vkprovider.api.objects import CustomResource
-from vkprovider.cli.shared.output import one
+from vkprovider.cli.shared.output.formats import one
+from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.progress import Progress
 from vkprovider.domain.definition import refresh
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient

@@ -4,8 +4,8 @@ import click
 
 from vkprovider.api import names
 from vkprovider.cli.shared.batch import Chosen
+from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.pods import LabletPod, change, pods_in
-from vkprovider.cli.shared.progress import Progress
 from vkprovider.cli.shared.waiting import wait_for
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.kube.client import KubeClient

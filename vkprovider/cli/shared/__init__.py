@@ -8,7 +8,6 @@
   with several Pods.
 * `refusals`: what to do about a refusal of the API server.
 * `page`: the provider's page.
-* `output`: `-o` of every command that lists; `tables`: its tables; `terminal`: width and colours of a terminal.
-* `waiting`: wait for a Pod; `progress`: what is shown meanwhile.
+* `output`: what commands print; `waiting`: wait for a Pod.
 * `times`: times and durations on the command line; `environment`: the settings of a process.
 """

@@ -10,7 +10,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden
 from vkprovider.api.objects import Metadata, PodSpec, PodStatus
-from vkprovider.cli.shared.tables import plain
+from vkprovider.cli.shared.output.tables import plain
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import ChangeHow, Resource, kind

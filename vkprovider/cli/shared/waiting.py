@@ -8,8 +8,8 @@ from typing import Final
 import click
 
 from vkprovider.api import names
+from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.pods import LabletPod, pods_in, why
-from vkprovider.cli.shared.progress import Progress
 from vkprovider.kube.client import KubeClient
 
 _LOOK_EVERY_S: Final = 0.5

@@ -32,7 +32,7 @@ from vkprovider.cli.lablet.classes.sources import read_text
 from vkprovider.cli.lablet.deployments import DEPLOYMENTS, Deployment, deployment_in
 from vkprovider.cli.lablet.login import login_url
 from vkprovider.cli.shared.devices import ports_of
-from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.output.formats import Column, Listing, Output
 from vkprovider.cli.shared.page.asking import PageRefused, open_page
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place

@@ -14,7 +14,7 @@ import msgspec
 from vkprovider.api.errors import OutsideError
 from vkprovider.cli.lablet.lists.standings import Standing
 from vkprovider.cli.lablet.lists.words import score_in, standing_of
-from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.output.formats import Column, Listing, Output
 from vkprovider.cli.shared.page.archives import open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place, Scope

@@ -13,7 +13,7 @@ import click
 import msgspec
 import structlog
 
-from vkprovider.cli.shared.output import Listing, Output
+from vkprovider.cli.shared.output.formats import Listing, Output
 from vkprovider.cli.shared.place import Scope
 from vkprovider.cli.shared.pods import LabletPod
 from vkprovider.kube.informer import Informer

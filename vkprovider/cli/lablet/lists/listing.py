@@ -11,7 +11,7 @@ import click
 from vkprovider.api.wording import count
 from vkprovider.cli.lablet.lists.rows import Row, left_of, row_of
 from vkprovider.cli.lablet.lists.standings import Standing
-from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.output.formats import Column, Listing, Output
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Scope
 from vkprovider.cli.shared.pods import pods_in

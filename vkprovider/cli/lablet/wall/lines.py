@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.cli.shared.tables import shorten
+from vkprovider.cli.shared.output.tables import shorten
 
 FIRST_LINES: Final = 5
 """The most lines of the screen, the first piece of a console that others use already."""

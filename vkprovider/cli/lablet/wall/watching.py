@@ -13,8 +13,8 @@ import click
 from vkprovider.api.wording import count
 from vkprovider.cli.lablet.console import console_command, kubectl_command
 from vkprovider.cli.lablet.wall.lines import Pending, fed, prefixes, rendered, still
-from vkprovider.cli.shared import terminal
 from vkprovider.cli.shared.batch import select
+from vkprovider.cli.shared.output import terminal
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, find_all, named
 from vkprovider.kube.client import KubeClient

@@ -18,8 +18,8 @@ import click
 import msgspec
 import yaml
 
-from vkprovider.cli.shared import terminal
-from vkprovider.cli.shared.tables import Cell, Table, plain
+from vkprovider.cli.shared.output import terminal
+from vkprovider.cli.shared.output.tables import Cell, Table, plain
 
 API_VERSION: Final = "cli.vkprovider.io/v1"
 """The apiVersion of printed objects; no API server knows it."""

@@ -11,8 +11,8 @@ from typing import Self
 
 import click
 
-from vkprovider.cli.shared import terminal
-from vkprovider.cli.shared.tables import plain, shorten
+from vkprovider.cli.shared.output import terminal
+from vkprovider.cli.shared.output.tables import plain, shorten
 
 _CLEAR = "\r\x1b[K"
 
