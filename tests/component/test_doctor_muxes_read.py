@@ -4,13 +4,10 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.support.apiserver import GROUP, SYSTEM, Admin, ApiServer
+from tests.support.apiserver import GROUP, Admin, ApiServer
+from tests.support.doctor import examined
 from tests.support.topologies import definition
 from vkprovider.doctor.findings import Finding
-from vkprovider.doctor.gather import Doctor
-from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import KubeSettings
-from vkprovider.shipped import find_manifests
 
 SERVICES = "/api/v1/namespaces/default/services"
 
@@ -26,12 +23,7 @@ async def admin(apiserver: ApiServer) -> AsyncIterator[Admin]:
 
 
 async def findings(server: ApiServer) -> list[Finding]:
-    kube = await KubeClient.connect(KubeSettings(kubeconfig=str(server.kubeconfig)))
-    try:
-        manifest = (find_manifests() / "base" / "rbac.yaml").read_text()
-        report = await Doctor(kube, context="test", namespace=SYSTEM, manifest=manifest, probe=False).examine()
-    finally:
-        await kube.close()
+    report = await examined(server.kubeconfig)
     return [finding for finding in report.findings if finding.reason.startswith("Mux")]
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 from tests.support.cluster import Cluster
 from tests.support.docs import described
@@ -14,19 +15,20 @@ from vkprovider.shipped import find_manifests
 from vkpsandbox.controlplane.content import NAMESPACE
 
 
+async def examined(kubeconfig: Path, *, namespace: str = NAMESPACE, probe: bool = False) -> DoctorReport:
+    """Examine the installation of a namespace as a kubeconfig's user."""
+    kube = await KubeClient.connect(KubeSettings(kubeconfig=str(kubeconfig)))
+    try:
+        manifest = (find_manifests() / "base" / "rbac.yaml").read_text()
+        return await Doctor(kube, context="test", namespace=namespace, manifest=manifest, probe=probe).examine()
+    finally:
+        await kube.close()
+
+
 def examine(cluster: Cluster, *, probe: bool = True) -> DoctorReport:
     """Examine the sandbox as its admin; whatever is found to be wrong must have its row in docs/why.md."""
-
-    async def run() -> DoctorReport:
-        kube = await KubeClient.connect(KubeSettings(kubeconfig=str(cluster.sandbox.kubeconfig)))
-        try:
-            manifest = (find_manifests() / "base" / "rbac.yaml").read_text()
-            return await Doctor(kube, context="test", namespace=NAMESPACE, manifest=manifest, probe=probe).examine()
-        finally:
-            await kube.close()
-
     with ThreadPoolExecutor(1) as thread:  # a loop of its own, which leaves pytest's alone
-        report = thread.submit(asyncio.run, run()).result()
+        report = thread.submit(asyncio.run, examined(cluster.sandbox.kubeconfig, probe=probe)).result()
     assert [finding for finding in report.findings if not described(finding.reason)] == []
     return report
 

@@ -17,12 +17,9 @@ import yaml
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import condition, is_ready
 from tests.support.apiserver import GROUP, SECRETS, Admin, ApiServer, Refused, until
+from tests.support.doctor import examined
 from tests.support.extra import ACCOUNT, cmlworker, secret
 from tests.support.topologies import definition, deployment, pod, pod_template, topology
-from vkprovider.doctor.gather import Doctor
-from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import KubeSettings
-from vkprovider.shipped import find_manifests
 from vkpsandbox.cml.server import CmlSimulator
 from vkpsandbox.cml.simulation import Settings as CmlSettings
 from vkpsandbox.http.faults import Fault
@@ -496,15 +493,9 @@ DOCTOR: Final = {
 }
 
 
-async def examined(apiserver: ApiServer) -> list[tuple[str, str, str]]:
+async def lines_of_the_doctor(apiserver: ApiServer) -> list[tuple[str, str, str]]:
     """Return object, reason and message of every line of the doctor."""
-    kube = await KubeClient.connect(KubeSettings(kubeconfig=str(apiserver.kubeconfig)))
-    try:
-        manifest = (find_manifests() / "base" / "rbac.yaml").read_text()
-        doctor = Doctor(kube, context="test", namespace="vkprovider-system", manifest=manifest, probe=False)
-        report = await doctor.examine()
-    finally:
-        await kube.close()
+    report = await examined(apiserver.kubeconfig)
     return [(finding.object, finding.reason, finding.line) for finding in report.findings]
 
 
@@ -518,7 +509,7 @@ async def test_doctor(team: tuple[World, str], apiserver: ApiServer) -> None:
         await world.admin.patch(f"{path}/{row.body['metadata']['name']}/status", {"status": row.status})
     lablet = await world.pod("good", worker, annotations={"vkprovider.io/timeslot-end": "tomorrow"})
     await lablet.ready()
-    found = await examined(apiserver)
+    found = await lines_of_the_doctor(apiserver)
     missing = {
         name: row
         for name, row in DOCTOR.items()
@@ -539,6 +530,6 @@ async def test_doctor_names_one_controller_that_is_connected_twice_and_a_provide
     running = await world.replica()
     names = [await world.worker("https://192.0.2.7", ready=False) for _ in range(2)]
     about = f"CMLWorker/{min(names)}"
-    assert (about, "SameUrl") in {(about, reason) for about, reason, _ in await examined(apiserver)}
+    assert (about, "SameUrl") in {(about, reason) for about, reason, _ in await lines_of_the_doctor(apiserver)}
     await running.stop()
-    assert "NoReplica" in {reason for _, reason, _ in await examined(apiserver)}
+    assert "NoReplica" in {reason for _, reason, _ in await lines_of_the_doctor(apiserver)}

@@ -12,15 +12,12 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually, is_ready, when
 from tests.component.controllers.running import MORTAL, Running
 from tests.support.apiserver import NODE_LEASES, SYSTEM, Admin
+from tests.support.doctor import examined
 from vkprovider.api.objects import Lease, Metadata
 from vkprovider.app.main import main
 from vkprovider.app.settings import Settings
 from vkprovider.doctor.findings import Finding, Level
-from vkprovider.doctor.gather import Doctor
-from vkprovider.kube.client import KubeClient
 from vkprovider.runtime.home import named_by
-from vkprovider.settings.cluster import KubeSettings
-from vkprovider.shipped import find_manifests
 from vkpsandbox.controlplane.kubeconfig import read_cluster, write_kubeconfig
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
@@ -165,12 +162,7 @@ async def test_a_second_one_without_rights_says_whose_they_are(world: World, unu
 
 async def test_the_doctor_names_the_namespace_that_has_it(world: World) -> None:
     async def examine(namespace: str) -> list[Finding]:
-        kube = await KubeClient.connect(KubeSettings(kubeconfig=str(world.server.kubeconfig)))
-        try:
-            manifest = (find_manifests() / "base" / "rbac.yaml").read_text()
-            report = await Doctor(kube, context="x", namespace=namespace, manifest=manifest, probe=False).examine()
-        finally:
-            await kube.close()
+        report = await examined(world.server.kubeconfig, namespace=namespace)
         return [finding for finding in report.findings if finding.level is Level.FAULT]
 
     [finding] = await examine("team-vkp")

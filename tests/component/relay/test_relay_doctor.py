@@ -5,11 +5,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.apiserver import SYSTEM, Admin, ApiServer
+from tests.support.apiserver import Admin, ApiServer
+from tests.support.doctor import examined
 from vkprovider.doctor.findings import Finding, Level
-from vkprovider.doctor.gather import Doctor
-from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import KubeSettings
 from vkprovider.shipped import find_manifests
 
 MAPS = "/api/v1/namespaces/vkprovider-relay/configmaps"
@@ -25,12 +23,7 @@ def installed(apiserver: ApiServer) -> Iterator[ApiServer]:
 
 
 async def findings(server: ApiServer) -> list[Finding]:
-    kube = await KubeClient.connect(KubeSettings(kubeconfig=str(server.kubeconfig)))
-    try:
-        manifest = (find_manifests() / "base" / "rbac.yaml").read_text()
-        report = await Doctor(kube, context="test", namespace=SYSTEM, manifest=manifest, probe=False).examine()
-    finally:
-        await kube.close()
+    report = await examined(server.kubeconfig)
     return [finding for finding in report.findings if finding.object.startswith("DaemonSet")]
 
 
