@@ -1,5 +1,6 @@
-"""A real API server for all, and a bare HTTP server whose answers a test scripts."""
+"""What component tests share: a real API server, the garbage collector as it was, and a scripted HTTP server."""
 
+import gc
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
@@ -16,6 +17,15 @@ def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.ApiServ
     """etcd and kube-apiserver with our CRDs, RBAC and policies; about 5 s, once per run."""
     with real.running(tmp_path_factory.mktemp("apiserver")) as server:
         yield server
+
+
+@pytest.fixture(autouse=True)
+def collector() -> Iterator[None]:
+    """Undo what a replica does to the garbage collector of its process."""
+    threshold = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*threshold)
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """`kubectl lablet` through the real kubectl, on a real API server with a replica in the test's own loop."""
 
-import gc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -32,12 +31,3 @@ async def instructor(world: World, desk: Desk, tmp_path: Path) -> AsyncIterator[
     await made.begin()
     yield made
     await made.end()
-
-
-@pytest.fixture(autouse=True)
-def collector() -> Iterator[None]:
-    """Undo what a replica does to the garbage collector of its process."""
-    threshold = gc.get_threshold()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*threshold)

@@ -1,7 +1,6 @@
 """A world for each test: a whole installation in its own loop, on the real API server; or parts of a replica."""
 
-import gc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -48,12 +47,3 @@ async def real_kube(api: FaultyApi) -> AsyncIterator[KubeClient]:
 def claims(admin: Admin, api: FaultyApi) -> ClaimDocument:
     """The claims ConfigMap of worker `w1`."""
     return ClaimDocument(admin, api)
-
-
-@pytest.fixture(autouse=True)
-def collector() -> Iterator[None]:
-    """Undo what a replica does to the garbage collector of its process."""
-    threshold = gc.get_threshold()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*threshold)

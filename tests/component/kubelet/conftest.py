@@ -1,7 +1,6 @@
 """A replica that serves the kubelet API, on a real API server, and clients with every kind of credentials."""
 
-import gc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -23,12 +22,3 @@ async def credentials(apiserver: ApiServer, world: World, tmp_path: Path) -> Asy
     credentials = Credentials(apiserver, world.admin, world.namespace, tmp_path)
     yield credentials
     await credentials.close()
-
-
-@pytest.fixture(autouse=True)
-def collector() -> Iterator[None]:
-    """Undo what a replica does to the garbage collector of its process."""
-    threshold = gc.get_threshold()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*threshold)

@@ -1,7 +1,6 @@
 """A world of muxes and channels for each test, on the real API server."""
 
-import gc
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +20,3 @@ def mux_server(apiserver: ApiServer) -> ApiServer:
 async def world(mux_server: ApiServer, tmp_path: Path) -> AsyncIterator[MuxWorld]:
     async with open_world(mux_server, tmp_path) as world:
         yield world
-
-
-@pytest.fixture(autouse=True)
-def collector() -> Iterator[None]:
-    """Undo what a replica does to the garbage collector of its process."""
-    threshold = gc.get_threshold()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*threshold)
