@@ -90,7 +90,7 @@ class World:
         replica = Replica(provider(ctx, settings, deployments=deployments, grader=grader))
         stop = asyncio.Event()
         task = asyncio.create_task(replica.process.run(stop), name=name)
-        running = Running(replica, api, stop, task, deployments, grader)
+        running = Running(api, stop, task, replica, deployments, grader)
         self._replicas.append(running)
         return running
 

@@ -1,12 +1,11 @@
 """A replica in the test's own loop, and settings with short intervals for it."""
 
-import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Final
 
-from tests.support.faultyapi import FaultyApi
+from tests.support.inloop import InLoop
 from vkprovider.app.provider import Provider
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
@@ -66,13 +65,10 @@ class Replica:
 
 
 @dataclass
-class Running:
+class Running(InLoop):
     """A replica that runs in this loop."""
 
     replica: Replica
-    api: FaultyApi
-    stop_event: asyncio.Event
-    task: asyncio.Task[None]
     deployments: Deployments | None = None
     grader: HttpGrader | None = None
 
@@ -97,20 +93,8 @@ class Running:
         finally:
             await page.stop()
 
-    async def stop(self) -> None:
-        """End it as SIGTERM does: it hands its nodes over."""
-        self.stop_event.set()
-        await self.task
-        await self._close()
-
-    async def crash(self) -> None:
-        """End it as SIGKILL does, as far as others can see: nothing that it still says reaches the API server."""
-        self.api.cut()
-        self.task.cancel()
-        await asyncio.gather(self.task, return_exceptions=True)
-        await self._close()
-
-    async def _close(self) -> None:
+    async def close(self) -> None:
+        """Close its connections."""
         await self.ctx.kube.close()
         if self.deployments is not None:
             await self.deployments.close()

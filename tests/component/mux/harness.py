@@ -5,7 +5,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -13,8 +13,8 @@ from typing import Any, Final
 from tests.component.controllers.looking import eventually
 from tests.support.apiserver import MEMBERS, SYSTEM, Admin, ApiServer, Refused
 from tests.support.faultyapi import FaultyApi
+from tests.support.inloop import InLoop
 from vkprovider.app.settings import MuxProcessSettings
-from vkprovider.mux.leases import DRY_RUN, MUX
 from vkprovider.mux.parts import MuxProcess, mux_process
 from vkprovider.mux.process import context_of, page_of
 from vkprovider.runtime.page import Page
@@ -30,14 +30,11 @@ Json = dict[str, Any]
 
 
 @dataclasses.dataclass
-class Running:
+class Running(InLoop):
     """A replica that runs in this loop."""
 
     replica: MuxProcess
-    api: FaultyApi
     page: Page
-    stop_event: asyncio.Event
-    task: asyncio.Task[None]
 
     @property
     def writes(self) -> list[str]:
@@ -48,20 +45,8 @@ class Running:
             if asked.method != "GET" and "/leases" not in asked.path and "reviews" not in asked.path
         ]
 
-    async def stop(self) -> None:
-        """End it as SIGTERM does."""
-        self.stop_event.set()
-        await self.task
-        await self._close()
-
-    async def crash(self) -> None:
-        """End it as SIGKILL does."""
-        self.api.cut()
-        self.task.cancel()
-        await asyncio.gather(self.task, return_exceptions=True)
-        await self._close()
-
-    async def _close(self) -> None:
+    async def close(self) -> None:
+        """Close its connections."""
         await self.page.stop()
         await self.replica.ctx.kube.close()
 
@@ -112,7 +97,8 @@ class MuxWorld:
         replica = mux_process(ctx, settings)
         page.serve(replica.process)
         stop = asyncio.Event()
-        running = Running(replica, api, page, stop, asyncio.create_task(replica.process.run(stop), name=name))
+        task = asyncio.create_task(replica.process.run(stop), name=name)
+        running = Running(api, stop, task, replica, page)
         self._replicas.append(running)
         return running
 
@@ -366,7 +352,3 @@ async def open_world(server: ApiServer, directory: Path) -> AsyncIterator[MuxWor
 def install(server: ApiServer) -> None:
     """Apply the manifests of the program; without controllers its Deployment has no Pods."""
     server.kubectl("apply", "--server-side", "-k", str(find_manifests() / "components" / "mux"))
-
-
-Good = Callable[[Json], object]
-__all__ = ["ACCOUNT", "DRY_RUN", "MUX", "PREFIX", "RBAC", "MuxWorld", "Running", "install", "open_world"]
