@@ -11,17 +11,18 @@ import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 from urllib.parse import urlsplit
 
 import pytest
 
-from tests.component.mux.harness import ENDPOINT_SLICES, MuxWorld, install, open_world
+from tests.component.mux.harness import MuxWorld, install, open_world
+from tests.component.mux.lending import expose, until_answers
 from tests.support import netns
-from tests.support.apiserver import NODES, SYSTEM, ApiServer, running, until
+from tests.support.apiserver import NODES, ApiServer, running, until
 from tests.support.netns import Namespace
 from tools.kubeproxy.program import ensure_kube_proxy
-from vkprovider.api import exposure, names
+from vkprovider.api import exposure
 from vkprovider.api.exposure import Exposure
 from vkprovider.domain.mux.draining import DRAIN_S
 from vkpsandbox.controlplane.kubeconfig import certificate_user, read_cluster, write_kubeconfig
@@ -205,28 +206,19 @@ def _forwarder(url: str) -> contextlib.AbstractAsyncContextManager[int]:
     return block()
 
 
-async def expose(world: MuxWorld, number: int, learner: str = "") -> str:
+async def expose_lablet(world: MuxWorld, number: int, learner: str = "") -> str:
     """Expose the two ports of a lablet; return the path of its slice."""
     port = FIRST + 2 * number
     learner = learner or f"learner-{number}"
     pod = f"pod-{number}"
     slots = exposure.ports_of([("serial", "TCP", port), ("data", "UDP", port + 1)])
     it = Exposure("w1", f"mux.{world.edge}", world.team, pod, f"{pod}-{learner}", learner, WORKER, slots)
-    path = f"{ENDPOINT_SLICES}/namespaces/{SYSTEM}/endpointslices"
-    await world.admin.create(path, exposure.encode(it, SYSTEM, worker_uid="uid-w1"))
-    return f"{path}/{exposure.slice_name(it.pod_uid)}"
+    return await expose(world, it)
 
 
 async def live(world: MuxWorld, path: str) -> dict[str, int]:
     """Return the outside ports of a lablet by slots, once the mux answers that they are live."""
-
-    def answer(found: Any) -> dict[str, Any]:
-        return json.loads(found["metadata"]["annotations"].get(names.ANNOTATION_MUX_ANSWER, "{}"))  # type: ignore[no-any-return]
-
-    found = await world.admin.until(
-        path, lambda found: {each["state"] for each in answer(found).values()} == {exposure.LIVE}
-    )
-    return {slot: each["port"] for slot, each in answer(found).items()}
+    return {slot: each["port"] for slot, each in (await until_answers(world, path, exposure.LIVE)).items()}
 
 
 async def mux(world: MuxWorld) -> None:
@@ -239,7 +231,7 @@ async def test_every_port_answers_with_its_own_name_and_no_other_port_answers(
     world: MuxWorld, network: Network
 ) -> None:
     await mux(world)
-    paths = [await expose(world, number) for number in range(LABLETS)]
+    paths = [await expose_lablet(world, number) for number in range(LABLETS)]
     expected = {}
     for number, path in enumerate(paths):
         ports = await live(world, path)
@@ -276,7 +268,7 @@ async def test_an_open_udp_flow_never_reaches_the_device_of_the_next_learner(
 ) -> None:
     """The next learner gets the same port of the worker, with another number of the mux."""
     await mux(world)
-    path = await expose(world, 0, "ann")
+    path = await expose_lablet(world, 0, "ann")
     ports = await live(world, path)
     words = (sys.executable, "-c", FLOW_PROGRAM, OUTSIDE, str(ports["data"]))
     flow = network.learner.start(*words, log=tmp_path / "flow.log")
@@ -286,7 +278,7 @@ async def test_an_open_udp_flow_never_reaches_the_device_of_the_next_learner(
 
     assert await until(heard) == f"udp {FIRST + 1}"
     await world.admin.delete(path)
-    following = await live(world, await expose(world, 0, "bea"))
+    following = await live(world, await expose_lablet(world, 0, "bea"))
     assert following["data"] != ports["data"]
 
     async def carried() -> bool:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.component.controllers.looking import eventually
 from tests.component.mux.harness import ACCOUNT, ENDPOINT_SLICES, PREFIX, RBAC, Json, MuxWorld
-from tests.component.mux.test_mux_lablets import expose, exposed, until_answer
+from tests.component.mux.lending import expose, exposed, until_answer
 from tests.support.apiserver import MEMBERS, Refused
 
 MINE = {"app.kubernetes.io/managed-by": "svc-lb-mux"}

@@ -2,48 +2,13 @@
 
 import msgspec
 
-from tests.component.mux.harness import ENDPOINT_SLICES, PREFIX, Json, MuxWorld
-from tests.support.apiserver import SYSTEM
+from tests.component.mux.harness import ENDPOINT_SLICES, PREFIX, MuxWorld
+from tests.component.mux.lending import expose, exposed, until_answer
 from vkprovider.api import exposure, names
-from vkprovider.api.exposure import Exposure
 from vkprovider.domain.mux.draining import DISCARD, DRAIN_S
 from vkprovider.domain.mux.endpoints import Backends
 from vkprovider.domain.mux.facts import MuxRef, Owner, ServicePort
 from vkprovider.domain.mux.slices import MuxObject, Source, wanted_slices
-
-SLICES = f"{ENDPOINT_SLICES}/namespaces/{SYSTEM}/endpointslices"
-
-
-def exposed(world: MuxWorld, pod: str, learner: str, port: int, *, uid: str = "") -> Exposure:
-    return Exposure(
-        worker="w1",
-        mux=f"mux.{world.edge}",
-        namespace=world.team,
-        pod=pod,
-        pod_uid=uid or f"{pod}-{learner}-{port}",
-        learner=learner,
-        address="198.51.100.1",
-        ports=exposure.ports_of([("PC_serial", "TCP", port)]),
-    )
-
-
-async def expose(world: MuxWorld, each: Exposure, namespace: str = SYSTEM) -> str:
-    await world.admin.create(
-        f"{ENDPOINT_SLICES}/namespaces/{namespace}/endpointslices",
-        exposure.encode(each, namespace, worker_uid="uid-w1"),
-    )
-    return f"{ENDPOINT_SLICES}/namespaces/{namespace}/endpointslices/{exposure.slice_name(each.pod_uid)}"
-
-
-async def until_answer(world: MuxWorld, path: str, state: str) -> Json:
-    import json  # noqa: PLC0415 (only here)
-
-    def answer(found: Json) -> Json:
-        text = found["metadata"]["annotations"].get(names.ANNOTATION_MUX_ANSWER)
-        read: Json = json.loads(text)["pc-serial"] if text else {}
-        return read
-
-    return answer(await world.admin.until(path, lambda found: answer(found).get("state") == state, state))
 
 
 async def test_a_lablet_gets_a_number_and_an_answer(world: MuxWorld) -> None:

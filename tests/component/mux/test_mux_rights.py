@@ -7,8 +7,8 @@ import aiohttp
 import pytest
 
 from tests.component.mux.harness import ACCOUNT, RBAC, MuxWorld, install, open_world
+from tests.component.mux.lending import expose, exposed, until_answer
 from tests.component.mux.test_mux_backends import PORTS, WORKER, pod, worker
-from tests.component.mux.test_mux_lablets import expose, exposed, until_answer
 from tests.support import apiserver as real
 from tools import rights
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE, rights_of
