@@ -2,10 +2,12 @@
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.support.apiserver import ApiServer, until
-from tests.support.relay import MuxObjects, RelaySide, device, dial, who
+from tests.support.relay import Dialled, MuxObjects, RelaySide, device, dial, who
 
 
 async def leads(port: int, wanted: str, source: str = "127.0.0.1") -> None:
@@ -15,6 +17,35 @@ async def leads(port: int, wanted: str, source: str = "127.0.0.1") -> None:
         return await who(port, source) == wanted
 
     await until(look)
+
+
+@asynccontextmanager
+async def alice_led(side: RelaySide, mux: MuxObjects) -> AsyncIterator[int]:
+    """Start both programs, and lead the first port to a device of alice until the end of the block; yield the port."""
+    first, _ = side.ports
+    side.start("haproxy", "relay")
+    async with device("r1") as r1:
+        await mux.create({"a": first})
+        await mux.lead("alice", {"a": r1})
+        await leads(first, "r1")
+        yield first
+
+
+@asynccontextmanager
+async def two_at_work(side: RelaySide, mux: MuxObjects) -> AsyncIterator[tuple[Dialled, Dialled, int]]:
+    """Start both programs, lead the ports `a` of alice to r1 and `b` of bob to r2, and dial both.
+
+    A third port `c` leads nowhere. Yield alice's session, bob's, and the port of r1.
+    """
+    first, _ = side.ports
+    side.start("haproxy", "relay")
+    async with device("r1") as r1, device("r2") as r2:
+        await mux.create({"a": first, "b": first + 1, "c": first + 2})
+        await mux.lead("alice", {"a": r1})
+        await mux.lead("bob", {"b": r2})
+        await leads(first, "r1")
+        await leads(first + 1, "r2")
+        yield await dial(first), await dial(first + 1), r1
 
 
 async def sweep(side: RelaySide) -> dict[int, str]:
@@ -62,14 +93,7 @@ async def test_only_sources_of_the_mux_may_connect(side: RelaySide, mux: MuxObje
 
 async def test_sessions_end_with_their_lablet_and_no_others(side: RelaySide, mux: MuxObjects) -> None:
     first, _ = side.ports
-    side.start("haproxy", "relay")
-    async with device("r1") as r1, device("r2") as r2, device("r3") as r3:
-        await mux.create({"a": first, "b": first + 1})
-        await mux.lead("alice", {"a": r1})
-        await mux.lead("bob", {"b": r2})
-        await leads(first, "r1")
-        await leads(first + 1, "r2")
-        alice, bob = await dial(first), await dial(first + 1)
+    async with device("r3") as r3, two_at_work(side, mux) as (alice, bob, _):
         await asyncio.sleep(3)  # the looks of the start are over
         await mux.withdraw("alice")
         await alice.ended()
@@ -82,14 +106,7 @@ async def test_sessions_end_with_their_lablet_and_no_others(side: RelaySide, mux
 
 async def test_a_device_that_is_not_ready_keeps_its_sessions(side: RelaySide, mux: MuxObjects) -> None:
     first, _ = side.ports
-    side.start("haproxy", "relay")
-    async with device("r1") as r1, device("r2") as r2:
-        await mux.create({"a": first, "b": first + 1})
-        await mux.lead("alice", {"a": r1})
-        await mux.lead("bob", {"b": r2})
-        await leads(first, "r1")
-        await leads(first + 1, "r2")
-        alice, bob = await dial(first), await dial(first + 1)
+    async with two_at_work(side, mux) as (alice, bob, r1):
         await mux.lead("alice", {"a": r1}, ready=False)
         await leads(first, "")
         await mux.withdraw("bob")
@@ -105,14 +122,7 @@ async def test_a_killed_relay_touches_no_session_and_the_next_one_ends_what_ende
     side: RelaySide, mux: MuxObjects
 ) -> None:
     first, _ = side.ports
-    side.start("haproxy", "relay")
-    async with device("r1") as r1, device("r2") as r2:
-        await mux.create({"a": first, "b": first + 1, "c": first + 2})
-        await mux.lead("alice", {"a": r1})
-        await mux.lead("bob", {"b": r2})
-        await leads(first, "r1")
-        await leads(first + 1, "r2")
-        alice, bob = await dial(first), await dial(first + 1)
+    async with two_at_work(side, mux) as (alice, bob, r1):
         side.kill("relay")
         await mux.withdraw("alice")
         await mux.lead("carol", {"c": r1})
@@ -158,12 +168,7 @@ async def test_a_port_that_is_filled_before_the_others_waits_for_them(side: Rela
 
 
 async def test_without_its_service_a_mux_is_closed(side: RelaySide, mux: MuxObjects) -> None:
-    first, _ = side.ports
-    side.start("haproxy", "relay")
-    async with device("r1") as r1:
-        await mux.create({"a": first})
-        await mux.lead("alice", {"a": r1})
-        await leads(first, "r1")
+    async with alice_led(side, mux) as first:
         alice = await dial(first)
         await mux.delete()
         await alice.ended()
@@ -171,12 +176,7 @@ async def test_without_its_service_a_mux_is_closed(side: RelaySide, mux: MuxObje
 
 
 async def test_what_cannot_be_read_is_not_empty(side: RelaySide, mux: MuxObjects, tmp_path: Path) -> None:
-    first, _ = side.ports
-    side.start("haproxy", "relay")
-    async with device("r1") as r1:
-        await mux.create({"a": first})
-        await mux.lead("alice", {"a": r1})
-        await leads(first, "r1")
+    async with alice_led(side, mux) as first:
         alice = await dial(first)
         side.kill("relay")
         blind = tmp_path / "blind"
@@ -231,12 +231,8 @@ async def until_swept(side: RelaySide, wanted: dict[int, str]) -> None:
 async def test_rights_used_are_rights_granted(
     side: RelaySide, mux: MuxObjects, apiserver: ApiServer, rules: list[dict[str, list[str]]]
 ) -> None:
-    first, _ = side.ports
-    side.start("haproxy", "relay")
-    async with device("r1") as r1:
-        await mux.create({"a": first})
-        await mux.lead("alice", {"a": r1})
-        await leads(first, "r1")
+    async with alice_led(side, mux):
+        pass
     side.kill("relay")  # the end of a watch is what is logged of it
     granted = {
         (verb, resource, name)
