@@ -142,25 +142,17 @@ async def test_a_slice_that_somebody_deletes_or_falsifies_is_written_again(world
     await world.admin.until(path(lablet), lambda found: found["ports"] == before["ports"])
 
 
-async def test_a_definition_that_exposes_no_more_takes_its_slices_along(world: World) -> None:
+@pytest.mark.parametrize("changed", [None, {**EXPOSE, "ports": ["r9_serial"]}], ids=["no more", "other ports"])
+async def test_a_definition_that_exposes_otherwise_takes_its_slices_along(
+    world: World, changed: dict[str, Any] | None
+) -> None:
     await world.replica(WITH_PASSES)
     worker = await world.worker()
     definition = await world.define(PORT, expose=EXPOSE)
     lablet = await world.pod(definition, worker)
     await lablet.ready()
     await slice_of(lablet)
-    await world.change_definition(definition, expose=None)
-    await no_slice(lablet)
-
-
-async def test_a_definition_that_exposes_other_ports_takes_its_slices_along(world: World) -> None:
-    await world.replica(WITH_PASSES)
-    worker = await world.worker()
-    definition = await world.define(PORT, expose=EXPOSE)
-    lablet = await world.pod(definition, worker)
-    await lablet.ready()
-    await slice_of(lablet)
-    await world.change_definition(definition, expose={**EXPOSE, "ports": ["r9_serial"]})
+    await world.change_definition(definition, expose=changed)
     await no_slice(lablet)
 
 
