@@ -1,7 +1,6 @@
 """The demo of a class: an instructor's day in ten commands, those of docs/class.md, each checked when it has run."""
 
 import csv
-import textwrap
 import time
 import zipfile
 from collections.abc import Callable, Iterable
@@ -168,7 +167,7 @@ class Day:
 
     def watched(self, _: str, before: Classroom) -> None:
         """Watch what all learners type."""
-        self._tell.say(f"   $ {WATCH}")
+        self._tell.typed(WATCH)
         title = f"{count(len(self._learners), 'console')} of {DEVICE}"
         with self._desk.watching(WATCH) as screen:
             self._tell.wait(lambda: [] if title in screen() else [title], _SOON_S, "consoles")
@@ -226,7 +225,7 @@ class Day:
 
     def _run(self, command: str, *, kubeconfig: Path | None = None, types: str = "") -> str:
         """Show a command and what it prints; return the latter."""
-        self._tell.say(f"   $ {command}")
+        self._tell.typed(command)
         started = time.monotonic()
         try:
             said = self._desk.run(command, kubeconfig=kubeconfig, types=types)
@@ -242,7 +241,7 @@ class Day:
         lines = [line if len(line) <= _WIDTH_MAX else f"{line[:_WIDTH_MAX]}…" for line in said.splitlines()]
         if len(lines) > _SHOWN_MAX + 1:
             lines = [*lines[:_SHOWN_MAX], f"… and {len(lines) - _SHOWN_MAX} lines more"]
-        self._tell.say(textwrap.indent("\n".join(lines), "   "))
+        self._tell.printed("\n".join(lines))
 
     def _holds(self, command: str, what: str, faults: Iterable[str]) -> None:
         """Note what was checked.

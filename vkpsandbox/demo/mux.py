@@ -64,7 +64,7 @@ class Tour:
             f"2. Deploy {count(REPLICAS, 'lablet')} that lend their consoles to the mux",
             "Learners and firewalls see one address, not every worker's; each console has a number there.",
         )
-        self._show("kubectl", "apply", "-f", "-", f"# {display(LABLETS)} for lab-0 to lab-{REPLICAS - 1}")
+        self._tell.typed(f"kubectl apply -f - # {display(LABLETS)} for lab-0 to lab-{REPLICAS - 1}")
         template = LABLETS.read_text()
         lablets = [f"lab-{number}" for number in range(REPLICAS)]
         definition, manifest = template.split("---\n")
@@ -95,7 +95,7 @@ class Tour:
         """Open a session with the device of the first lablet."""
         self._tell.head("3. Use a console", "The relay carries the connection; the device answers with its own name.")
         port = self._number(0)
-        self._show("telnet", HOST, str(port))
+        self._tell.typed(f"telnet {HOST} {port}")
         session = socket.create_connection((HOST, port), timeout=_CONNECT_S)
         self._tell.say(f"   {ask(session, 'lab-0')}")
         return session
@@ -105,13 +105,13 @@ class Tour:
         self._tell.head("4. Kill the provider", "It decides who may have a number, and carries no connection.")
         before = self._numbers()
         pid = self._sandbox.process(PROVIDER).pid
-        self._show("kill", "-9", str(pid))
+        self._tell.typed(f"kill -9 {pid}")
         self._sandbox.kill(PROVIDER)
         self._tell.say(f"   the session goes on: {ask(session, 'lab-0')}")
         if wrong := self._misled(self._pods()[1]):
             raise DemoError(f"without the provider a new connection fails: {wrong}")
         self._tell.say("   a new one works, too")
-        self._show("vkprovider", "sandbox", "start", PROVIDER, "--name", self._sandbox.name)
+        self._tell.typed(f"vkprovider sandbox start {PROVIDER} --name {self._sandbox.name}")
         self._sandbox.start(PROVIDER)
         self._tell.wait(self._provider_away, _SOON_S, "the provider")
         if (after := self._numbers()) != before:
@@ -124,17 +124,14 @@ class Tour:
         self._tell.head(f"5. Delete lab-{last}", "Its number is refused, and rests before anybody else gets it.")
         port = self._number(last)
         command = ("delete", "pod", f"lab-{last}", "--wait=false")
-        self._show("kubectl", *command)
+        self._tell.typed(f"kubectl {' '.join(command)}")
         self._sandbox.kubectl(*command)
         took = self._tell.wait(lambda: answers(port), _SOON_S, f"refusal at {HOST}:{port}")
-        self._show("telnet", HOST, str(port))
+        self._tell.typed(f"telnet {HOST} {port}")
         self._tell.say(f"   refused, {took:.1f} s after the command")
         self._tell.say(f"   the other session goes on: {ask(session, 'lab-0')}")
 
     # ------------------------------------------------------------------------------------------ what they share
-    def _show(self, *command: str) -> None:
-        self._tell.say(f"   $ {' '.join(command)}")
-
     def _pods(self) -> list[dict[str, Any]]:
         """List the lablets in the order of the numbers in their names."""
         found = json.loads(self._sandbox.kubectl("get", "pods", "-l", "app=behind", "-o", "json").stdout)["items"]

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -38,6 +39,14 @@ class Narrator:
     def head(self, heading: str, why: str) -> None:
         """Begin a step; one sentence says what it shows and why that matters."""
         self.say(f"\n{heading}\n   {why}")
+
+    def typed(self, command: str) -> None:
+        """Show a command."""
+        self.say(f"   $ {command}")
+
+    def printed(self, text: str) -> None:
+        """Show what a command or a device printed."""
+        self.say(textwrap.indent(text, "   "))
 
     def wait(self, remaining: Callable[[], list[str]], within_s: float, what: str) -> float:
         """Wait until nothing remains; return the elapsed seconds.

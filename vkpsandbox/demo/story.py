@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 from typing import Any, Final
 
@@ -125,20 +124,20 @@ class Story:
         if not host:
             self._tell.say(f"   left out: {worker.name} has no address of its own on this machine, and opens no ports")
             return
-        self._tell.say(f"   $ kubectl lablet ports {pod['metadata']['name']}")
+        self._tell.typed(f"kubectl lablet ports {pod['metadata']['name']}")
         argv = [sys.executable, "-P", "-m", "vkprovider.cli.lablet", "ports", pod["metadata"]["name"]]
         argv.append(f"--kubeconfig={self._sandbox.kubeconfig}")
         shown = subprocess.run(argv, capture_output=True, text=True, check=False)  # noqa: S603 (ourselves)
         if shown.returncode:
             raise DemoError(f"kubectl lablet ports: {shown.stderr.strip()}")
-        self._tell.say(textwrap.indent(shown.stdout.rstrip(), "   "))
+        self._tell.printed(shown.stdout.rstrip())
         for port in reach.consoles(pod).values():
-            self._tell.say(f"   $ telnet {host} {port}")
+            self._tell.typed(f"telnet {host} {port}")
             said = reach.answer_of(host, port)
             if not said:
                 log = self._sandbox.layout.log(worker.process)
                 raise DemoError(f"port {port} of {worker.name} does not answer; its log is {log}")
-            self._tell.say(textwrap.indent(said, "   "))
+            self._tell.printed(said)
 
     def learn(self) -> None:
         """Work on a device of a learner's lab with kubectl alone."""
@@ -167,9 +166,9 @@ class Story:
     def _run(self, *arguments: str) -> str:
         """Show a kubectl command and what it prints; return the latter."""
         shown = [argument.replace("--filename=", "-f ") for argument in arguments]
-        self._tell.say(f"   $ kubectl {' '.join(shown)}")
+        self._tell.typed(f"kubectl {' '.join(shown)}")
         said = self._sandbox.kubectl(*arguments).stdout.rstrip()
-        self._tell.say(textwrap.indent(said, "   "))
+        self._tell.printed(said)
         return said
 
     def _get(self, *what: str) -> list[dict[str, Any]]:
