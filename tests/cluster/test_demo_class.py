@@ -5,7 +5,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -20,15 +19,6 @@ pytestmark = pytest.mark.timeout(500)
 
 COMMAND = (sys.executable, "-P", "-u", "-m", "vkprovider", "demo", "--class")
 PAGE = "docs/class.md"
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A home for the demo's sandbox; whatever a failed test left there is ended."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    yield tmp_path
-    for directory in (tmp_path / "vkprovider" / "sandboxes").glob("*"):
-        Sandbox.remove(directory=directory)
 
 
 def checked(said: str) -> dict[str, list[str]]:

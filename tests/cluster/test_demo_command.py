@@ -5,7 +5,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,15 +16,6 @@ pytestmark = pytest.mark.timeout(400)
 """On a busy machine the start alone may last as long as the demo waits for it: four minutes."""
 
 COMMAND = (sys.executable, "-P", "-u", "-m", "vkprovider")
-
-
-@pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A home for the demo's sandbox; whatever a failed test left there is ended."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    yield tmp_path
-    for directory in (tmp_path / "vkprovider" / "sandboxes").glob("*"):
-        Sandbox.remove(directory=directory)
 
 
 def demo(*arguments: str) -> subprocess.CompletedProcess[str]:
