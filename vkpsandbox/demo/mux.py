@@ -4,6 +4,7 @@ import contextlib
 import json
 import re
 import socket
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ from vkprovider.api.wording import count
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.relay import find_haproxy
 from vkpsandbox.demo import reach
+from vkpsandbox.demo.pods import names as names_of
 from vkpsandbox.demo.stage import DemoError, Narrator, Play, display
 
 LABLETS: Final = Path(__file__).with_name("behind.yaml")
@@ -25,6 +27,7 @@ HOST: Final = "127.0.0.1"
 PROVIDER: Final = "provider-1"
 _LIVE_S: Final = 60.0
 _SOON_S: Final = 30.0
+_BACK_S: Final = 60.0
 _CONNECT_S: Final = 2.0
 _answers: Final = msgspec.json.Decoder(dict[str, Access])
 
@@ -112,8 +115,9 @@ class Tour:
             raise DemoError(f"without the provider a new connection fails: {wrong}")
         self._tell.say("   a new one works, too")
         self._tell.typed(f"vkprovider sandbox start {PROVIDER} --name {self._sandbox.name}")
+        started = datetime.now(UTC)
         self._sandbox.start(PROVIDER)
-        self._tell.wait(self._provider_away, _SOON_S, "the provider")
+        self._tell.wait(lambda: self._not_renewed(started), _BACK_S, "the Leases of all nodes")
         if (after := self._numbers()) != before:
             raise DemoError(f"the numbers are {after}, and were {before}")
         self._tell.say(f"   it is back, all numbers are as before, and the session goes on: {ask(session, 'lab-0')}")
@@ -158,17 +162,11 @@ class Tour:
             return f"{name} at {HOST}:{port}: {error}"
         return ""
 
-    def _provider_away(self) -> list[str]:
-        """Return a complaint unless the provider runs and renews the Lease of each Node."""
-        status = self._sandbox.process(PROVIDER)
-        nodes = json.loads(self._sandbox.kubectl("get", "nodes", "-o", "json").stdout)["items"]
-        ready = [
-            entry["status"] == "True"
-            for node in nodes
-            for entry in node["status"]["conditions"]
-            if entry["type"] == "Ready"
-        ]
-        return [] if status.state == "running" and all(ready) else [f"{PROVIDER} is {status.state}"]
+    def _not_renewed(self, since: datetime) -> list[str]:
+        """List the Nodes whose Lease the provider has not renewed since a time; they stay Ready for a while without."""
+        leases = ("get", "leases", "--namespace=kube-node-lease", "-o", "json")
+        found = json.loads(self._sandbox.kubectl(*leases).stdout)["items"]
+        return names_of(each for each in found if datetime.fromisoformat(each["spec"]["renewTime"]) < since)
 
 
 def access_of(pod: dict[str, Any]) -> Access:
