@@ -41,7 +41,7 @@ async def run() -> Figures:
     """Measure."""
     program = shutil.which("socat")
     if program is None:
-        raise SystemExit("there is no socat to compare with: apt-get install socat")
+        raise SystemExit("HAProxy is compared with socat, which is not in PATH: apt-get install socat")
     with (
         tempfile.TemporaryDirectory(prefix="bench-relay-") as folder,
         apiserver.running(Path(folder) / "api") as server,

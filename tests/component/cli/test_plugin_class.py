@@ -272,7 +272,10 @@ async def test_a_class_that_is_collected_ends_with_its_grades(world: World, desk
 
 
 async def test_a_definition_of_a_file_is_made_changed_and_tried(world: World, desk: Desk, tmp_path: Path) -> None:
-    """There is no scheduler: the test binds the trial, as one would. The namespace demands what Pods of a pool have."""
+    """The test binds the trial to its Node, because no scheduler runs here.
+
+    The namespace enforces the level `restricted`, which Pods of a pool satisfy.
+    """
     enforced = {"pod-security.kubernetes.io/enforce": "restricted"}
     await world.admin.patch(f"/api/v1/namespaces/{world.namespace}", {"metadata": {"labels": enforced}})
     await world.replica()

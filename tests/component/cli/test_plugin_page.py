@@ -110,7 +110,10 @@ async def test_a_token_goes_nowhere_that_no_admin_has_named(world: World, desk: 
 
 
 async def test_who_may_not_give_the_role_writes_no_address(desk: Desk, instructor: Instructor) -> None:
-    """The administrator of a namespace is no instructor, and would be one by the token of another."""
+    """An administrator of a namespace does not have the instructors' role.
+
+    With an address of their own they would collect the instructors' tokens, and so have it.
+    """
     await instructor.grant("--page-url", "https://labs.example.com")
     rights = ("--verb=get,update,patch,create,delete", "--resource=rolebindings.rbac.authorization.k8s.io")
     await desk.kubectl("create", "role", "binds", *rights)

@@ -52,7 +52,7 @@ async def returned(lablet: Lablet) -> dict[str, Any]:
 
 
 async def kept(world: World) -> dict[str, tuple[Entry, Leftovers]]:
-    """Return what is stored, by learner."""
+    """Return the stored archive entry and leftovers of each learner."""
     stored = [msgspec.convert(item, ConfigMap) for item in await world.admin.items(CONFIGS)]
     found = {}
     for config_map in stored:
