@@ -1,4 +1,4 @@
-"""What a sandbox applies to its cluster: the manifests, a Secret and a CMLWorker per worker, the provider's token."""
+"""What a sandbox applies to its cluster: manifests, a Secret and a CMLWorker per worker; and tokens of programs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -113,6 +113,12 @@ def delete_workers(kubectl: Kubectl, workers: Sequence[Worker], sandbox: str) ->
 
 def write_provider_kubeconfig(kubectl: Kubectl, layout: Layout, name: str) -> None:
     """Write a kubeconfig with a token of the provider's ServiceAccount, for the cluster of the admin's kubeconfig."""
-    token = kubectl("create", "token", SERVICE_ACCOUNT, f"--namespace={NAMESPACE}", "--duration=720h").stdout.strip()
-    cluster = read_cluster(layout.kubeconfig)
-    write_kubeconfig(layout.provider_kubeconfig, name=f"{name}-provider", cluster=cluster, user={"token": token})
+    write_account_kubeconfig(kubectl, layout, layout.provider_kubeconfig, f"{name}-provider", SERVICE_ACCOUNT)
+
+
+def write_account_kubeconfig(
+    kubectl: Kubectl, layout: Layout, path: Path, name: str, account: str, namespace: str = NAMESPACE
+) -> None:
+    """Write a kubeconfig with a token of a ServiceAccount, for the cluster of the admin's kubeconfig."""
+    token = kubectl("create", "token", account, f"--namespace={namespace}", "--duration=720h").stdout.strip()
+    write_kubeconfig(path, name=name, cluster=read_cluster(layout.kubeconfig), user={"token": token})

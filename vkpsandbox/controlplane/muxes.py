@@ -7,8 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from vkprovider.api import names
-from vkpsandbox.controlplane.content import NAMESPACE
-from vkpsandbox.controlplane.kubeconfig import read_cluster, write_kubeconfig
+from vkpsandbox.controlplane.content import NAMESPACE, write_account_kubeconfig
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.programs import PROVIDER_GRACE_S, VKPROVIDER
 from vkpsandbox.controlplane.relay import relay_processes
@@ -55,8 +54,9 @@ def mux_processes(layout: Layout, kubectl: Kubectl, manifests: Path, workers: It
     kubectl(
         "patch", f"service/{NAME}", f"--namespace={NAMESPACE}", "--subresource=status", "--type=merge", "-p", address
     )
-    _write_kubeconfig(kubectl, layout, names.MUX_SERVICE_ACCOUNT, NAMESPACE, layout.mux / "mux.kubeconfig")
-    _write_kubeconfig(kubectl, layout, _RELAY, _RELAY, layout.mux / "relay.kubeconfig")
+    account = names.MUX_SERVICE_ACCOUNT
+    write_account_kubeconfig(kubectl, layout, layout.mux / "mux.kubeconfig", account, account)
+    write_account_kubeconfig(kubectl, layout, layout.mux / "relay.kubeconfig", _RELAY, _RELAY, _RELAY)
     env: dict[str, str | None] = {
         "KUBECONFIG": str(layout.mux / "mux.kubeconfig"),
         "VKPROVIDER_NAMESPACE": NAMESPACE,
@@ -105,8 +105,3 @@ def _rewrites(workers: Iterable[Worker]) -> str:
     """Return where the relay dials workers: learners' addresses are of documentation, simulators listen on loopback."""
     pairs = ((worker.address, urlsplit(worker.url).hostname) for worker in workers if worker.port)
     return " ".join(f"{address}/32={host}/32" for address, host in pairs)
-
-
-def _write_kubeconfig(kubectl: Kubectl, layout: Layout, account: str, namespace: str, path: Path) -> None:
-    token = kubectl("create", "token", account, f"--namespace={namespace}", "--duration=720h").stdout.strip()
-    write_kubeconfig(path, name=account, cluster=read_cluster(layout.kubeconfig), user={"token": token})
