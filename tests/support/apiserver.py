@@ -7,7 +7,7 @@ deletes what a test and the code under test made.
 import asyncio
 import json
 import ssl
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Self, TypeVar
@@ -32,6 +32,7 @@ CONFIG_MAPS: Final = f"/api/v1/namespaces/{SYSTEM}/configmaps"
 SECRETS: Final = f"/api/v1/namespaces/{SYSTEM}/secrets"
 ENDPOINT_SLICES: Final = f"/apis/discovery.k8s.io/v1/namespaces/{SYSTEM}/endpointslices"
 RUNTIME_CLASSES: Final = "/apis/node.k8s.io/v1/runtimeclasses"
+_REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _OURS: Final = "?labelSelector=" + quote("vkprovider.io/component", safe="")
 _PATIENCE_S: Final = 60.0
 """How long a condition may take. No test is about speed, and the machine may be busy."""
@@ -202,6 +203,15 @@ class Admin:
         except Refused as error:
             if error.status != 404:
                 raise
+
+    async def may(
+        self, user: str, verb: str, resource: str, namespace: str, *, group: str = "", groups: Sequence[str] = ()
+    ) -> bool:
+        """Return whether a user has a right on a resource, or on a subresource such as `pods/log`."""
+        kind, _, part = resource.partition("/")
+        asked = {"verb": verb, "group": group, "resource": kind, "subresource": part, "namespace": namespace}
+        spec = {"user": user, "groups": list(groups), "resourceAttributes": asked}
+        return bool((await self.create(_REVIEWS, {"spec": spec}))["status"]["allowed"])
 
     async def until(self, path: str, good: Callable[[dict[str, Any]], object], what: str = "") -> dict[str, Any]:
         """Wait until an object exists and satisfies a condition; return it."""
