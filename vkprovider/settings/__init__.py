@@ -8,6 +8,7 @@
 * `plaintext`: which of these services are reached by http://. Pure.
 * `kubelet`: the kubelet API of the Nodes.
 * `relay`: the relay, and its HAProxy.
+* `portrange`: ranges of ports, and how they are checked. Pure.
 * `rereading`: what the files hold that settings name, when they are replaced.
 * `mux`: muxes, and the page about them.
 * `tunnels`: the tunnels to workers; `agent`: the agent at their other end.

@@ -1,16 +1,13 @@
 """Settings of an agent: where it dials, and the worker beside it."""
 
-import re
-from typing import Annotated, Final, Literal, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
 from vkprovider.settings.group import Group
+from vkprovider.settings.portrange import PortRange, bounds
 from vkprovider.settings.services import Token
 from vkprovider.settings.tunnels import page_url
-
-_PORT_RANGE: Final = re.compile(r"([0-9]{1,5})-([0-9]{1,5})")
-_PORT_MAX: Final = 65535
 
 
 def _pages(urls: str) -> str:
@@ -69,14 +66,6 @@ class DialSettings(Group):
         return tuple(self.url.split())
 
 
-def port_range(text: str) -> str:
-    """Check a range of ports."""
-    found = _PORT_RANGE.fullmatch(text)
-    if found is None or not 1 <= int(found[1]) <= int(found[2]) <= _PORT_MAX:
-        raise ValueError(f"{text[:80]!r} is not a range of ports like 10000-20000")
-    return text
-
-
 class AgentSettings(Group):
     """The agent, `vkprovider agent`, beside a worker."""
 
@@ -104,7 +93,7 @@ class AgentSettings(Group):
         validation_alias="VKPROVIDER_AGENT_CREDENTIALS_FILE",
         description="File with CML's user name in its first line and the password in its second; read at every login.",
     )
-    ports: Annotated[str, AfterValidator(port_range)] = Field(
+    ports: PortRange = Field(
         "10000-20000",
         validation_alias="VKPROVIDER_AGENT_PORTS",
         description="TCP ports of CML's host that `kubectl port-forward` reaches through the agent: the port range of "
@@ -142,5 +131,4 @@ class AgentSettings(Group):
     @property
     def port_range(self) -> tuple[int, int]:
         """The first and the last port that may be dialled."""
-        first, _, last = self.ports.partition("-")
-        return int(first), int(last)
+        return bounds(self.ports)

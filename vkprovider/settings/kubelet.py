@@ -1,29 +1,23 @@
 """Settings of the kubelet API: `kubectl logs`, `attach`, `exec`, `port-forward` and `top` on lablets."""
 
 import ipaddress
-from typing import Annotated, Final, Literal
+from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AliasChoices, Field
 
 from vkprovider.settings.group import Group
-
-_PORT_MAX: Final = 65535
+from vkprovider.settings.portrange import PORT_MAX, bounds
 
 
 def _ports(text: str) -> str:
     """Check a range of ports: `0`, `FIRST-LAST` or one port."""
     try:
-        first, last = _bounds(text)
+        first, last = bounds(text)
     except ValueError:
         first, last = -1, -1
-    if not (0 < first <= last <= _PORT_MAX or first == last == 0):
+    if not (0 < first <= last <= PORT_MAX or first == last == 0):
         raise ValueError(f"{text[:40]!r} is neither 0 nor a range of ports such as 20250-24249")
     return text
-
-
-def _bounds(text: str) -> tuple[int, int]:
-    first, _, last = text.partition("-")
-    return int(first), int(last or first)
 
 
 def _address(text: str | None) -> str | None:
@@ -83,4 +77,4 @@ class KubeletSettings(Group):
     @property
     def port_range(self) -> tuple[int, int]:
         """The first and the last port; 0, 0 for any free ones."""
-        return _bounds(self.ports)
+        return bounds(self.ports)

@@ -5,8 +5,8 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from vkprovider.settings.agent import port_range
 from vkprovider.settings.group import Group
+from vkprovider.settings.portrange import PortRange, bounds
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -46,7 +46,7 @@ class RelaySettings(Group):
         description="Address that HAProxy listens on: one of the host, `*` for all of IPv4, `::` for all of IPv6. Read "
         "by HAProxy alone.",
     )
-    ports: Annotated[str, AfterValidator(port_range)] = Field(
+    ports: PortRange = Field(
         "26000-29999",
         validation_alias="VKPROVIDER_RELAY_PORTS",
         description="Ports that HAProxy listens on, those of the mux's annotation `port-range`: outside of node ports "
@@ -85,8 +85,7 @@ class RelaySettings(Group):
     @property
     def port_range(self) -> tuple[int, int]:
         """The first and the last port that HAProxy listens on."""
-        first, _, last = self.ports.partition("-")
-        return int(first), int(last)
+        return bounds(self.ports)
 
     @property
     def moved(self) -> tuple[tuple[Network, Network], ...]:

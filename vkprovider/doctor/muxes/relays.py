@@ -9,6 +9,7 @@ from vkprovider.api.objects import Metadata
 from vkprovider.api.reasons import DoctorReason
 from vkprovider.doctor.findings import Finding, fault, note
 from vkprovider.settings.kubelet import KubeletSettings
+from vkprovider.settings.portrange import bounds
 
 LABELLED: Final = {"labelSelector": "app.kubernetes.io/name=vkprovider-relay"}
 """The DaemonSets of relays."""
@@ -85,12 +86,7 @@ def _overlaps(about: str, ports: str, kubelet: str) -> Iterator[Finding]:
 def _meet(one: str, other: str) -> bool:
     """Return whether two ranges of ports have one in common; what is no range has none, its reader refuses it."""
     try:
-        (first, last), (other_first, other_last) = _bounds(one), _bounds(other)
+        (first, last), (other_first, other_last) = bounds(one), bounds(other)
     except ValueError:
         return False
     return first <= other_last and other_first <= last
-
-
-def _bounds(text: str) -> tuple[int, int]:
-    first, _, last = text.partition("-")
-    return int(first), int(last or first)
