@@ -1,7 +1,7 @@
 """One pass over a mux: read what is there, decide, write what is to be remembered, then what differs."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -10,13 +10,14 @@ from vkprovider.api.messages import Fault
 from vkprovider.api.reasons import MuxReason
 from vkprovider.concurrency import at_most
 from vkprovider.domain.mux import slices as muxslices
-from vkprovider.domain.mux.addresses import Reserved
 from vkprovider.domain.mux.decide import decide
 from vkprovider.domain.mux.facts import Channel, Mux, Owner, ServicePort
 from vkprovider.domain.mux.lablets import backends_of as lablet_backends
 from vkprovider.domain.mux.lablets import channel_of as lablet_channel
+from vkprovider.domain.mux.lablets import owner_of
 from vkprovider.domain.mux.refs import unfit_for_mux
 from vkprovider.domain.mux.slices import MuxObject, Source
+from vkprovider.domain.mux.state import MuxState
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.kube.client import Guard
 from vkprovider.kube.queue import DONE, Result
@@ -162,7 +163,7 @@ class Muxes:
             wait_s = min(wait_s, max(0.1, wake_at - self._ctx.wall()))
         return Result(min(again_s, wait_s))
 
-    async def _pass(self, service: Service, mux: Mux, state: Any) -> Seen:
+    async def _pass(self, service: Service, mux: Mux, state: MuxState) -> Seen:
         """Read what channels have, and decide; nothing is written."""
         services, lablets = self._index.channels(mux.ref), self._index.lablets(mux.ref)
         channels: list[Channel] = [channel_of(each) for each in services]
@@ -174,22 +175,15 @@ class Muxes:
         refused: dict[Owner, Mapping[str, str]] = {}
         reserved = reserved_addresses(self._objects, self._index, self._ctx)
         for each in services:
-            owner = Owner(each.metadata.namespace, each.metadata.name)
+            owner = each.owner
             if owner in plan.mapped:
-                its = await self._backends(each, reserved)
+                slices = self._index.slices_of(owner.namespace, owner.service)
+                its = await backends_of(slices, owner.namespace, reserved, self._vouching)
                 found[owner], refused[owner] = its
         for lablet in lablets:
-            exposure = lablet.exposure
-            owner = Owner(exposure.namespace, exposure.pod, exposure.learner)
-            source = Source(lablet.slice.metadata.name, lablet.slice.address_type, lablet_backends(exposure))
-            found.setdefault(owner, [source])
+            source = Source(lablet.slice.metadata.name, lablet.slice.address_type, lablet_backends(lablet.exposure))
+            found.setdefault(owner_of(lablet.exposure), [source])
         return Seen(service, services, lablets, plan, muxslices.collect_sources(plan, found), refused, now)
-
-    async def _backends(self, channel: Service, reserved: Reserved) -> tuple[Sequence[Source], Mapping[str, str]]:
-        meta = channel.metadata
-        slices = self._index.slices_of(meta.namespace, meta.name)
-        found = await backends_of(slices, meta.namespace, reserved, self._vouching)
-        return found.sources, found.refused
 
     # ------------------------------------------------------------------------------------------ writes
 
@@ -262,7 +256,7 @@ class Muxes:
 
     def _tell(self, key: str, seen: Seen, guard: Guard) -> None:
         """Tell the mux and each of its channels what is wrong with it."""
-        about = {Owner(each.metadata.namespace, each.metadata.name): each.about for each in seen.channels}
+        about = {each.owner: each.about for each in seen.channels}
         told = [Told(seen.service.about, note) for note in seen.plan.notes]
         told += [
             Told(about[each.channel.owner], each.fault) for each in seen.plan.refused if each.channel.owner in about

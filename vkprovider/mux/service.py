@@ -52,6 +52,11 @@ class Service(msgspec.Struct, frozen=True, gc=False):
         return MuxRef(self.metadata.namespace, self.metadata.name)
 
     @property
+    def owner(self) -> Owner:
+        """Its name, as that of a channel."""
+        return Owner(self.metadata.namespace, self.metadata.name)
+
+    @property
     def about(self) -> ObjectRef:
         """The reference for Events about it."""
         return ObjectRef("v1", "Service", self.metadata.namespace, self.metadata.name, self.metadata.uid)
@@ -99,8 +104,7 @@ def mux_of(service: Service) -> Mux:
 
 def channel_of(service: Service) -> Channel:
     """Return a channel as decisions see it."""
-    meta = service.metadata
-    return Channel(Owner(meta.namespace, meta.name), _ports(service), meta.annotations)
+    return Channel(service.owner, _ports(service), service.metadata.annotations)
 
 
 def slim_service(service: Service, prefix: str) -> Service:

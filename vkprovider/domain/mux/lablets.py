@@ -17,11 +17,16 @@ def mux_of(exposure: Exposure, prefix: str, default_namespace: str) -> MuxRef:
     return get_mux_from_lb_class(f"{prefix}/{exposure.mux}", prefix, default_namespace)
 
 
+def owner_of(exposure: Exposure) -> Owner:
+    """Return the identity of a lablet as a channel."""
+    return Owner(exposure.namespace, exposure.pod, exposure.learner)
+
+
 def channel_of(exposure: Exposure, prefix: str) -> Channel:
     """Return a lablet as a channel, each of whose ports asks for any outside port."""
     asked = ",".join(f"{port.name}:{AUTO}" for port in exposure.ports)
     return Channel(
-        Owner(exposure.namespace, exposure.pod, exposure.learner),
+        owner_of(exposure),
         _ports(exposure),
         {annotation_key(prefix, names.MUX_EXTERNAL_PORTS): asked},
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from vkprovider.api.exposure import LIVE, PENDING, REFUSED, Access
 from vkprovider.domain.mux.decide import Plan
 from vkprovider.domain.mux.facts import Owner
+from vkprovider.domain.mux.lablets import owner_of
 from vkprovider.mux.index import ExposedLablet
 
 _TWICE = "another lablet of this name and learner is still there"
@@ -24,12 +25,11 @@ def answers_of(
     waits = {each.channel.owner: each for each in plan.refused}
     answers, had = [], set[Owner]()
     for lablet in lablets:
-        exposure = lablet.exposure
-        owner = Owner(exposure.namespace, exposure.pod, exposure.learner)
+        owner = owner_of(lablet.exposure)
         numbers = {each.row.port_name: each.row.mux_port for each in plan.mapped.get(owner, ())}
         refused = waits.get(owner)
         answer: dict[str, Access] = {}
-        for port in exposure.ports:
+        for port in lablet.exposure.ports:
             if owner in had:
                 answer[port.name] = Access(PENDING, why=_TWICE)
             elif port.name in numbers:

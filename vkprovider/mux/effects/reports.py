@@ -126,7 +126,7 @@ def channel_reports(channels: Iterable[Service], plan: Plan, ingress: Sequence[A
     """Return what the channels of a mux are to show after a pass: those that it refuses, nothing."""
     reports = []
     for channel in channels:
-        mapped = plan.mapped.get(Owner(channel.metadata.namespace, channel.metadata.name))
+        mapped = plan.mapped.get(channel.owner)
         shown = Report(channel, format_ports_annotation(mapped), ingress) if mapped else Report(channel)
         reports.append(shown)
     return reports
