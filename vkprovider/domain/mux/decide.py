@@ -15,15 +15,13 @@ from vkprovider.api.messages import Fault
 from vkprovider.api.reasons import MuxReason
 from vkprovider.api.times import iso
 from vkprovider.api.wording import count as counted
-from vkprovider.domain.mux import requests as muxrequests
 from vkprovider.domain.mux.draining import Drain, find_drains
 from vkprovider.domain.mux.facts import Channel, Mux, Owner, ServicePort
 from vkprovider.domain.mux.ledger import Ledger, row_for
 from vkprovider.domain.mux.owners import collect_existing_port_owners, find_mux_port_conflicts
 from vkprovider.domain.mux.refs import annotation_key, serves
-from vkprovider.domain.mux.requests import Limit, Request, within
+from vkprovider.domain.mux.requests import Request, bounds_of, requests_of, within
 from vkprovider.domain.mux.state import STORE_BYTES_MAX, MuxState
-from vkprovider.domain.ports.allocator import PortRange
 from vkprovider.domain.ports.rows import PortRow
 
 REST_S: Final = 300.0
@@ -84,22 +82,6 @@ class Plan(NamedTuple):
         return min((until for until in times if until is not None), default=None)
 
 
-class _Bounds(NamedTuple):
-    """What a mux may give.
-
-    Attributes:
-        limit: How many ports.
-        ranges: Where automatic ones are found.
-        closed: Why it gives none beyond those that it gave.
-        notes: What it is to be told.
-    """
-
-    limit: int | None
-    ranges: tuple[PortRange, ...]
-    closed: Fault | None
-    notes: tuple[Fault, ...]
-
-
 class _Asking(NamedTuple):
     """A channel with what it asks for."""
 
@@ -151,7 +133,7 @@ class _Pass:
         self._before = state
         self._now = now
         self._bytes_max = bytes_max
-        self._bounds = _bounds(mux, prefix)
+        self._bounds = bounds_of(mux, prefix)
         self._refused: list[Refused] = []
         self._channels: dict[Owner, Channel] = {}
         for channel in sorted(channels, key=lambda channel: channel.owner.order):
@@ -197,7 +179,7 @@ class _Pass:
                 self._refuse(channel, MuxReason.MUX_NOT_ALLOWED, told)
                 continue
             try:
-                asking.append(_Asking(channel, muxrequests.requests_of(channel, self._prefix)))
+                asking.append(_Asking(channel, requests_of(channel, self._prefix)))
             except InputError as error:
                 self._refused.append(Refused(channel, error.fault))
         return asking
@@ -305,18 +287,3 @@ class _Pass:
 
     def _refuse(self, channel: Channel, reason: MuxReason, message: str) -> None:
         self._refused.append(Refused(channel, Fault(reason, message)))
-
-
-def _bounds(mux: Mux, prefix: str) -> _Bounds:
-    notes: list[Fault] = []
-    limit, ranges = Limit(None), tuple[PortRange, ...]()
-    try:
-        ranges = muxrequests.requested_port_range(mux.annotations.get(annotation_key(prefix, names.MUX_PORT_RANGE), ""))
-    except InputError as error:
-        notes.append(error.fault)
-    try:
-        limit = muxrequests.effective_mux_max_ports(mux, prefix)
-    except InputError as error:
-        notes.append(error.fault)
-    closed = notes[0] if notes else None
-    return _Bounds(limit.ports, ranges, closed, (*notes, *([limit.applied] if limit.applied else [])))

@@ -53,6 +53,22 @@ class Limit(NamedTuple):
     applied: Fault | None = None
 
 
+class Bounds(NamedTuple):
+    """What a mux may give.
+
+    Attributes:
+        limit: How many ports.
+        ranges: Where automatic ones are found.
+        closed: Why it gives none beyond those that it gave.
+        notes: What it is to be told.
+    """
+
+    limit: int | None
+    ranges: tuple[PortRange, ...]
+    closed: Fault | None
+    notes: tuple[Fault, ...]
+
+
 def requests_of(channel: Channel, prefix: str) -> tuple[Request, ...]:
     """Return the outside ports that a channel asks for, in the order of its ports.
 
@@ -147,6 +163,22 @@ def effective_mux_max_ports(mux: Mux, prefix: str) -> Limit:
             f"annotation {names.MUX_MAX_PORTS} {told}; a load balancer of GKE has {GKE_PORTS_MAX} ports at most",
         ),
     )
+
+
+def bounds_of(mux: Mux, prefix: str) -> Bounds:
+    """Return what a mux may give; one of whose annotations cannot be read is closed."""
+    notes: list[Fault] = []
+    limit, ranges = Limit(None), tuple[PortRange, ...]()
+    try:
+        ranges = requested_port_range(mux.annotations.get(annotation_key(prefix, names.MUX_PORT_RANGE), ""))
+    except InputError as error:
+        notes.append(error.fault)
+    try:
+        limit = effective_mux_max_ports(mux, prefix)
+    except InputError as error:
+        notes.append(error.fault)
+    closed = notes[0] if notes else None
+    return Bounds(limit.ports, ranges, closed, (*notes, *([limit.applied] if limit.applied else [])))
 
 
 def is_gke(mux: Mux) -> bool:
