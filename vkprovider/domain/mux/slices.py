@@ -22,8 +22,6 @@ _HASH_CHARS: Final = 16
 _NO_SLICE: Final = ""
 """Stands for the name of a channel's slice where the backend is none of the channel's."""
 _DISCARDS: Final = frozenset(DISCARD.values())
-_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
-_COMPONENT: Final = "app.kubernetes.io/component"
 
 
 class Source(NamedTuple):
@@ -181,7 +179,7 @@ def wanted_endpoints(mux: MuxObject, sources: Sources) -> dict[str, Any]:
 def are_our_endpoints(found: Mapping[str, Any]) -> bool:
     """Return whether Endpoints are those that are written here."""
     labels: Mapping[str, str] = found["metadata"].get("labels") or {}
-    return labels.get(_MANAGED_BY) == names.MUX_PROGRAM
+    return labels.get(names.LABEL_MANAGED_BY) == names.MUX_PROGRAM
 
 
 def endpoints_differ(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -220,7 +218,7 @@ def _name(ref: MuxRef, owner: Owner, source: Source) -> str:
 
 
 def _labels() -> dict[str, str]:
-    return {_MANAGED_BY: names.MUX_PROGRAM, _COMPONENT: "mux-endpoints"}
+    return {names.LABEL_MANAGED_BY: names.MUX_PROGRAM, "app.kubernetes.io/component": "mux-endpoints"}
 
 
 def _annotations(mux: MuxObject, owners: Iterable[Owner]) -> dict[str, str]:
