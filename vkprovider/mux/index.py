@@ -4,7 +4,7 @@ A change wakes the muxes that it concerns. What a mux itself writes wakes nobody
 again after `DAEMON_QUEUE_TIMEOUT`.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
 import msgspec
@@ -149,13 +149,12 @@ class Index:
 
     def slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         """Note a slice, and wake the mux whose channel it belongs to."""
+        before = self._muxes_of(old)
         for each in (old, new):
             if each is not None:
                 self._note(each, gone=each is not new)
         if old is None or new is None or _carried(old) != _carried(new):
-            for each in (old, new):
-                if each is not None and not is_ours(each):
-                    self._wake_each(*self._muxes_of(each))
+            self._wake_each(*before, *self._muxes_of(new))
 
     def _note(self, each: EndpointSlice, *, gone: bool) -> None:
         meta = each.metadata
@@ -168,7 +167,7 @@ class Index:
         if not self._is_lablet(each):
             return
         self._invalid.pop(meta.name, None)
-        for ref in [ref for ref, its in self._lablets.items() if meta.name in its]:
+        for ref in _refs(self._lablets, meta.name):
             _drop(self._lablets, ref, meta.name)
         if not gone:
             try:
@@ -185,15 +184,14 @@ class Index:
             meta.namespace == self._own_namespace and meta.labels.get(names.LABEL_COMPONENT) == names.COMPONENT_EXPOSED
         )
 
-    def _muxes_of(self, each: EndpointSlice) -> list[MuxRef]:
+    def _muxes_of(self, each: EndpointSlice | None) -> list[MuxRef]:
+        """Return the muxes whose backends are in a slice that was noted; none of those that were written here."""
+        if each is None or is_ours(each):
+            return []
         meta = each.metadata
         if self._is_lablet(each):
-            try:
-                return [mux_of(decode(each), self._prefix, self._default_namespace)]
-            except InputError:
-                return []
-        key = f"{meta.namespace}/{meta.labels.get(names.LABEL_SERVICE_NAME, '')}"
-        return [ref for ref, its in self._channels.items() if key in its]
+            return _refs(self._lablets, meta.name)
+        return _refs(self._channels, f"{meta.namespace}/{meta.labels.get(names.LABEL_SERVICE_NAME, '')}")
 
     def _ref_of(self, service: Service | None) -> MuxRef | None:
         if service is None or not is_channel(service, self._prefix):
@@ -228,6 +226,11 @@ def _drop(table: dict[N, dict[str, T]], name: N, key: str) -> None:
     its.pop(key, None)
     if not its:
         table.pop(name, None)
+
+
+def _refs(table: Mapping[N, Mapping[str, object]], key: str) -> list[N]:
+    """Return the names in a table of tables whose inner table has an entry."""
+    return [name for name, its in table.items() if key in its]
 
 
 def _carried(each: EndpointSlice) -> object:
