@@ -313,6 +313,25 @@ class EndpointSlice(msgspec.Struct, frozen=True, rename="camel", gc=False):
     ports: list[EndpointPort] | None = None
 
 
+class PortSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """A port of a Service."""
+
+    port: int
+    name: str = ""
+    protocol: str = "TCP"
+
+
+class ServiceSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """The part of a Service's spec that we read."""
+
+    type: str = ""
+    load_balancer_class: str = ""
+    load_balancer_source_ranges: tuple[str, ...] = ()
+    ip_families: tuple[str, ...] = ()
+    selector: dict[str, str] = {}
+    ports: tuple[PortSpec, ...] = ()
+
+
 class CustomResource(msgspec.Struct, frozen=True, gc=False):
     """A custom resource before its spec is validated."""
 

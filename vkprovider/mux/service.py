@@ -5,32 +5,13 @@ from typing import Any, Final
 import msgspec
 
 from vkprovider.api import names
-from vkprovider.api.objects import Metadata
+from vkprovider.api.objects import Metadata, ServiceSpec
 from vkprovider.domain.mux.facts import Channel, Mux, MuxRef, Owner, ServicePort
 from vkprovider.domain.mux.refs import annotation_key, is_marked, names_a_mux
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.resources import kind
 
 _GKE: Final = ("cloud.google.com/", "networking.gke.io/")
-
-
-class PortSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """A port of a Service."""
-
-    port: int
-    name: str = ""
-    protocol: str = "TCP"
-
-
-class ServiceSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """The part of a Service's spec that we read."""
-
-    type: str = ""
-    load_balancer_class: str = ""
-    load_balancer_source_ranges: tuple[str, ...] = ()
-    ip_families: tuple[str, ...] = ()
-    selector: dict[str, str] = {}
-    ports: tuple[PortSpec, ...] = ()
 
 
 class ServiceStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):

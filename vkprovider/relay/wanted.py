@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from vkprovider.api.objects import EndpointSlice, Metadata
+from vkprovider.api.objects import EndpointSlice, Metadata, ServiceSpec
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Moved = tuple[Network, Network]
@@ -16,26 +16,11 @@ _TCP: Final = "TCP"
 _EVERYWHERE: Final = frozenset({"0.0.0.0/0", "::/0"})
 
 
-class MuxServicePort(msgspec.Struct, frozen=True, gc=False):
-    """A port of a mux."""
-
-    port: int
-    name: str = ""
-    protocol: str = "TCP"
-
-
-class MuxServiceSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
-    """The part of a mux's spec that HAProxy is told of."""
-
-    ports: tuple[MuxServicePort, ...] = ()
-    load_balancer_source_ranges: tuple[str, ...] = ()
-
-
 class MuxService(msgspec.Struct, frozen=True, gc=False):
     """The Service of a mux."""
 
     metadata: Metadata
-    spec: MuxServiceSpec = MuxServiceSpec()
+    spec: ServiceSpec = ServiceSpec()
 
 
 class Backend(NamedTuple):
