@@ -5,7 +5,7 @@ namespace, those of all namespaces together, where an instructor has no right. A
 """
 
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Final, Protocol
 
@@ -17,7 +17,7 @@ from vkprovider.api.selectors import Selector
 from vkprovider.domain.lablet.archive.leftovers import Entry, Leftovers
 from vkprovider.serving.access import AccessControl
 from vkprovider.web.refusals import ArchiveUnavailable, ArchiveUnknown, ListExpired, QueryInvalid
-from vkprovider.web.rights import PageResource
+from vkprovider.web.rights import Age, PageResource, begun
 
 PAGE_SIZE: Final = 500
 """The most entries of one answer."""
@@ -26,9 +26,6 @@ _NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PARAMETERS: Final = frozenset({"learner", "since", "labelSelector", "limit", "continue"})
 _DIGITS_MAX: Final = 9
 _HEADERS: Final = {"Cache-Control": "no-store"}
-
-Age = Callable[[str], Awaitable[str]]
-"""Returns when a namespace was created, as Kubernetes writes it; empty if it does not exist."""
 
 
 class Kept(Protocol):
@@ -78,14 +75,14 @@ class Archives:
         query = query_of(request.query)
         try:
             found, after = await self._kept.page(namespace, size=query.size, after=query.after)
-            begun = await self._begun(namespace)
+            since = await begun(self._age, namespace)
         except Gone as error:
             raise ListExpired(f"the list has changed too much meanwhile: {error.message}") from None
         except Invalid as error:
             raise QueryInvalid(f"continue: {error.message}") from None
         except OutsideError as error:
             raise ArchiveUnavailable(f"the archive cannot be listed now: {error.message}") from None
-        items = [msgspec.to_builtins(entry) for entry in found if entry.at >= begun and query.accepts(entry)]
+        items = [msgspec.to_builtins(entry) for entry in found if entry.at >= since and query.accepts(entry)]
         return web.json_response({"items": items, "continue": after}, headers=_HEADERS)
 
     async def get(self, request: web.Request) -> web.Response:
@@ -95,7 +92,7 @@ class Archives:
         try:
             if _ID.fullmatch(id_):
                 left = await self._kept.find(id_)
-            kept = left is not None and left.namespace == namespace and left.at >= await self._begun(namespace)
+            kept = left is not None and left.namespace == namespace and left.at >= await begun(self._age, namespace)
         except OutsideError as error:
             raise ArchiveUnavailable(f"the archive cannot be read now: {error.message}") from None
         if left is None or not kept:
@@ -113,11 +110,6 @@ class Archives:
             raise ArchiveUnknown(f"{namespace!r} is not the name of a namespace")
         await self._access.check(user, PageResource("archive", namespace))
         return namespace
-
-    async def _begun(self, namespace: str) -> float:
-        """Return since when there is a namespace of the name: rights in it are not those in one that is gone."""
-        created = await self._age(namespace)
-        return datetime.fromisoformat(created).timestamp() if created else 0.0
 
 
 def query_of(given: Mapping[str, str]) -> Query:

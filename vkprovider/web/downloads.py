@@ -16,7 +16,7 @@ from vkprovider.controllers.lablet.exports import Found
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
 from vkprovider.serving.access import AccessControl
 from vkprovider.web.refusals import LabUnavailable, LabUnknown, ObjectInvalid
-from vkprovider.web.rights import PageResource
+from vkprovider.web.rights import Age, PageResource, begun
 
 Allow = Callable[[str, str], Awaitable[None]]
 """Raises `Refused` unless the caller may download the lab of a Pod, given as namespace and name."""
@@ -39,10 +39,6 @@ class Archive(Protocol):
 
     async def find(self, pod_uid: str) -> Leftovers | None:
         """Return the archive of a lablet."""
-
-
-Age = Callable[[str], Awaitable[str]]
-"""Returns when a namespace was created, as Kubernetes writes it; empty if it does not exist."""
 
 
 class Downloads:
@@ -89,9 +85,8 @@ class Downloads:
         if left is None:
             return None
         await allow(left.namespace, left.pod)
-        created = await self._age(left.namespace)
-        if created and datetime.fromisoformat(created).timestamp() > left.at:
-            return None  # of another namespace of this name, whose rights are not those of the one that is gone
+        if left.at < await begun(self._age, left.namespace):
+            return None
         return _file(f"{left.pod}-{left.pod_uid}.yaml", _document(left))
 
 

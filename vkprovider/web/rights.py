@@ -1,10 +1,21 @@
 """Rights that the page asks for: on lablets, which are no resource of the API server, and on its own paths."""
 
+from collections.abc import Awaitable, Callable
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
 from vkprovider.api import names
+
+Age = Callable[[str], Awaitable[str]]
+"""Returns when a namespace was created, as Kubernetes writes it; empty if it does not exist."""
+
+
+async def begun(age: Age, namespace: str) -> float:
+    """Return the creation time of a namespace, 0 without one: rights in it are not those in one that is gone."""
+    created = await age(namespace)
+    return datetime.fromisoformat(created).timestamp() if created else 0.0
 
 
 class PageResource(msgspec.Struct, frozen=True):
