@@ -218,10 +218,8 @@ async def _of_learner(archives: Archives, namespace: str, name: str, learner: st
 
 async def _newest_of(archives: Archives, found: Iterable[Entry], learner: str) -> Leftovers | None:
     """Read the first of them that a learner left; None if there is none."""
-    for entry in found:
-        if entry.learner == learner and (left := await archives.read(entry.id)) is not None:
-            return left
-    return None
+    best = await _best(archives, (entry for entry in found if entry.learner == learner))
+    return best[1] if best is not None else None
 
 
 async def _uid_of(kube: KubeClient, namespace: str, name: str) -> str:

@@ -25,11 +25,10 @@ _PAGE_SIZE: Final = 50
 class Archives(Protocol):
     """What learners of one namespace left."""
 
-    async def list(self, *, learner: str = "", labels: str = "") -> list[Entry]:
+    async def list(self, *, labels: str = "") -> list[Entry]:
         """List it: that of learners first, then the newest first.
 
         Args:
-            learner: Only this learner's.
             labels: Only of Pods that this label selector selects.
 
         Raises:
@@ -54,11 +53,10 @@ class PageArchives:
         self._page = page
         self._path = f"/namespaces/{namespace}/archives"
 
-    async def list(self, *, learner: str = "", labels: str = "") -> list[Entry]:
+    async def list(self, *, labels: str = "") -> list[Entry]:
         """See `Archives.list`."""
         found: list[Entry] = []
-        query = {"learner": learner, "labelSelector": labels}
-        params = {name: value for name, value in query.items() if value}
+        params = {"labelSelector": labels} if labels else {}
         while True:
             listed = await self._page.get(self._path, _Listed, params)
             found += listed.items
@@ -83,7 +81,7 @@ class StoredArchives:
         self._stored = stored
         self._namespace = namespace
 
-    async def list(self, *, learner: str = "", labels: str = "") -> list[Entry]:
+    async def list(self, *, labels: str = "") -> list[Entry]:
         """See `Archives.list`."""
         found: list[Entry] = []
         try:
@@ -96,7 +94,7 @@ class StoredArchives:
                 of = item.metadata.annotations.get(leftovers.ANNOTATION_POD, "")
                 if of.startswith(f"{self._namespace}/") and (entry := await self._entry(ConfigMap(item.metadata))):
                     found.append(entry)
-        return in_order([e for e in found if learner in {"", e.learner} and selector.accepts(e.labels)])
+        return in_order([entry for entry in found if selector.accepts(entry.labels)])
 
     async def _entry(self, config_map: ConfigMap) -> Entry | None:
         entry = leftovers.entry_of(config_map.metadata)
