@@ -99,7 +99,7 @@ class Grant(msgspec.Struct, frozen=True):
         }
 
     def standing(self, found: Bound | None) -> Standing:
-        """Return what a binding of that name lacks.
+        """Compare this binding with the one of that name in the cluster.
 
         Raises:
             ClickException: It binds something else; that cannot be changed.
@@ -235,7 +235,7 @@ def page_of(namespace: str, page: str, before: str = "") -> list[Grant]:
 
 
 def warning_of(namespace: str, labels: Mapping[str, str]) -> str:
-    """Return what is to be said of the Pods that an instructor may make; "" if a Pod Security level limits them."""
+    """Return a warning of the Pods that an instructor may make; "" if a Pod Security level limits them."""
     if labels.get(_LEVEL) in _LEVELS:
         return ""
     return (

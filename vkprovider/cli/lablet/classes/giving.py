@@ -47,7 +47,7 @@ _LOOK_EVERY_S: Final = 0.05
 _PATIENCE_S: Final = 30.0
 """How long nothing may happen: a ReplicaSet releases a Pod within a second, and others who write end soon."""
 _STEPS_EACH: Final = 20
-"""So many steps for each learner are enough, also if others write at the same time."""
+"""The most steps for each learner, which are enough also if others write at the same time."""
 
 
 class _Target(msgspec.Struct, frozen=True):

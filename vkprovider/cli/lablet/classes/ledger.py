@@ -161,7 +161,7 @@ def _go_on(pool: Pool, pods: Sequence[LabletPod], having: Mapping[str, LabletPod
 
 
 def outcome(pool: Pool, pods: Sequence[LabletPod], wishes: Sequence[Wish]) -> Done:
-    """Return who has a lablet; for the arguments see `next_step`."""
+    """Return the learners with a lablet, and those without; for the arguments see `next_step`."""
     having, learners = _having(pool, pods), [wish.user for wish in wishes]
     why = sorted(
         f"pod/{pod.metadata.name} {hindrance(pod) or 'is being given to another learner'}"
@@ -175,7 +175,7 @@ def outcome(pool: Pool, pods: Sequence[LabletPod], wishes: Sequence[Wish]) -> Do
 
 
 def shortage(done: Done, pool: Pool, namespace: str, *, refill: bool) -> list[str]:
-    """Return who has no lablet, why, and what to do about it; nothing if everybody has one."""
+    """Name the learners without a lablet, the reason, and the remedy; nothing if everybody has one."""
     if not done.without:
         return []
     few = sentences(done.hindrances, HINDRANCES_MAX) or "none was made yet"
@@ -195,7 +195,7 @@ def _is_in(pool: Pool, pod: LabletPod) -> bool:
 
 
 def _having(pool: Pool, pods: Sequence[LabletPod]) -> dict[str, LabletPod]:
-    """Return who has a lablet of the pool's definition; of several, the first by name."""
+    """Return the lablet of each learner, of the pool's definition; of several, the first by name."""
     mine = [pod for pod in pods if pod.is_lablet and pod.user and not pod.over]
     mine = [pod for pod in mine if pod.spec.runtime_class_name == pool.definition]
     return {pod.user: pod for pod in sorted(mine, key=lambda pod: pod.metadata.name, reverse=True)}

@@ -42,7 +42,7 @@ class Pending(msgspec.Struct, frozen=True):
 
 
 def fed(pending: Pending, data: bytes) -> tuple[Pending, list[str]]:
-    """Return what is pending after further bytes, and the lines that they end.
+    """Add further bytes; return the rest that is pending then, and the lines that the bytes end.
 
     Blank lines are left out, and a line that was shown as it is.
     """
@@ -61,7 +61,10 @@ def fed(pending: Pending, data: bytes) -> tuple[Pending, list[str]]:
 
 
 def still(pending: Pending) -> tuple[Pending, list[str]]:
-    """Return what is pending when nothing followed for a moment, and the line so far, if it is new: a prompt, say."""
+    """Mark a rest that nothing has followed for a moment as shown.
+
+    Return it, and its line if that is new, such as a prompt.
+    """
     text = rendered(pending.rest)
     lines = [text] if text and text != pending.shown else []
     return msgspec.structs.replace(pending, shown=text, unseen=False), lines
