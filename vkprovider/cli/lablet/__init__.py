@@ -7,7 +7,7 @@
 * `acts` (stop, start, collect, reset), `assign`, `extend`, `release`: operate lablets; `classes` (assign --from-file,
   define, doctor): a whole class.
 * `deployments`: the Deployments of pools, as `assign` reads them.
-* `refresh`, `grant`, `approve`: for admins of definitions, of instructors and of workers.
+* `refresh`, `granting` (grant), `approve`: for admins of definitions, of instructors and of workers.
 
 What a subcommand does is imported only when it runs: help and completion of names and options take a tenth of a second,
 a client of the Kubernetes API one more. Colours, tables and the line of progress are plain click: for one

@@ -83,7 +83,7 @@ def refresh_definition() -> None:
     help="Namespace of the provider.",
 )
 @place_options
-@runs("grant", of="vkprovider.cli.lablet.grant")
+@runs("grant", of="vkprovider.cli.lablet.granting.grant")
 def grant() -> None:
     """Make USER an instructor of the namespace that -n names, which takes an administrator of the cluster.
 
