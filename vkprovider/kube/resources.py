@@ -268,10 +268,9 @@ class Resource(Generic[T]):
             Invalid: It is not one.
             OutsideError: Any other of its kinds.
         """
-        params = {"labelSelector": labels} | ({"continue": after} if after else {})
-        async for page in pages(self.kube, self.path, params, page_size=page_size, brief=self.brief, **how):
-            return [self._decode(item, self.path) for item in page.items or ()], page.metadata.continue_
-        return [], ""
+        query = {"labelSelector": labels, "limit": str(page_size)} | ({"continue": after} if after else {})
+        page = await _page(self.kube, self.path, query, brief=self.brief, **how)
+        return [self._decode(item, self.path) for item in page.items or ()], page.metadata.continue_
 
     async def list(
         self, *, labels: str = "", fields: str = "", page_size: int = PAGE_SIZE, **how: Unpack[How]
@@ -304,15 +303,21 @@ async def pages(
     """
     query = {**params, "limit": str(page_size)}
     while True:
-        answer = await kube.get(path, query, brief=brief, **how)
-        try:
-            page = watch.page(answer)
-        except watch.UNDECODABLE as error:
-            raise Unavailable(f"GET {path}: the answer is not a list: {error}") from error
+        page = await _page(kube, path, query, brief=brief, **how)
         yield page
         if not page.metadata.continue_:
             return
         query["continue"] = page.metadata.continue_
+
+
+async def _page(
+    kube: KubeClient, path: str, query: Mapping[str, str], *, brief: bool, **how: Unpack[How]
+) -> watch.ListPage:
+    answer = await kube.get(path, query, brief=brief, **how)
+    try:
+        return watch.page(answer)
+    except watch.UNDECODABLE as error:
+        raise Unavailable(f"GET {path}: the answer is not a list: {error}") from error
 
 
 def _segment(name: str) -> str:
