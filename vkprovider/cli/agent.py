@@ -1,12 +1,8 @@
 """`vkprovider agent`: the agent beside a worker that the cluster cannot dial."""
 
-import asyncio
-import sys
-
 import click
 
-from vkprovider.api.errors import InputError
-from vkprovider.cli.shared.environment import settings_from
+from vkprovider.cli.shared.environment import run_to_end, settings_from
 
 
 @click.command()
@@ -21,8 +17,4 @@ def agent() -> None:
 
     settings = settings_from(AgentProcessSettings.from_environment)
     logs.set_up(settings.log.level, settings.log.format)
-    try:
-        asyncio.run(main(settings.agent, settings.mqtt, settings.dial))
-    except (InputError, OSError) as error:
-        raise click.ClickException(str(error)) from None
-    sys.exit(0)
+    run_to_end(main(settings.agent, settings.mqtt, settings.dial))

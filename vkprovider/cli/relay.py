@@ -1,12 +1,8 @@
 """`vkprovider relay`: fill an HAProxy that carries the ports of a mux."""
 
-import asyncio
-import sys
-
 import click
 
-from vkprovider.api.errors import InputError
-from vkprovider.cli.shared.environment import settings_from
+from vkprovider.cli.shared.environment import run_to_end, settings_from
 
 
 @click.command()
@@ -27,8 +23,4 @@ def relay(print_config: bool) -> None:  # noqa: FBT001 (click passes flags so)
 
     settings = settings_from(RelayProcessSettings.from_environment)
     logs.set_up(settings.log.level, settings.log.format)
-    try:
-        asyncio.run(main(settings.kube, settings.relay))
-    except (InputError, OSError) as error:
-        raise click.ClickException(str(error)) from None
-    sys.exit(0)
+    run_to_end(main(settings.kube, settings.relay))

@@ -3,14 +3,12 @@
 import asyncio
 import contextlib
 import resource
-import sys
 from collections.abc import Callable
 from typing import Final
 
 import click
 
-from vkprovider.api.errors import InputError
-from vkprovider.cli.shared.environment import settings_from
+from vkprovider.cli.shared.environment import run_to_end, settings_from
 
 _FILES_MAX: Final = 65_536
 
@@ -25,12 +23,7 @@ def run() -> None:
     settings = settings_from(Settings.from_environment)
     logs.set_up(settings.log.level, settings.log.format)
     _raise_file_limit()
-    try:
-        with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-            runner.run(main(settings))
-    except (InputError, OSError) as error:
-        raise click.ClickException(str(error)) from None
-    sys.exit(0)
+    run_to_end(main(settings), _loop_factory())
 
 
 def _raise_file_limit() -> None:

@@ -9,5 +9,5 @@
 * `refusals`: what to do about a refusal of the API server.
 * `page`: the provider's page.
 * `output`: what commands print; `waiting`: wait for a Pod.
-* `times`: times and durations on the command line; `environment`: the settings of a process.
+* `times`: times and durations on the command line; `environment`: the settings of a process, and its run.
 """

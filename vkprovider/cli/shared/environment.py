@@ -1,8 +1,10 @@
-"""The settings of a process, read from its environment."""
+"""A process: its settings, read from its environment, and its run."""
 
+import asyncio
 import os
-from collections.abc import Callable, Mapping
-from typing import TypeVar
+import sys
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, NoReturn, TypeVar
 
 import click
 from pydantic import ValidationError
@@ -30,3 +32,19 @@ def settings_from(read: Callable[[Mapping[str, str]], S]) -> S:
         raise click.ClickException(f"a setting is wrong:{faults}") from None
     except InputError as error:
         raise click.ClickException(str(error)) from None
+
+
+def run_to_end(
+    process: Coroutine[Any, Any, None], loop_factory: Callable[[], asyncio.AbstractEventLoop] | None = None
+) -> NoReturn:
+    """Run a process until it ends, and exit with 0.
+
+    Raises:
+        click.ClickException: What a setting names cannot be used.
+    """
+    try:
+        with asyncio.Runner(loop_factory=loop_factory) as runner:
+            runner.run(process)
+    except (InputError, OSError) as error:
+        raise click.ClickException(str(error)) from None
+    sys.exit(0)
