@@ -17,7 +17,13 @@ from tools import commands, crdpage, httppage, monitoring, overview, policies, r
 from tools.markdown import NOTE, anchor, table
 from vkprovider.api import reasons
 from vkprovider.api.reasons import Explanation, Reason, stock
-from vkprovider.app.settings import AgentProcessSettings, MuxProcessSettings, RelayProcessSettings, Settings
+from vkprovider.app.settings import (
+    AgentProcessSettings,
+    MuxProcessSettings,
+    PortalProcessSettings,
+    RelayProcessSettings,
+    Settings,
+)
 from vkprovider.cli import crds
 from vkprovider.relay.haproxy import CONFIG
 from vkprovider.settings.group import Group
@@ -72,7 +78,7 @@ def settings_page() -> str:
     """Describe the environment variables."""
     parts = [
         NOTE.format(source="vkprovider/settings") + "# Settings\n\n"
-        "`vkprovider run`, `agent`, `mux` and `relay` take all settings from the environment. An empty\n"
+        "`vkprovider run`, `agent`, `mux`, `portal` and `relay` take all settings from the environment. An empty\n"
         "variable counts as unset, a wrong one ends the program with a message that names it. Secrets are never\n"
         "logged.\n"
     ]
@@ -88,7 +94,7 @@ def settings_page() -> str:
 
 def groups() -> list[type[Group]]:
     """Return the classes of all groups of settings, those of a program alone at the end."""
-    programs = (Settings, AgentProcessSettings, MuxProcessSettings, RelayProcessSettings)
+    programs = (Settings, AgentProcessSettings, MuxProcessSettings, PortalProcessSettings, RelayProcessSettings)
     fields = {name: field for program in programs for name, field in program.model_fields.items()}
     return [field.annotation for field in fields.values() if isinstance(field.annotation, type)]
 

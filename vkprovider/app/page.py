@@ -7,7 +7,7 @@ from vkprovider.api.reasons import StartReason
 from vkprovider.app.parts.labs import NO_LABS
 from vkprovider.app.settings import Settings
 from vkprovider.runtime.page import Page
-from vkprovider.web.tls import page_tls
+from vkprovider.serving.tls import page_tls
 
 
 def page_of(settings: Settings) -> Page:

@@ -17,6 +17,7 @@ from vkprovider.settings.consoles import ConsoleSettings
 from vkprovider.settings.group import Group
 from vkprovider.settings.kubelet import KubeletSettings
 from vkprovider.settings.mux import DebugWebSettings, MuxSettings
+from vkprovider.settings.portal import PortalSettings
 from vkprovider.settings.relay import RelaySettings
 from vkprovider.settings.services import (
     ContentSettings,
@@ -72,6 +73,16 @@ class MuxProcessSettings(_Process):
     mux: MuxSettings = MuxSettings()
     http: HttpSettings = HttpSettings()
     web: DebugWebSettings = DebugWebSettings()
+    log: LogSettings = LogSettings()
+
+
+class PortalProcessSettings(_Process):
+    """The settings of one replica of the portal, by subject."""
+
+    replica: ReplicaSettings = Field(default_factory=ReplicaSettings)
+    kube: KubeSettings = KubeSettings()
+    portal: PortalSettings = PortalSettings()
+    http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()
 
 

@@ -17,8 +17,8 @@ from vkprovider.mux.parts import mux_process
 from vkprovider.runtime.connecting import connect
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.page import Page
+from vkprovider.serving.tls import page_tls
 from vkprovider.settings.names import no_effect, unknown
-from vkprovider.web.tls import page_tls
 
 _log: Final = structlog.get_logger(__name__)
 

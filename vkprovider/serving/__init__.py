@@ -4,5 +4,6 @@
 * `answers`: refusals, each kind a class with its remedy; bearer tokens.
 * `connections`: limits on connections and heads of requests.
 * `sse`: feeds of server-sent events.
-* `contexts`: TLS contexts; `selfsigned`: a certificate that a replica makes itself.
+* `tls`: a certificate that can be renewed while a page is served; `contexts`: TLS contexts; `selfsigned`: a
+  certificate that a replica makes itself.
 """

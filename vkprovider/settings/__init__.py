@@ -11,6 +11,7 @@
 * `portrange`: ranges of ports, and how they are checked. Pure.
 * `rereading`: what the files hold that settings name, when they are replaced.
 * `mux`: muxes, and the page about them.
+* `portal`: user labs, and the portal that makes them.
 * `tunnels`: the tunnels to workers; `agent`: the agent at their other end.
 
 `vkprovider.app.settings` reads all groups from the environment. A field with an alias is an environment variable; the

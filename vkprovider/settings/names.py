@@ -7,7 +7,7 @@ from typing import Final
 
 from pydantic import AliasChoices, AliasPath
 
-from vkprovider.settings import agent, cluster, consoles, kubelet, mux, relay, services, tunnels
+from vkprovider.settings import agent, cluster, consoles, kubelet, mux, portal, relay, services, tunnels
 from vkprovider.settings.group import Group
 
 _GROUPS: Final[tuple[type[Group], ...]] = (
@@ -22,6 +22,7 @@ _GROUPS: Final[tuple[type[Group], ...]] = (
     kubelet.KubeletSettings,
     mux.DebugWebSettings,
     mux.MuxSettings,
+    portal.PortalSettings,
     relay.RelaySettings,
     services.ContentSettings,
     services.GraderSettings,

@@ -7,7 +7,6 @@
 * `downloads`: a lab as a file. `logins`: the login URL of its session. `archives`: what learners left.
 * `agents`: agents beside workers dial in; who may bear which name.
 * `admin`: counters, and an immediate pass.
-* `tls`: a certificate that can be renewed while the page is served.
 
 Nothing here decides: events go to an inbox, requests to the controllers. `app` mounts the handlers on one page.
 """

@@ -26,8 +26,8 @@ from vkprovider.app.page import page_of
 from vkprovider.app.settings import AgentProcessSettings, Settings
 from vkprovider.serving import connections
 from vkprovider.serving.connections import listen, runner_of
+from vkprovider.serving.tls import ServingCertificate
 from vkprovider.web.agents import Agents
-from vkprovider.web.tls import ServingCertificate
 
 TOKENS = [("cml-7", "token-of-cml-7-a"), ("cml-7", "token-of-cml-7-b"), ("", "token-of-whoever")]
 HELLO = codec.encode(Hello(1, 60_000))

@@ -1,0 +1,20 @@
+"""`vkprovider portal`: the program that makes user labs."""
+
+import click
+
+from vkprovider.cli.shared.environment import run_to_end, settings_from
+
+
+@click.command()
+def portal() -> None:
+    """Make, show and delete user labs on request, by REST. One replica.
+
+    All settings come from the environment; see docs/reference/settings.md.
+    """
+    from vkprovider.app import logs  # noqa: PLC0415 (other commands need not wait)
+    from vkprovider.app.settings import PortalProcessSettings  # noqa: PLC0415 (as above)
+    from vkprovider.portal.process import main  # noqa: PLC0415 (as above)
+
+    settings = settings_from(PortalProcessSettings.from_environment)
+    logs.set_up(settings.log.level, settings.log.format)
+    run_to_end(main(settings))

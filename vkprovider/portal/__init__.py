@@ -1,0 +1,7 @@
+"""The portal: it makes a lab for a user on request, shows it, extends it and takes it away.
+
+A user lab is one lablet Pod in a namespace of its own. Kubernetes' objects are the record: no replica knows more than
+another, and none is asked twice.
+
+* `parts`: the parts of the process; `process`: connect, listen, run, stop.
+"""

@@ -1,0 +1,127 @@
+"""Settings of the portal: user labs, who may have them, and their times."""
+
+from typing import Literal, Self
+
+from pydantic import Field, SecretStr, model_validator
+
+from vkprovider.settings.group import Group
+
+
+class PortalSettings(Group):
+    """The portal."""
+
+    namespace_prefix: str = Field(
+        "nublado",
+        validation_alias="VKPROVIDER_PORTAL_NAMESPACE_PREFIX",
+        pattern=r"^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$",
+        description="What the names of namespaces of user labs begin with: `PREFIX-USER`.",
+    )
+    username_prefix: str = Field(
+        "",
+        validation_alias="VKPROVIDER_PORTAL_USERNAME_PREFIX",
+        description="What the Kubernetes usernames of those who may have a lab begin with, such as `oidc:`. Paths, "
+        "namespaces and answers have the name without it.",
+    )
+    dialect: Literal["sqr066", "nublado"] = Field(
+        "sqr066",
+        validation_alias="VKPROVIDER_PORTAL_DIALECT",
+        description="How requests are answered: as SQR-066 says, or as the lab controller of Nublado does.",
+    )
+    audiences: str = Field(
+        "",
+        validation_alias="VKPROVIDER_PORTAL_AUDIENCES",
+        description="Audiences of tokens that the portal accepts, separated by blanks. Empty: those of the API server, "
+        "since a learner uses the same token for consoles.",
+    )
+    callers: Literal["token", "headers"] = Field(
+        "token",
+        validation_alias="VKPROVIDER_PORTAL_CALLERS",
+        description="How callers are known: by a token of the cluster, or by the headers of an ingress that proves "
+        "itself by `VKPROVIDER_PORTAL_INGRESS_SECRET`.",
+    )
+    ingress_secret: SecretStr | None = Field(
+        None,
+        validation_alias="VKPROVIDER_PORTAL_INGRESS_SECRET",
+        description="Secret by which the ingress proves itself that names callers in headers.",
+        min_length=16,
+    )
+    config: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_PORTAL_CONFIG",
+        description="YAML file with the menu, sizes, quotas, warm labs and environment. Unset: every definition with a "
+        "family, no quota, no warm lab.",
+    )
+    starts_max: int = Field(
+        50,
+        validation_alias="VKPROVIDER_PORTAL_STARTS_MAX",
+        ge=1,
+        description="Labs that start at once, at most; the others wait in a queue.",
+    )
+    start_timeout_s: float = Field(
+        600.0,
+        validation_alias="VKPROVIDER_PORTAL_START_TIMEOUT_SECONDS",
+        gt=0,
+        description="Time after which a lab that has not started counts as failed; the wait in the queue is not part "
+        "of it.",
+    )
+    delete_timeout_s: float = Field(
+        300.0,
+        validation_alias="VKPROVIDER_PORTAL_DELETE_TIMEOUT_SECONDS",
+        gt=0,
+        description="Time after which a deletion that has not ended counts as failed; it is tried on.",
+    )
+    duration_s: int = Field(
+        4 * 3600,
+        validation_alias="VKPROVIDER_PORTAL_DURATION_SECONDS",
+        ge=60,
+        description="Time from the request for a lab to its end, unless the request names another.",
+    )
+    duration_max_s: int = Field(
+        12 * 3600,
+        validation_alias="VKPROVIDER_PORTAL_DURATION_MAX_SECONDS",
+        ge=60,
+        description="The longest time from the request for a lab to its end, extensions included.",
+    )
+    extend_s: int = Field(
+        3600,
+        validation_alias="VKPROVIDER_PORTAL_EXTEND_SECONDS",
+        ge=60,
+        description="The most by which one request extends a lab.",
+    )
+    idle_s: float = Field(
+        0.0,
+        validation_alias="VKPROVIDER_PORTAL_IDLE_SECONDS",
+        ge=0,
+        description="Time after which a lab that is ready and was never opened is deleted; 0: never. An exposed lablet "
+        "is never deleted for this.",
+    )
+    failed_s: float = Field(
+        3600.0,
+        validation_alias="VKPROVIDER_PORTAL_FAILED_SECONDS",
+        ge=0,
+        description="Time for which the record of a lab that could not be made is kept, unless a new request replaces "
+        "it before.",
+    )
+    look_s: float = 30.0
+    """How often labs are looked at that no event announces a change of."""
+    patience_s: float = 5.0
+    """How long a replica that does not lead leaves work that nobody has in hand to the one that leads."""
+
+    @property
+    def token_audiences(self) -> tuple[str, ...]:
+        """Audiences of which a token must have one."""
+        return tuple(self.audiences.split())
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if self.callers == "headers" and self.ingress_secret is None:
+            raise ValueError(
+                "VKPROVIDER_PORTAL_CALLERS is headers: set VKPROVIDER_PORTAL_INGRESS_SECRET, by which the ingress "
+                "proves itself, or anybody could name any user"
+            )
+        if self.duration_s > self.duration_max_s:
+            raise ValueError(
+                f"VKPROVIDER_PORTAL_DURATION_SECONDS {self.duration_s} is more than "
+                f"VKPROVIDER_PORTAL_DURATION_MAX_SECONDS {self.duration_max_s}"
+            )
+        return self
