@@ -90,6 +90,8 @@ unmanaged switches are none."""
 ANNOTATION_PORT_MAPPINGS: Final = f"{GROUP}/port-mappings"
 ANNOTATION_ACCESS: Final = f"{GROUP}/access"
 """A report of a Pod whose ports are lent to a mux: what the mux answered for each, as `exposure.Access` in JSON."""
+ANNOTATION_LAST_ACTIVITY: Final = f"{GROUP}/last-activity"
+"""A report of a Pod: when somebody last worked in the lab."""
 ANNOTATION_SESSION_ID: Final = f"{GROUP}/lds-session-id"
 ANNOTATION_SESSION_BASE_URL: Final = f"{GROUP}/lds-base-url"
 ANNOTATION_SESSION_LOGIN_URL: Final = f"{GROUP}/lds-login-url"
@@ -114,6 +116,7 @@ REPORTS: Final = frozenset(
         ANNOTATION_DEVICES,
         ANNOTATION_PORT_MAPPINGS,
         ANNOTATION_ACCESS,
+        ANNOTATION_LAST_ACTIVITY,
         ANNOTATION_SESSION_ID,
         ANNOTATION_SESSION_BASE_URL,
         ANNOTATION_SESSION_LOGIN_URL,
@@ -163,6 +166,28 @@ ANNOTATION_EXPOSED: Final = f"{GROUP}/exposed"
 """The identity of an exposed lablet, which the provider writes."""
 ANNOTATION_MUX_ANSWER: Final = f"{GROUP}/mux-answer"
 """The answer to it: the only thing of such a slice that the mux may write."""
+
+# User labs: one lablet Pod for one user, made by the portal. The Namespace of a user lab is its record.
+LABEL_PORTAL: Final = f"{GROUP}/portal"
+"""The mark by which the portal knows its own Namespaces and what is in them: the namespace of its installation."""
+LABEL_USER: Final = f"{GROUP}/user"
+"""The key of the user, from which names are made."""
+LABEL_REQUEST: Final = f"{GROUP}/request"
+"""A label of the Pod of a user lab: the id of the request that it was made or taken for."""
+LABEL_WARM: Final = f"{GROUP}/warm"
+"""A label of a lab that was made before a user asked for it, and of its Pod: its family."""
+LABEL_CLASS: Final = f"{GROUP}/class"
+"""A label of a user lab: the namespace of the class whose instructors may end it."""
+LABEL_FAMILY: Final = f"{GROUP}/family"
+LABEL_SIZE: Final = f"{GROUP}/size"
+"""Labels of a definition: it is one of a family, which differ by their size alone."""
+ANNOTATION_USER: Final = f"{GROUP}/user"
+"""The exact name of the user."""
+ANNOTATION_REQUEST: Final = f"{GROUP}/request"
+ANNOTATION_ENDING: Final = f"{GROUP}/ending"
+ANNOTATION_OPERATION: Final = f"{GROUP}/operation"
+"""Annotations of the Namespace of a user lab in JSON, see `domain.userlab.record`: what was asked for, that the lab is
+to be deleted, and how the last of these ended."""
 
 # Extended resources.
 RESOURCE_LAB_NODES: Final = f"{GROUP}/lab-nodes"

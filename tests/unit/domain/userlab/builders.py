@@ -1,0 +1,88 @@
+"""User labs for tests."""
+
+from typing import Any
+
+from vkprovider.api import names
+from vkprovider.api.objects import Condition, Container, ContainerStatus, Metadata, Pod, PodSpec, PodStatus
+from vkprovider.api.times import iso
+from vkprovider.domain.userlab import record
+from vkprovider.domain.userlab.facts import UserLab
+from vkprovider.domain.userlab.names import namespace_of, pod_name, user_key
+from vkprovider.domain.userlab.record import Ending, LabOperation, LabRequest
+
+INSTALLATION = "vkprovider"
+NOW = 1_769_860_800
+REQUEST = LabRequest(id="r1", at=NOW, definition="netlab:1.0", by="alice", duration_s=14_400)
+ENDING = Ending(id="e1", at=NOW, by="alice", reason="DeleteRequested")
+COMPLETE = LabOperation(id="r1", kind="create", phase="complete", at=NOW)
+FAILED = LabOperation(id="r1", kind="create", phase="failed", at=NOW, reason="StartTimedOut", text="too long")
+
+
+def namespace(
+    user: str = "alice",
+    *parts: LabRequest | Ending | LabOperation,
+    deleted: bool = False,
+    labels: dict[str, str] | None = None,
+    annotations: dict[str, str] | None = None,
+) -> Metadata:
+    """The Namespace of a user, with the parts of its record."""
+    noted = {names.ANNOTATION_USER: user}
+    for part in parts:
+        noted |= record.annotation(part)
+    return Metadata(
+        namespace_of("nublado", user),
+        uid=f"uid-{user}",
+        resource_version="7",
+        creation_timestamp=iso(NOW),
+        deletion_timestamp=iso(NOW) if deleted else None,
+        labels=record.labels_for(INSTALLATION, user) | (labels or {}),
+        annotations=noted | (annotations or {}),
+    )
+
+
+def pod(
+    user: str = "alice",
+    *,
+    request: str = "r1",
+    phase: str = "Pending",
+    ready: bool = False,
+    deleted: bool = False,
+    created_at: int = NOW,
+    ready_at: int = NOW,
+    end: int | None = NOW + 14_400,
+    reason: str = "",
+    message: str = "",
+    **annotations: str,
+) -> Pod:
+    """The lablet of a user; `reason` and `message` are those of an end, or of what it waits for."""
+    noted = {f"{names.GROUP}/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    if end is not None:
+        noted[names.ANNOTATION_TIMESLOT_END] = iso(end)
+    labels = {names.LABEL_PORTAL: INSTALLATION, names.LABEL_USER: user_key(user)}
+    kind = "terminated" if phase in {"Succeeded", "Failed"} else "waiting"
+    state: dict[str, dict[str, Any]] = {kind: {"reason": reason, "message": message}} if reason else {}
+    return Pod(
+        Metadata(
+            pod_name(user_key(user)),
+            namespace_of("nublado", user),
+            uid=f"pod-{user}",
+            creation_timestamp=iso(created_at),
+            deletion_timestamp=iso(created_at) if deleted else None,
+            labels=labels | ({names.LABEL_REQUEST: request} if request else {}),
+            annotations=noted,
+        ),
+        PodSpec([Container("lab")]),
+        PodStatus(
+            phase,
+            reason if phase == "Failed" else "",
+            [Condition("Ready", "True" if ready else "False", last_transition_time=iso(ready_at))],
+            [ContainerStatus("lab", state=state)],
+        ),
+    )
+
+
+def lab(*parts: LabRequest | Ending | LabOperation, the_pod: Pod | None = None, **meta: Any) -> UserLab:
+    """The lab of alice, whose lablet may be opened without anybody knowing unless `exposed` is said."""
+    found = record.record_of(namespace("alice", *parts, **meta), INSTALLATION)
+    assert found is not None
+    return UserLab(found, the_pod, exposed=False)

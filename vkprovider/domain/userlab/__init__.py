@@ -1,0 +1,7 @@
+"""User labs: one lablet for one user, at the request of that user.
+
+* `names`: names of objects, for any user.
+* `record`: the Namespace of a user lab, which says whose it is and what was asked for.
+* `facts`: a user lab as it was found.
+* `rejections`: why a request is refused.
+"""

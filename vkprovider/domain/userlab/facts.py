@@ -1,0 +1,83 @@
+"""A user lab, as it was found in the cluster."""
+
+import math
+from typing import NamedTuple
+
+from vkprovider.api import names
+from vkprovider.api.objects import Pod
+from vkprovider.api.times import unix
+from vkprovider.domain.userlab.record import LabRecord
+
+READY = "Ready"
+
+
+class UserLab(NamedTuple):
+    """A user lab, or a warm one.
+
+    Attributes:
+        record: Its Namespace.
+        pod: The lablet; None if there is none.
+        exposed: Whether the lablet lends its ports to a mux, so that nobody knows whether it was opened; also while
+            that is not known.
+        ahead: How many labs start before this one; 0 if it may start now.
+        second: Whether the user has an older lab.
+    """
+
+    record: LabRecord
+    pod: Pod | None = None
+    exposed: bool = True
+    ahead: int = 0
+    second: bool = False
+
+    @property
+    def user(self) -> str:
+        """The exact name of the user; "" for a warm lab."""
+        return self.record.user
+
+    @property
+    def key(self) -> str:
+        """The key of the user, or of the warm lab."""
+        return self.record.key
+
+    @property
+    def pod_request(self) -> str:
+        """The id of the request that the Pod is for; "" for a warm one, or without a Pod."""
+        return self.pod.metadata.labels.get(names.LABEL_REQUEST, "") if self.pod is not None else ""
+
+    @property
+    def own_pod(self) -> Pod | None:
+        """The Pod of the present request, which another request's Pod is not; None if there is none."""
+        request = self.record.request
+        return self.pod if request is not None and self.pod_request == request.id else None
+
+    @property
+    def pod_created_at(self) -> float:
+        """When the Pod was made, in Unix seconds; 0 without one."""
+        return (unix(self.pod.metadata.creation_timestamp) or 0.0) if self.pod is not None else 0.0
+
+    @property
+    def ready_at(self) -> float | None:
+        """Since when the Pod is Ready, in Unix seconds; None if it is not."""
+        conditions = self.pod.status.conditions if self.pod is not None else ()
+        for condition in conditions:
+            if condition.type == READY and condition.status == "True":
+                return unix(condition.last_transition_time or "") or self.pod_created_at
+        return None
+
+    @property
+    def began_at(self) -> float:
+        """When the user's time began, in Unix seconds: with the Pod, or when a warm lab was taken."""
+        request = self.record.request
+        return max(self.pod_created_at, request.at if request is not None else 0.0)
+
+    @property
+    def end_at(self) -> float:
+        """When the user's time ends, in Unix seconds; `inf` while the Pod has no end."""
+        stamp = self.pod.metadata.annotations.get(names.ANNOTATION_TIMESLOT_END, "") if self.pod is not None else ""
+        end = unix(stamp)
+        return end if end is not None else math.inf
+
+    @property
+    def opened(self) -> bool:
+        """Whether anybody has worked in the lab."""
+        return self.pod is not None and names.ANNOTATION_LAST_ACTIVITY in self.pod.metadata.annotations
