@@ -8,9 +8,12 @@ import msgspec
 from vkprovider.api.objects import Endpoint, EndpointSlice, Metadata
 from vkprovider.domain.mux.addresses import Reserved, canonical, suspicion
 from vkprovider.domain.mux.endpoints import Backends
-from vkprovider.domain.mux.facts import ServicePort
+from vkprovider.domain.mux.facts import MuxRef, Owner, ServicePort
+from vkprovider.domain.mux.lablets import backends_of as lablet_backends
+from vkprovider.domain.mux.lablets import owner_of
 from vkprovider.domain.mux.slices import Source
 from vkprovider.kube.resources import Resource, kind
+from vkprovider.mux.index import Index
 from vkprovider.runtime.context import Context
 
 _IP: Final = frozenset({"IPv4", "IPv6"})
@@ -116,17 +119,27 @@ async def backends_of(slices: Iterable[EndpointSlice], namespace: str, reserved:
                     found.refused[endpoint.addresses[0]] = what
                     continue
             taken.append(endpoint)
-        ports = tuple(
-            ServicePort(port.name, port.port, port.protocol) for port in each.ports or () if port.port and port.name
-        )
-        found.sources.append(
-            Source(
-                each.metadata.name,
-                each.address_type,
-                Backends(ports, _addresses(taken, _is_ready), _addresses(taken, lambda one: not _is_ready(one))),
-            )
-        )
+        found.sources.append(Source(each.metadata.name, each.address_type, _backends(each, taken)))
     return found
+
+
+def lent_to(ref: MuxRef, index: Index) -> dict[Owner, list[Backends]]:
+    """Return the backends that channels lend to a mux, also those that would be refused."""
+    found = {
+        each.owner: [_backends(one, one.endpoints or ()) for one in index.slices_of(*each.ref)]
+        for each in index.channels(ref)
+    }
+    for lablet in index.lablets(ref):
+        found.setdefault(owner_of(lablet.exposure), []).append(lablet_backends(lablet.exposure))
+    return found
+
+
+def _backends(found: EndpointSlice, endpoints: Sequence[Endpoint]) -> Backends:
+    ports = tuple(
+        ServicePort(port.name, port.port, port.protocol) for port in found.ports or () if port.port and port.name
+    )
+    ready, others = _addresses(endpoints, _is_ready), _addresses(endpoints, lambda one: not _is_ready(one))
+    return Backends(ports, ready, others)
 
 
 def _is_ready(endpoint: Endpoint) -> bool:

@@ -11,6 +11,7 @@ from vkprovider.api.reasons import MuxReason
 from vkprovider.concurrency import at_most
 from vkprovider.domain.mux import slices as muxslices
 from vkprovider.domain.mux.decide import decide
+from vkprovider.domain.mux.ended import lent_targets
 from vkprovider.domain.mux.facts import Channel, Mux, Owner, ServicePort
 from vkprovider.domain.mux.lablets import backends_of as lablet_backends
 from vkprovider.domain.mux.lablets import channel_of as lablet_channel
@@ -22,7 +23,7 @@ from vkprovider.domain.replica.plan import Duty
 from vkprovider.kube.client import Guard
 from vkprovider.kube.queue import DONE, Result
 from vkprovider.kube.resources import Resource
-from vkprovider.mux.backends import Vouching, backends_of
+from vkprovider.mux.backends import Vouching, backends_of, lent_to
 from vkprovider.mux.effects.answers import answers_of
 from vkprovider.mux.effects.carriers import Carriers
 from vkprovider.mux.effects.leaving import Leaving
@@ -133,27 +134,30 @@ class Muxes:
             return DONE
         try:
             return await self._serve(key, service, guard)
+        except InputError as error:
+            fault = error.fault
         except (Forbidden, Invalid) as error:
-            refused = Fault(MuxReason.MUX_WRITE_REFUSED, error.message)
-            self._events.found(key, [Told(service.about, refused)], guard)
-            return Result(self._settings.queue_timeout_s)
+            fault = Fault(MuxReason.MUX_WRITE_REFUSED, error.message)
+        self._events.found(key, [Told(service.about, fault)], guard)
+        await self._withdraw_ended(service, guard)
+        return Result(self._settings.queue_timeout_s)
 
     async def _serve(self, key: str, service: Service, guard: Guard) -> Result:
-        """Serve a mux that this replica owns."""
+        """Serve a mux that this replica owns.
+
+        Raises:
+            InputError: Nothing can be decided.
+            OutsideError: The API server refused or did not answer.
+        """
         spec, again_s = service.spec, self._settings.queue_timeout_s
         unfit = unfit_for_mux(spec.type, spec.selector)
         if unfit is not None:
-            self._events.found(key, [Told(service.about, unfit)], guard)
-            return Result(again_s)
+            raise InputError(unfit.reason, unfit.message)
         mux = mux_of(service)
-        try:
-            stored = await self._store.read(mux)
-            seen = await self._pass(service, mux, stored.state)
-            service = await self._mark(service, guard)
-            await self._store.write(mux, stored, seen.plan.state, guard)
-        except InputError as error:
-            self._events.found(key, [Told(service.about, error.fault)], guard)
-            return Result(again_s)
+        stored = await self._store.read(mux)
+        seen = await self._pass(service, mux, stored.state)
+        service = await self._mark(service, guard)
+        await self._store.write(mux, stored, seen.plan.state, guard)
         await self._write(service, mux, seen, guard)
         self._memory.seen[key] = seen
         self._tell(key, seen, guard)
@@ -214,6 +218,12 @@ class Muxes:
         await self._reports.update_channel_service_metadata(channels, guard)
         answers = answers_of(seen.lablets, seen.plan, service.addresses)
         await at_most(AT_ONCE, lambda each: self._reports.answer(*each, guard), answers)
+
+    async def _withdraw_ended(self, service: Service, guard: Guard) -> None:
+        """Withdraw the backends that channels lend no more, where nothing else can be decided."""
+        if await self._carriers.withdraw_ended(service.ref, lent_targets(lent_to(service.ref, self._index)), guard):
+            text = "backends that are lent no more were withdrawn"
+            self._events.happened(str(service.ref), service.about, MuxReason.MUX_ENDPOINTS_CHANGED, text, guard)
 
     async def _write_ports(self, service: Service, mux: Mux, ports: Sequence[ServicePort], guard: Guard) -> None:
         if set(mux.ports) == set(ports):

@@ -12,6 +12,7 @@ A channel is a Service whose `loadBalancerClass` names a mux, or a lablet with i
 * `draining`: UDP ports that nobody serves, and that stay so that open flows end.
 * `decide`: the decision of one pass.
 * `endpoints`: the backends of a mux, under the names that the ports have there; `slices`: what carries them.
+* `ended`: backends that nobody lends any more, where nothing can be decided.
 * `addresses`: addresses that are no backends.
 * `text`: what people read on a mux and its channels.
 """

@@ -1,6 +1,6 @@
 """The objects that carry the backends of a mux: its EndpointSlices, or its Endpoints."""
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any, Final, Literal
 
 from vkprovider.api.errors import Conflict, NotFound
@@ -8,6 +8,7 @@ from vkprovider.api.objects import EndpointSlice
 from vkprovider.api.reasons import MuxReason, Reason
 from vkprovider.api.wording import count as counted
 from vkprovider.concurrency import at_most
+from vkprovider.domain.mux import ended
 from vkprovider.domain.mux import slices as muxslices
 from vkprovider.domain.mux.facts import MuxRef
 from vkprovider.domain.mux.slices import MuxObject, Sources
@@ -46,6 +47,23 @@ class Carriers:
             await self._write_slices(mux, {}, guard)
             return await self._write_endpoints(mux, sources, guard)
         return await self._write_slices(mux, muxslices.wanted_slices(mux, sources), guard)
+
+    async def withdraw_ended(self, ref: MuxRef, lent: Container[ended.Target], guard: Guard) -> bool:
+        """Withdraw the backends that nobody lends any more; return whether there were any.
+
+        Raises:
+            Fenced: This replica no longer serves the mux.
+            OutsideError: The API server refused or did not answer.
+        """
+        changes = {
+            name: change
+            for name, found in self._index.own_slices(ref).items()
+            if (change := ended.slice_without_ended(found, lent)) is not None
+        }
+        await at_most(AT_ONCE, lambda item: self._shrink(ref, *item, guard), changes.items())
+        if self._form == "endpoints":
+            return await self._shrink_endpoints(ref, lent, guard) or bool(changes)
+        return bool(changes)
 
     async def withdraw(self, ref: MuxRef, guard: Guard) -> None:
         """Delete what carries the backends of a mux, also what the watch does not show yet.
@@ -103,6 +121,22 @@ class Carriers:
         except (Conflict, NotFound):  # it was deleted: the watch will show that, and the next pass creates it
             return
 
+    async def _shrink(self, ref: MuxRef, name: str, change: Mapping[str, Any], guard: Guard) -> None:
+        found = self._index.own_slices(ref).get(name)
+        if found is None:
+            return
+        if not change["ports"]:
+            await self._delete(found, guard)
+            return
+        meta, slices = found.metadata, self._slices.within(ref.namespace).metadata_only
+        await self._writes.send_once(
+            "patch EndpointSlice",
+            meta,
+            f"{ref.namespace}/{name}",
+            change,
+            lambda: slices.patch(name, change, resource_version=meta.resource_version, guard=guard),
+        )
+
     async def _delete(self, found: EndpointSlice, guard: Guard) -> None:
         meta = found.metadata
         slices = self._slices.within(meta.namespace)
@@ -134,3 +168,20 @@ class Carriers:
             what, change, lambda: endpoints.patch(name, change, resource_version=version, guard=guard)
         )
         return MuxReason.MUX_ENDPOINTS_CHANGED, f"backends of {counted(len(sources), 'channel')}"
+
+    async def _shrink_endpoints(self, ref: MuxRef, lent: Container[ended.Target], guard: Guard) -> bool:
+        endpoints = self._endpoints.within(ref.namespace)
+        found = await endpoints.get(ref.name)
+        if found is None or not muxslices.are_our_endpoints(found):
+            return False
+        subsets = found.get("subsets") or []
+        kept = ended.subsets_without_ended(subsets, lent)
+        if kept == subsets:
+            return False
+        change, version = {"subsets": kept}, found["metadata"]["resourceVersion"]
+        await self._writes.send(
+            f"patch Endpoints {ref}",
+            change,
+            lambda: endpoints.patch(ref.name, change, resource_version=version, guard=guard),
+        )
+        return True
