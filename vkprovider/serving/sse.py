@@ -12,7 +12,8 @@ import asyncio
 import re
 import socket
 from collections import deque
-from typing import Final
+from contextlib import suppress
+from typing import Final, Self
 
 from aiohttp import web
 
@@ -31,6 +32,57 @@ _HEADERS: Final = {
 }
 _COMMENT: Final = b":\n\n"
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
+
+
+class Stream:
+    """An open stream to one client."""
+
+    def __init__(self, answer: web.StreamResponse) -> None:
+        """Take over an answer that `begin` has prepared."""
+        self.answer = answer
+
+    @classmethod
+    async def begin(cls, request: web.Request, *, stuck_s: float = STUCK_S) -> Self:
+        """Begin to answer a request with a stream.
+
+        The connection does not count against the limit of its server. Who the client is must be known.
+
+        Args:
+            request: The client's.
+            stuck_s: How long what is sent may wait for its reader, or for the acknowledgement of the client's host.
+
+        Raises:
+            ConnectionResetError: The client has left.
+        """
+        answer = web.StreamResponse(headers=_HEADERS)
+        answer.force_close()  # no other request may come on a connection that does not count
+        uncount(request, stuck_s=stuck_s)
+        _expect_acknowledgements(request, stuck_s)
+        await answer.prepare(request)
+        await answer.write(_COMMENT)  # with it the head is sent
+        return cls(answer)
+
+    async def send(self, frames: bytes) -> None:
+        """Send events, each the result of `frame`.
+
+        Raises:
+            ConnectionResetError: The client has left; also of our own connection when its reader is stuck.
+        """
+        await self.answer.write(frames)
+
+    async def wait(self, changed: asyncio.Event, within_s: float = HEARTBEAT_S) -> bool:
+        """Wait for news; after a while without any, send a comment. Return whether there are news.
+
+        Raises:
+            ConnectionResetError: The client has left.
+        """
+        try:
+            async with asyncio.timeout(within_s):
+                await changed.wait()
+        except TimeoutError:
+            await self.answer.write(_COMMENT)
+            return False
+        return True
 
 
 class FeedFullError(Exception):
@@ -71,7 +123,7 @@ class Feed:
         """
         if {"\r", "\n", "\0"} & set(id_ + kind):
             raise ValueError(f"an event {kind!r} with the id {id_!r} is more than a line")
-        self._kept.append((id_, _frame(id_, data, kind)))
+        self._kept.append((id_, frame(id_, data, kind)))
         self._published += 1
         self._wake()
 
@@ -85,34 +137,28 @@ class Feed:
     ) -> web.StreamResponse:
         """Answer a request with a stream of the events, until its client leaves or the feed is closed.
 
-        The connection does not count against the limit of its server. Who the client is must be known.
-
         Args:
-            request: The client's.
+            request: The client's; see `Stream.begin`.
             heartbeat_s: The pause between two comments while there are no events.
             stuck_s: How long what is sent may wait for its reader, or for the acknowledgement of the client's host.
 
         Raises:
-            NoRoomError: There are too many clients; nothing is sent.
+            FeedFullError: There are too many clients; nothing is sent.
         """
         if self._clients >= self._clients_max:
             raise FeedFullError(f"{self._clients} clients read already")
-        answer = web.StreamResponse(headers=_HEADERS)
-        answer.force_close()  # no other request may come on a connection that does not count
         self._clients += 1
         try:
-            uncount(request, stuck_s=stuck_s)
-            _expect_acknowledgements(request, stuck_s)
-            await answer.prepare(request)
-            await answer.write(_COMMENT)  # with it the head is sent
-            await self._send(answer, self._after(request.headers.get("Last-Event-ID", "")), heartbeat_s)
-        except ConnectionResetError:  # of our own connection, too, when its reader is stuck
-            pass
+            stream = await Stream.begin(request, stuck_s=stuck_s)
+            with suppress(ConnectionResetError):
+                await self._send(stream, self._after(request.headers.get("Last-Event-ID", "")), heartbeat_s)
+        except ConnectionResetError:
+            return web.Response()  # there is nobody to read it
         finally:
             self._clients -= 1
-        return answer
+        return stream.answer
 
-    async def _send(self, answer: web.StreamResponse, position: int, heartbeat_s: float) -> None:
+    async def _send(self, stream: Stream, position: int, heartbeat_s: float) -> None:
         """Send what follows a position, for ever.
 
         Raises:
@@ -122,17 +168,13 @@ class Feed:
             changed, oldest = self._changed, self._published - len(self._kept)
             if position < oldest:
                 position = oldest
-                await answer.write(_frame("", "", RESET))
+                await stream.send(frame("", "", RESET))
             elif position < self._published:
-                _, frame = self._kept[position - oldest]
+                _, kept = self._kept[position - oldest]
                 position += 1
-                await answer.write(frame)
+                await stream.send(kept)
             else:
-                try:
-                    async with asyncio.timeout(heartbeat_s):
-                        await changed.wait()
-                except TimeoutError:
-                    await answer.write(_COMMENT)
+                await stream.wait(changed, heartbeat_s)
 
     def _after(self, last_id: str) -> int:
         """Return the position of the event after one; of the first that is kept without an id; -1 if it is unknown."""
@@ -146,7 +188,8 @@ class Feed:
         self._changed = asyncio.Event()
 
 
-def _frame(id_: str, data: str, kind: str) -> bytes:
+def frame(id_: str, data: str, kind: str) -> bytes:
+    """Return an event as it is sent; without an id, the client keeps that of the event before."""
     lines = [f"id: {id_}"] if id_ else []
     lines += [f"event: {kind}", *(f"data: {line}" for line in _LINE_END.split(data))]
     return ("\n".join(lines) + "\n\n").encode()
