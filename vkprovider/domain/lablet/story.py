@@ -39,19 +39,26 @@ class Line(NamedTuple):
 
     Attributes:
         at: Seconds since the epoch.
-        key: Tells it from the others; a line is said once.
+        key: Tells it from the others; a line is said once. The first word is the kind of its source: `created`,
+            `condition` (then type and status), `event` (then UID and count) or `deleted`.
+        reason: The reason of an Event; "" for other sources.
+        message: The words of the source, without its time.
+        warns: Whether it is of an Event of type Warning.
     """
 
     at: float
     key: tuple[str, ...]
     text: str
+    reason: str = ""
+    message: str = ""
+    warns: bool = False
 
 
 def tell(pod: Pod, events: Iterable[Event]) -> list[Line]:
     """Return the story so far, in the order of the times."""
     meta = pod.metadata
     created = unix(meta.creation_timestamp) or 0.0
-    found = [Line(created, ("created",), _text(created, "Pod created"))]
+    found = [_line(created, ("created",), "Pod created")]
     found += _of_conditions(pod)
     run_at = _run_at(pod)
     told = [(event, _of_event(event)) for event in events]
@@ -59,7 +66,7 @@ def tell(pod: Pod, events: Iterable[Event]) -> list[Line]:
     if (deleted := unix(meta.deletion_timestamp or "")) is not None:
         grace_s = meta.deletion_grace_period_seconds
         asked = deleted - grace_s  # the API server writes when the grace period ends
-        found.append(Line(asked, ("deleted",), _text(asked, f"Pod to be deleted, with a grace period of {grace_s} s")))
+        found.append(_line(asked, ("deleted",), f"Pod to be deleted, with a grace period of {grace_s} s"))
     return sorted(found, key=lambda line: line.at)
 
 
@@ -70,7 +77,7 @@ def _of_conditions(pod: Pod) -> Iterator[Line]:
             continue
         why = ": ".join(filter(None, (condition.reason, condition.message)))
         text = f"condition {condition.type} is {condition.status}" + (f" ({why})" if why else "")
-        yield Line(at, ("condition", condition.type, condition.status, why), _text(at, text))
+        yield _line(at, ("condition", condition.type, condition.status, why), text)
 
 
 def _run_at(pod: Pod) -> float:
@@ -97,9 +104,11 @@ def _of_event(event: Event) -> Line:
     stamp = repeated or event.last_timestamp or event.event_time or event.metadata.creation_timestamp
     at = unix(stamp) or 0.0
     often = f" ({count} times)" if count > 1 else ""
-    text = f"{event.type} {event.reason}: {event.message}{often}"
-    return Line(at, ("event", event.metadata.uid, str(count)), _text(at, text))
+    message = " ".join(f"{event.message}{often}".split())
+    said = _line(at, ("event", event.metadata.uid, str(count)), f"{event.type} {event.reason}: {message}")
+    return said._replace(reason=event.reason, message=message, warns=event.type == "Warning")
 
 
-def _text(at: float, text: str) -> str:
-    return f"{iso(int(at))} {' '.join(text.split())}"
+def _line(at: float, key: tuple[str, ...], message: str) -> Line:
+    message = " ".join(message.split())
+    return Line(at, key, f"{iso(int(at))} {message}", message=message)

@@ -4,4 +4,5 @@
 * `record`: the Namespace of a user lab, which says whose it is and what was asked for.
 * `facts`: a user lab as it was found.
 * `rejections`: why a request is refused.
+* `stream`: the story of an operation as lines, equal on every replica; `position`: which of them a listener has.
 """
