@@ -168,6 +168,8 @@ ANNOTATION_MUX_ANSWER: Final = f"{GROUP}/mux-answer"
 """The answer to it: the only thing of such a slice that the mux may write."""
 
 # User labs: one lablet Pod for one user, made by the portal. The Namespace of a user lab is its record.
+PORTAL_PROGRAM: Final = "vkprovider-portal"
+"""The program and its ServiceAccount; the value of `app.kubernetes.io/managed-by` of what it makes."""
 LABEL_PORTAL: Final = f"{GROUP}/portal"
 """The mark by which the portal knows its own Namespaces and what is in them: the namespace of its installation."""
 LABEL_USER: Final = f"{GROUP}/user"

@@ -3,5 +3,8 @@
 A user lab is one lablet Pod in a namespace of its own. Kubernetes' objects are the record: no replica knows more than
 another, and none is asked twice.
 
+* `informers`: what is followed; `index`: what is known of each lab; `line`: which labs wait for their start.
+* `effects`: what is written, a package.
+* `requests`: the verbs of the page.
 * `parts`: the parts of the process; `process`: connect, listen, run, stop.
 """

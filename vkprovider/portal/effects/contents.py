@@ -1,0 +1,101 @@
+"""What stands in the namespace of a user lab beside the Pod. What is there already is left as it is."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, Final
+
+import msgspec
+
+from vkprovider.api.errors import Conflict
+from vkprovider.kube.api import CONFIG_MAPS, SECRETS
+from vkprovider.kube.client import Guard
+from vkprovider.kube.resources import PartialObject, Resource, kind
+from vkprovider.portal.effects import objects
+from vkprovider.runtime.context import Context
+
+_ACCOUNTS: Final = kind("/api/v1", "serviceaccounts", PartialObject)
+_BINDINGS: Final = kind("/apis/rbac.authorization.k8s.io/v1", "rolebindings", PartialObject)
+
+
+class Contents:
+    """Writes Secrets, ConfigMaps, ServiceAccounts and RoleBindings."""
+
+    def __init__(self, ctx: Context) -> None:
+        """Write nothing yet."""
+        self._kube = ctx.kube
+        self._secrets = Resource(ctx.kube, SECRETS).metadata_only
+        self._config_maps = Resource(ctx.kube, CONFIG_MAPS).metadata_only
+        self._accounts = Resource(ctx.kube, _ACCOUNTS).metadata_only
+        self._bindings = Resource(ctx.kube, _BINDINGS).metadata_only
+
+    async def secret(
+        self, namespace: str, name: str, labels: Mapping[str, str], token: str, env: Mapping[str, str], guard: Guard
+    ) -> None:
+        """Create the Secret.
+
+        Raises:
+            Conflict: There is one.
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        await self._secrets.within(namespace).create(objects.secret(name, labels, token, env), guard=guard)
+
+    async def has_secret(self, namespace: str, name: str, labels: Mapping[str, str], guard: Guard) -> bool:
+        """Return whether the Secret is there: the portal cannot read Secrets, so it tries, without a trace, to make it.
+
+        Raises:
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        body = msgspec.json.encode(objects.secret(name, labels, "", {}))
+        path = self._secrets.within(namespace).path
+        try:
+            await self._kube.create(path, body, params={"dryRun": "All"}, guard=guard, brief=True)
+        except Conflict:
+            return True
+        return False
+
+    async def config_map(
+        self, namespace: str, name: str, labels: Mapping[str, str], data: Mapping[str, str], guard: Guard
+    ) -> None:
+        """Create the ConfigMap.
+
+        Raises:
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        await self._create(self._config_maps, namespace, objects.config_map(name, labels, data), guard)
+
+    async def service_account(self, namespace: str, name: str, labels: Mapping[str, str], guard: Guard) -> None:
+        """Create the ServiceAccount.
+
+        Raises:
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        await self._create(self._accounts, namespace, objects.service_account(name, labels), guard)
+
+    async def role_binding(
+        self, namespace: str, name: str, labels: Mapping[str, str], username: str, guard: Guard
+    ) -> None:
+        """Create the RoleBinding.
+
+        Raises:
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        await self._create(self._bindings, namespace, objects.role_binding(name, labels, username), guard)
+
+    async def clear(self, namespace: str, secret: str, config_map: str, guard: Guard) -> None:
+        """Delete the Secret and the ConfigMap of an earlier request.
+
+        Raises:
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        await self._secrets.within(namespace).delete(secret, guard=guard)
+        await self._config_maps.within(namespace).delete(config_map, guard=guard)
+
+    async def _create(self, of: Resource[PartialObject], namespace: str, body: Mapping[str, Any], guard: Guard) -> None:
+        with suppress(Conflict):
+            await of.within(namespace).create(body, guard=guard)

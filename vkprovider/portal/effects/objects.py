@@ -1,0 +1,94 @@
+"""The objects of a user lab as they are sent to the API server. Pure."""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from vkprovider.api import names
+from vkprovider.domain.lablet.pod.intent import tag_of
+
+Json = dict[str, Any]
+
+LEARNER_ROLE: Final = "vkprovider-learner"
+"""The ClusterRole of a user in the namespace of the own lab."""
+_RBAC: Final = "rbac.authorization.k8s.io"
+_ARGO_LABELS: Final = {"argocd.argoproj.io/instance": "nublado-users"}
+_ARGO_NOTES: Final = {
+    "argocd.argoproj.io/compare-options": "IgnoreExtraneous",
+    "argocd.argoproj.io/sync-options": "Prune=false",
+}
+"""Marks by which Argo CD shows the objects, and leaves them alone."""
+
+
+def metadata(name: str, labels: Mapping[str, str], annotations: Mapping[str, str] | None = None) -> Json:
+    """Return the metadata of an object of a user lab.
+
+    Args:
+        name: Its name.
+        labels: Those of the user, or of the warm lab, with the mark.
+        annotations: Its own.
+    """
+    return {
+        "name": name,
+        "labels": {**_ARGO_LABELS, names.LABEL_MANAGED_BY: names.PORTAL_PROGRAM, **labels},
+        "annotations": {**_ARGO_NOTES, **(annotations or {})},
+    }
+
+
+def secret(name: str, labels: Mapping[str, str], token: str, env: Mapping[str, str]) -> Json:
+    """Return the Secret with the token of a user, and the environment that the request brought."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(name, labels),
+        "stringData": {**env, "token": token},
+    }
+
+
+def config_map(name: str, labels: Mapping[str, str], data: Mapping[str, str]) -> Json:
+    """Return the ConfigMap with the options and the environment that is not secret."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name, labels), "data": dict(data)}
+
+
+def service_account(name: str, labels: Mapping[str, str]) -> Json:
+    """Return the ServiceAccount of the Pod, which is nobody's."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata(name, labels),
+        "automountServiceAccountToken": False,
+    }
+
+
+def role_binding(name: str, labels: Mapping[str, str], username: str) -> Json:
+    """Return the RoleBinding by which a user sees the Pod and its consoles."""
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": metadata(name, labels),
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": LEARNER_ROLE},
+        "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": username}],
+    }
+
+
+def pod(name: str, labels: Mapping[str, str], annotations: Mapping[str, str], image: str) -> Json:
+    """Return the lablet.
+
+    Args:
+        name: Its name, and that of its ServiceAccount.
+        labels: As in `metadata`.
+        annotations: The learner, and when the timeslot ends; none for a warm one.
+        image: `NAME:VERSION` of the definition.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata(name, labels, annotations),
+        "spec": {
+            "runtimeClassName": tag_of(image)[0],
+            "serviceAccountName": name,
+            "automountServiceAccountToken": False,
+            "containers": [
+                {"name": names.LAB_CONTAINER, "image": image, "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}}}
+            ],
+        },
+    }

@@ -1,0 +1,63 @@
+"""The Pods of user labs: made, given to a user, extended and deleted."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+
+from vkprovider.api.errors import Conflict
+from vkprovider.api.objects import Pod
+from vkprovider.kube.client import Guard
+from vkprovider.portal.effects import objects
+from vkprovider.runtime.context import Context
+
+
+class Pods:
+    """Writes the Pods."""
+
+    def __init__(self, ctx: Context) -> None:
+        """Write nothing yet."""
+        self._pods = ctx.api.pods.metadata_only
+
+    async def create(
+        self,
+        namespace: str,
+        name: str,
+        labels: Mapping[str, str],
+        annotations: Mapping[str, str],
+        image: str,
+        guard: Guard,
+    ) -> None:
+        """Create the Pod, unless there is one of that name.
+
+        Raises:
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        body = objects.pod(name, labels, annotations, image)
+        with suppress(Conflict):
+            await self._pods.within(namespace).create(body, guard=guard)
+
+    async def change(
+        self, pod: Pod, annotations: Mapping[str, str], guard: Guard, labels: Mapping[str, str] | None = None
+    ) -> None:
+        """Set annotations and labels of the Pod that was seen.
+
+        Raises:
+            Conflict: Another one has its name.
+            NotFound: It is gone.
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        meta = pod.metadata
+        change = {"annotations": dict(annotations), **({"labels": dict(labels)} if labels else {})}
+        await self._pods.within(meta.namespace).patch(meta.name, {"metadata": change}, uid=meta.uid, guard=guard)
+
+    async def delete(self, pod: Pod, guard: Guard) -> None:
+        """Ask for the end of the Pod that was seen.
+
+        Raises:
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        meta = pod.metadata
+        with suppress(Conflict):  # another one has its name
+            await self._pods.within(meta.namespace).delete(meta.name, uid=meta.uid, guard=guard)

@@ -1,0 +1,90 @@
+"""The Namespaces of user labs: made, taken, marked and deleted, each only as long as it is the one that was seen."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from vkprovider.api.objects import Metadata
+from vkprovider.domain.userlab.record import LabRecord
+from vkprovider.kube.client import Guard
+from vkprovider.portal.effects.objects import metadata
+from vkprovider.runtime.context import Context
+
+
+class Records:
+    """Writes the Namespaces."""
+
+    def __init__(self, ctx: Context) -> None:
+        """Write nothing yet."""
+        self._namespaces = ctx.api.namespaces
+
+    async def create(
+        self, name: str, labels: Mapping[str, str], annotations: Mapping[str, str], guard: Guard
+    ) -> Metadata:
+        """Create a Namespace.
+
+        Raises:
+            Conflict: The name is taken.
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(name, labels, annotations)}
+        return (await self._namespaces.create(body, guard=guard)).metadata
+
+    async def read(self, name: str) -> Metadata | None:
+        """Read a Namespace from the API server; None if there is none.
+
+        Raises:
+            OutsideError: The API server refused or did not answer.
+        """
+        found = await self._namespaces.get(name)
+        return found.metadata if found is not None else None
+
+    async def list(self, labels: str) -> list[Metadata]:
+        """List Namespaces by a label selector from the API server: the watch may be late.
+
+        Raises:
+            OutsideError: The API server refused or did not answer.
+        """
+        return [each.metadata for each in await self._namespaces.list(labels=labels)]
+
+    async def patch(
+        self,
+        record: LabRecord,
+        annotations: Mapping[str, str | None],
+        guard: Guard,
+        labels: Mapping[str, str | None] | None = None,
+        *,
+        unchanged: bool = True,
+    ) -> Metadata:
+        """Change annotations and labels of a Namespace.
+
+        Args:
+            record: As it was seen.
+            annotations: Those to set; None removes one.
+            guard: Called right before the write.
+            labels: The same of labels.
+            unchanged: Whether the Namespace must be unchanged since then; else it must only be the same one.
+
+        Raises:
+            Conflict: It is another one, or was written since.
+            NotFound: It is gone.
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        change: dict[str, Any] = {"annotations": dict(annotations), **({"labels": dict(labels)} if labels else {})}
+        if unchanged:
+            change["resourceVersion"] = record.resource_version
+        found = await self._namespaces.patch(record.namespace, {"metadata": change}, uid=record.uid, guard=guard)
+        return found.metadata
+
+    async def delete(self, record: LabRecord, guard: Guard) -> None:
+        """Delete a Namespace with all that is in it, unless it was written since it was seen.
+
+        Raises:
+            Conflict: It is another one, or was written since.
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        await self._namespaces.metadata_only.delete(
+            record.namespace, uid=record.uid, resource_version=record.resource_version, guard=guard
+        )

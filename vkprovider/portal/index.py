@@ -1,0 +1,202 @@
+"""What a replica knows of user labs, kept up to date by informers: to look here costs no request.
+
+A change wakes the reconciler of the lab that it concerns, and everybody who listens to its user.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Final
+
+from vkprovider.api.objects import CustomResource, Event, Pod
+from vkprovider.domain.userlab.facts import UserLab
+from vkprovider.domain.userlab.record import LabRecord, record_of
+from vkprovider.kube.resources import PartialObject
+from vkprovider.portal.line import Line
+
+_NO_PODS: Final[Mapping[str, Pod]] = {}
+
+
+class Index:
+    """User labs, and warm ones, by namespace and by user."""
+
+    def __init__(self, mark: str, starts_max: int, wake: Callable[[str], None]) -> None:
+        """Know nothing.
+
+        Args:
+            mark: The namespace of the portal, which is the mark of its objects.
+            starts_max: Labs that start at once, at most.
+            wake: Called with the namespace of a lab when anything about it has changed.
+        """
+        self._mark = mark
+        self._wake = wake
+        self._records: dict[str, LabRecord] = {}
+        self._pods: dict[str, dict[str, Pod]] = {}
+        self._events: dict[str, dict[str, Event]] = {}
+        self._definitions: dict[str, CustomResource] = {}
+        self._of_user: dict[str, set[str]] = {}
+        self._of_key: dict[str, set[str]] = {}
+        self._listeners: dict[str, set[asyncio.Event]] = {}
+        self._line = Line(starts_max)
+
+    # ------------------------------------------------------------------------------------------ what is known
+
+    def lab(self, user: str) -> UserLab | None:
+        """Return the lab of a user, by the exact name; None if there is none. Of several it is the oldest."""
+        namespace = self._first(user)
+        return self.at(namespace) if namespace is not None else None
+
+    def labs(self) -> list[UserLab]:
+        """Return the labs of all users, one for each, in the order of their names; no warm ones."""
+        found = (self.lab(user) for user in sorted(self._of_user))
+        return [lab for lab in found if lab is not None]
+
+    def warm(self) -> list[UserLab]:
+        """Return the warm labs."""
+        labs = (self.at(namespace) for namespace, record in self._records.items() if record.warm)
+        return [lab for lab in labs if lab is not None]
+
+    def at(self, namespace: str) -> UserLab | None:
+        """Return the lab of a namespace; None if that is not a lab's."""
+        record = self._records.get(namespace)
+        if record is None:
+            return None
+        pod = self._pod_of(record)
+        definition = self._definitions.get(pod.spec.runtime_class_name) if pod is not None else None
+        return UserLab(
+            record,
+            pod,
+            exposed=definition is None or bool(definition.spec.get("expose")),
+            ahead=self._line.ahead(namespace),
+            second=bool(record.user) and self._first(record.user) != namespace,
+        )
+
+    def events_of(self, user: str) -> list[Event]:
+        """Return the Events about the Pods in the namespace of a user's lab, in no order."""
+        return self.events_at(self._first(user) or "")
+
+    def events_at(self, namespace: str) -> list[Event]:
+        """Return the Events about the Pods of a namespace, in no order."""
+        return list(self._events.get(namespace, {}).values())
+
+    def queued(self, user: str) -> int | None:
+        """Return the place of a user's lab among those that wait until they may start, from 1; None if it does not."""
+        return self._line.place(self._first(user) or "")
+
+    def namespaces(self) -> list[str]:
+        """Return the namespaces of all labs, warm ones too."""
+        return list(self._records)
+
+    def namespaces_of(self, key: str) -> set[str]:
+        """Return the namespaces of the labs of a key: one, and after a race another one."""
+        return set(self._of_key.get(key, ()))
+
+    @asynccontextmanager
+    async def listen(self, user: str) -> AsyncIterator[asyncio.Event]:
+        """Yield an event that is set whenever something about a user's lab has changed; the caller clears it."""
+        news = asyncio.Event()
+        self._listeners.setdefault(user, set()).add(news)
+        try:
+            yield news
+        finally:
+            its = self._listeners.get(user, set())
+            its.discard(news)
+            if not its:
+                self._listeners.pop(user, None)
+
+    @property
+    def listeners_total(self) -> int:
+        """How many listen."""
+        return sum(map(len, self._listeners.values()))
+
+    def _first(self, user: str) -> str | None:
+        """Return the namespace of a user's oldest lab; one whose deletion has begun comes last."""
+        records = [self._records[namespace] for namespace in self._of_user.get(user, ())]
+        oldest = min(records, key=lambda one: (one.deleted, one.created_at, one.uid), default=None)
+        return oldest.namespace if oldest is not None else None
+
+    def _pod_of(self, record: LabRecord) -> Pod | None:
+        """Return the Pod of a lab: that of the present request, else the first one that is in the way."""
+        pods = self._pods.get(record.namespace, _NO_PODS).values()
+        labs = [UserLab(record, pod) for pod in pods]
+        return min(labs, key=lambda lab: (lab.own_pod is None, lab.pod_created_at), default=UserLab(record)).pod
+
+    # ------------------------------------------------------------------------------------------ what changes
+
+    def namespace_changed(self, old: PartialObject | None, new: PartialObject | None) -> None:
+        """Note a Namespace with the mark."""
+        name = (new or old).metadata.name  # type: ignore[union-attr]  # (one of them is there)
+        before = self._records.pop(name, None)
+        after = record_of(new.metadata, self._mark) if new is not None else None
+        for record, add in ((before, False), (after, True)):
+            if record is not None:
+                _note(self._of_key, record.key, name, add=add)
+                if record.user:
+                    _note(self._of_user, record.user, name, add=add)
+        if after is not None:
+            self._records[name] = after
+        for user in {record.user for record in (before, after) if record is not None and record.user}:
+            self._tell(user)
+            for other in self._of_user.get(user, ()):  # the second may have become the first
+                self._wake(other)
+        self._changed(name)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Note a Pod with the mark."""
+        meta = (new or old).metadata  # type: ignore[union-attr]  # (as above)
+        if new is not None:
+            self._pods.setdefault(meta.namespace, {})[meta.name] = new
+        else:
+            _forget(self._pods, meta.namespace, meta.name)
+        self._changed(meta.namespace)
+
+    def event_changed(self, old: Event | None, new: Event | None) -> None:
+        """Note an Event about a Pod; it is told, and decides nothing."""
+        meta = (new or old).metadata  # type: ignore[union-attr]  # (as above)
+        if new is not None:
+            self._events.setdefault(meta.namespace, {})[meta.name] = new
+        else:
+            _forget(self._events, meta.namespace, meta.name)
+        self._tell_at(meta.namespace)
+
+    def definition_changed(self, old: CustomResource | None, new: CustomResource | None) -> None:
+        """Note a definition."""
+        name = (new or old).metadata.name  # type: ignore[union-attr]  # (as above)
+        if new is not None:
+            self._definitions[name] = new
+        else:
+            self._definitions.pop(name, None)
+
+    def _changed(self, namespace: str) -> None:
+        """Wake what a change of a lab concerns: its reconciler and listeners, and those whose place in line moved."""
+        record = self._records.get(namespace)
+        moved = self._line.put(namespace, UserLab(record, self._pod_of(record)) if record is not None else None)
+        for other in moved:
+            self._tell_at(other)
+            if self._line.ahead(other) == 0:
+                self._wake(other)
+        self._tell_at(namespace)
+        self._wake(namespace)
+
+    def _tell_at(self, namespace: str) -> None:
+        record = self._records.get(namespace)
+        if record is not None and record.user:
+            self._tell(record.user)
+
+    def _tell(self, user: str) -> None:
+        for news in self._listeners.get(user, ()):
+            news.set()
+
+
+def _note(table: dict[str, set[str]], name: str, namespace: str, *, add: bool) -> None:
+    its = table.setdefault(name, set())
+    (its.add if add else its.discard)(namespace)
+    if not its:
+        del table[name]
+
+
+def _forget(table: dict[str, dict[str, Pod]] | dict[str, dict[str, Event]], namespace: str, name: str) -> None:
+    its = table.get(namespace, {})
+    its.pop(name, None)
+    if not its:
+        table.pop(namespace, None)

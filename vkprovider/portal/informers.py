@@ -1,0 +1,83 @@
+"""What the portal follows: its own Namespaces and Pods, the Pods' Events, and what a menu is made of."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.objects import CustomResource, Event, Node, Pod, RuntimeClass
+from vkprovider.kube.informer import Head, Informer
+from vkprovider.kube.resources import PartialObject
+from vkprovider.runtime.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Informers:
+    """What is followed."""
+
+    namespaces: Informer[PartialObject]
+    pods: Informer[Pod]
+    events: Informer[Event]
+    definitions: Informer[CustomResource]
+    runtime_classes: Informer[RuntimeClass]
+    nodes: Informer[Node]
+
+    def all(self) -> tuple[Informer[Any], ...]:
+        """Return all of them."""
+        return self.namespaces, self.pods, self.events, self.definitions, self.runtime_classes, self.nodes
+
+
+def informers(ctx: Context, prefix: str) -> Informers:
+    """Describe what is followed; nothing is read before the informers run.
+
+    Args:
+        ctx: The replica; its namespace is the mark.
+        prefix: What the names of namespaces of user labs begin with.
+    """
+    mark = f"{names.LABEL_PORTAL}={ctx.namespace}"
+
+    def keep(head: Head) -> bool:
+        return head.metadata.namespace.startswith(f"{prefix}-")
+
+    return Informers(
+        namespaces=Informer(
+            ctx.kube, ctx.api.namespaces.path, PartialObject, name="namespaces", label_selector=mark, slim=slim
+        ),
+        pods=Informer(ctx.kube, ctx.api.pods.path, Pod, name="pods", label_selector=mark),
+        events=Informer(
+            ctx.kube,
+            "/api/v1/events",
+            Event,
+            name="events",
+            field_selector="involvedObject.kind=Pod",
+            keep=keep,
+        ),
+        definitions=Informer(ctx.kube, ctx.api.definitions.path, CustomResource, name="labletdefinitions"),
+        runtime_classes=Informer(
+            ctx.kube,
+            ctx.api.runtime_classes.path,
+            RuntimeClass,
+            name="runtimeclasses",
+            label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_RUNTIME_CLASS}",
+        ),
+        nodes=Informer(
+            ctx.kube,
+            ctx.api.nodes.path,
+            Node,
+            name="nodes",
+            label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_VNODE}",
+        ),
+    )
+
+
+def slim(each: PartialObject) -> PartialObject:
+    """Return a Namespace with what is ours of its metadata: other programs may have written more than all of that."""
+    meta = each.metadata
+    ours = f"{names.GROUP}/"
+    kept = msgspec.structs.replace(
+        meta,
+        labels={key: text for key, text in meta.labels.items() if key.startswith(ours)},
+        annotations={key: text for key, text in meta.annotations.items() if key.startswith(ours)},
+    )
+    return PartialObject(kept)
