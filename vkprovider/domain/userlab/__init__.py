@@ -3,6 +3,9 @@
 * `names`: names of objects, for any user.
 * `record`: the Namespace of a user lab, which says whose it is and what was asked for.
 * `facts`: a user lab as it was found.
+* `options`: the body of a request.
+* `clock`: the end of a user's time, and its words.
+* `quota`: what a user may have.
 * `rejections`: why a request is refused.
 * `stream`: the story of an operation as lines, equal on every replica; `position`: which of them a listener has.
 """
