@@ -83,10 +83,15 @@ class Plan(NamedTuple):
 
 
 class _Asking(NamedTuple):
-    """A channel with what it asks for."""
+    """A channel with what it asks for.
+
+    Attributes:
+        names: The name in the mux of each port that it asks for.
+    """
 
     channel: Channel
     requests: tuple[Request, ...]
+    names: tuple[str, ...]
 
     @property
     def owner(self) -> Owner:
@@ -150,7 +155,7 @@ class _Pass:
         for each in self._admitted(sorted(asking, key=self._rank)):
             rows = self._rows(each)
             if rows:
-                mapped[each.owner] = tuple(Mapped(each.owner.mux_port_name(row.port_name), row) for row in rows)
+                mapped[each.owner] = tuple(map(Mapped, each.names, rows))
         state = self._ledger.state(self._before)
         served = [
             ServicePort(each.name, each.row.mux_port, each.row.protocol) for its in mapped.values() for each in its
@@ -179,14 +184,24 @@ class _Pass:
                 self._refuse(channel, MuxReason.MUX_NOT_ALLOWED, told)
                 continue
             try:
-                asking.append(_Asking(channel, requests_of(channel, self._prefix)))
+                requests = requests_of(channel, self._prefix)
             except InputError as error:
                 self._refused.append(Refused(channel, error.fault))
+                continue
+            port_names = tuple(channel.owner.mux_port_name(request.port.name) for request in requests)
+            asking.append(_Asking(channel, requests, port_names))
         return asking
 
     def _recover(self, asking: Iterable[_Asking]) -> None:
         """Give back what the cluster shows, where a channel still asks for it or may have it."""
-        wanted = {(each.owner, request.port): request for each in asking for request in each.requests}
+        wanted = {
+            (each.owner, request.port): request
+            for each in asking
+            for request in each.requests
+            if request.port.name not in self._ledger.rows_of(each.owner)
+        }
+        if not wanted:
+            return
         rest = {rest.key for rest in self._before.resting}  # a freed port in the Service shows no owner
         shown = self._mux._replace(ports=tuple(p for p in self._mux.ports if (p.protocol, p.port) not in rest))
         found = collect_existing_port_owners(shown, self._channels.values(), self._prefix)
@@ -229,9 +244,9 @@ class _Pass:
                 continue
             draining.pop(owner, None)
             served, claimed = served + count, claimed_then
-            port_names.update(owner.mux_port_name(request.port.name) for request in each.requests)
+            port_names.update(each.names)
             self._ledger.reserve(
-                owner, [(request.port.protocol, request.number) for request in each.requests if request.number]
+                owner, {(request.port.protocol, request.number) for request in each.requests if request.number}
             )
             if limit is not None and count > held and claimed + sum(map(len, draining.values())) > limit:
                 ends = [end for its in draining.values() for end in its]
@@ -247,10 +262,9 @@ class _Pass:
         channel, owner = each.channel, each.owner
         if self._bounds.closed is not None and not self._has_all(each):
             return Refused(channel, self._bounds.closed)
-        seen = set(port_names)
-        for request in each.requests:
-            name = owner.mux_port_name(request.port.name)
-            if name in seen:
+        seen = set[str]()
+        for request, name in zip(each.requests, each.names, strict=True):
+            if name in port_names or name in seen:
                 told = f"the name of port {request.port.name} in the mux, {name}, is that of another port already"
                 return Refused(channel, Fault(MuxReason.MUX_PORT_NAME_TAKEN, told))
             seen.add(name)
@@ -278,6 +292,8 @@ class _Pass:
                 f"{lacking} {counted(autos, 'automatic port')} of {each.owner}",
             )
             return []
+        if rows == [*self._ledger.rows_of(each.owner).values()]:
+            return rows
         if not self._ledger.has_room(each.owner, rows, self._bytes_max):
             told = f"the store of mux {self._mux.ref} has no room for {counted(len(rows), 'port')} of {each.owner}"
             self._refuse(each.channel, MuxReason.MUX_STORE_FULL, told)

@@ -53,17 +53,19 @@ class Ledger:
         self._released: set[PortKey] = set()
         self._bytes = 0
         latest = math.ceil(now)
-        held = {(owner_of(row), row.port_name) for row in state.claims}
+        claims = [(owner_of(row), row) for row in state.claims]
+        held = {(owner, row.port_name) for owner, row in claims}
         for rest in state.resting:
             name = rest.owner.mux_port_name(rest.port_name)
             leads = rest.protocol == UDP and name in forwarded and (rest.owner, rest.port_name) not in held
             self._rest(rest.since(latest) if leads or rest.freed_at > latest else rest)
         ports = {(owner, port.name, port.protocol) for owner, its in there.items() for port in its}
-        for row in state.claims:
-            if (owner_of(row), row.port_name, row.protocol) in ports:
-                self._hold(row)
+        for owner, row in claims:
+            if (owner, row.port_name, row.protocol) in ports:
+                self._hold(owner, row)
             else:
                 self._rest(muxstate.freed(row, now))
+        self._use({*self._owners, *self._resting})
 
     @property
     def owners(self) -> Mapping[PortKey, Owner]:
@@ -117,11 +119,11 @@ class Ledger:
             self._before[owner, row.port_name, row.protocol] = row.mux_port
             self.reserve(owner, [row.key])
 
-    def reserve(self, owner: Owner, keys: Iterable[PortKey]) -> None:
+    def reserve(self, owner: Owner, keys: Collection[PortKey]) -> None:
         """Keep ports for a channel, before any is chosen for another."""
         for key in keys:
             self._owners.setdefault(key, owner)
-            self._use(key)
+        self._use(keys)
 
     def choose(self, owner: Owner, requests: Sequence[Request], ranges: Sequence[PortRange]) -> list[PortRow]:
         """Choose the ports of a channel: those that it asks for by number, its own ones again, else fresh ones.
@@ -168,8 +170,6 @@ class Ledger:
 
     def claim(self, owner: Owner, rows: Sequence[PortRow]) -> None:
         """Let a channel have these ports and no others."""
-        if list(rows) == list(self.rows_of(owner).values()):
-            return
         kept = {row.key for row in rows}
         for row in self._claims.pop(owner, {}).values():
             self._bytes -= muxstate.row_bytes(row)
@@ -178,7 +178,8 @@ class Ledger:
                 self._rest(muxstate.freed(row, self._now))
         for row in rows:
             self._recovered.pop(row.key, None)
-            self._hold(row)
+            self._hold(owner, row)
+        self._use(kept)
 
     def state(self, before: MuxState) -> MuxState:
         """Return the state to be stored; a port that was recovered, and that its channel did not get, rests.
@@ -189,8 +190,11 @@ class Ledger:
         for row in self._recovered.values():
             if row.key not in self._resting:
                 self._rest(muxstate.freed(row, self._now))
-        claims = [row for rows in self._claims.values() for row in rows.values()]
-        claims.sort(key=lambda row: (owner_of(row).order, row.mux_port, row.protocol))
+        claims = [
+            row
+            for owner in sorted(self._claims, key=lambda owner: owner.order)
+            for row in sorted(self._claims[owner].values(), key=lambda row: (row.mux_port, row.protocol))
+        ]
         return MuxState(tuple(claims), muxstate.by_age(self._resting.values()), before.fields)
 
     def _own(self, owner: Owner, request: Request, ranges: Sequence[PortRange]) -> int:
@@ -219,27 +223,24 @@ class Ledger:
     def _is_over(self, rest: Resting) -> bool:
         return rest.freed_at + self._rest_s <= self._now
 
-    def _hold(self, row: PortRow) -> None:
+    def _hold(self, owner: Owner, row: PortRow) -> None:
         self._wake(row.key)
-        self._claims.setdefault(owner_of(row), {})[row.port_name] = row
-        self._owners[row.key] = owner_of(row)
+        self._claims.setdefault(owner, {})[row.port_name] = row
+        self._owners[row.key] = owner
         self._bytes += muxstate.row_bytes(row)
-        self._use(row.key)
 
     def _rest(self, rest: Resting) -> None:
         self._resting[rest.key] = rest
         self._before[rest.owner, rest.port_name, rest.protocol] = rest.port
         self._bytes += muxstate.resting_bytes(rest)
-        self._use(rest.key)
 
     def _wake(self, key: PortKey) -> None:
         rest = self._resting.pop(key, None)
         if rest is not None:
             self._bytes -= muxstate.resting_bytes(rest)
 
-    def _use(self, key: PortKey) -> None:
-        if key not in self._usage.holders:
-            self._usage.hold("", [Held("", *key)])
+    def _use(self, keys: Iterable[PortKey]) -> None:
+        self._usage.hold("", [Held("", *key) for key in keys if key not in self._usage.holders])
 
 
 def _suits(number: int, request: Request, ranges: Sequence[PortRange]) -> bool:
