@@ -226,7 +226,8 @@ class _Pass:
         """Return the channels that nothing speaks against; the numbers that they ask for are reserved.
 
         A channel that gets no automatic port afterwards keeps its place in all counts, so that another pass over what
-        this one stores decides the same; so does one that waits until freed ports have left the Service.
+        this one stores decides the same; so does one that waits until freed ports have left the Service. A channel's own
+        ones count, too, but for those that it has back.
         """
         admitted, port_names = [], set[str]()
         served, claimed, limit = 0, self._ledger.count, self._bounds.limit
@@ -242,14 +243,15 @@ class _Pass:
                 told = f"{owner} needs {counted(count, 'port')}; mux {self._mux.ref} has {limit} at most"
                 self._refuse(each.channel, MuxReason.MUX_PORT_LIMIT_EXCEEDED, told)
                 continue
-            draining.pop(owner, None)
+            for key in self._ledger.returning(owner, each.requests, self._bounds.ranges):
+                draining.pop(key, None)
             served, claimed = served + count, claimed_then
             port_names.update(each.names)
             self._ledger.reserve(
                 owner, {(request.port.protocol, request.number) for request in each.requests if request.number}
             )
-            if limit is not None and count > held and claimed + sum(map(len, draining.values())) > limit:
-                ends = [end for its in draining.values() for end in its]
+            if limit is not None and count > held and claimed + len(draining) > limit:
+                ends = draining.values()
                 told = f"{owner} needs {counted(count, 'port')}; UDP ports that were freed leave mux {self._mux.ref} by"
                 why = Fault(MuxReason.MUX_PORT_LIMIT_EXCEEDED, f"{told} {iso(math.ceil(max(ends)))}")
                 self._refused.append(Refused(each.channel, why, min(ends)))

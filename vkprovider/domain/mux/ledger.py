@@ -90,14 +90,15 @@ class Ledger:
         row = self.rows_of(owner).get(request.port.name)
         return row is not None and _suits(row.mux_port, request, ranges)
 
-    def draining(self) -> dict[Owner, list[float]]:
-        """Return when the freed numbers that are still in the Service leave it, by the channels that had them."""
-        found: dict[Owner, list[float]] = {}
-        for rest in self._resting.values():
-            until = drains_until(rest)
-            if self._now < until:
-                found.setdefault(rest.owner, []).append(until)
-        return found
+    def draining(self) -> dict[PortKey, float]:
+        """Return when the freed numbers that are still in the Service leave it."""
+        untils = {rest.key: drains_until(rest) for rest in self._resting.values()}
+        return {key: until for key, until in untils.items() if self._now < until}
+
+    def returning(self, owner: Owner, requests: Iterable[Request], ranges: Sequence[PortRange]) -> list[PortKey]:
+        """Return the numbers that a channel asks for or has back, if it gets its ports."""
+        numbers = [(each.port.protocol, each.number or self._own(owner, each, ranges)) for each in requests]
+        return [(protocol, number) for protocol, number in numbers if number]
 
     def rests_until(self, key: PortKey, owner: Owner) -> float | None:
         """Return the time until which a number rests for a channel; None if it need not wait."""

@@ -89,6 +89,26 @@ def test_a_channel_waits_for_freed_ports_to_leave_where_the_limit_has_no_room_fo
     assert udp(last).keys() == {20001}
 
 
+def test_nobody_takes_the_place_of_a_port_that_drains_because_its_channel_has_another_one_now() -> None:
+    """A second pass, in which the channel comes first, decides as the first one did."""
+    first = after(mux(), [lab("ann", "data:100,dns:101", DATA, DNS)])
+    asking = [channel("a/api", "http:auto"), lab("ann", "http:auto", HTTP)]
+    bounded = mux(max_ports="2", ports=first.ports)
+    plan = after(bounded, asking, first.state, NOW + 1)
+    assert (given(plan), udp(plan).keys()) == ({}, {100, 101})
+    assert {each.fault.reason for each in plan.refused} == {MuxReason.MUX_PORT_LIMIT_EXCEEDED}
+    assert after(bounded._replace(ports=plan.ports), asking, plan.state, NOW + 1) == plan
+    last = after(bounded._replace(ports=plan.ports), asking, plan.state, NOW + 1 + DRAIN_S)
+    assert given(last) == {"a/api": [20000], "a/pod/ann": [20001]}
+
+
+def test_a_channel_that_comes_back_to_a_full_mux_has_its_number_again_at_once() -> None:
+    first = after(mux(max_ports="2"), [lab("ann", BOTH, DATA, HTTP)])
+    gone = after(mux(max_ports="2"), [], first.state, NOW + 1)
+    asking = [channel("z/api", "http:auto"), lab("ann", BOTH, DATA, HTTP)]
+    assert given(after(mux(max_ports="2"), asking, gone.state, NOW + 2)) == {"a/pod/ann": [20000, 20000]}
+
+
 def test_no_port_stays_beyond_a_lowered_limit() -> None:
     first = after(mux(), [lab("ann"), lab("bea")])
     plan = after(mux(max_ports="1"), [lab("ann"), lab("bea")], first.state)
