@@ -113,7 +113,7 @@ class Ledger:
         if (
             row.key not in self._owners
             and row.port_name not in self.rows_of(owner)
-            and not (rest is not None and rest.owner != owner)
+            and (rest is None or rest.owner == owner or self._is_over(rest))
         ):
             self._recovered[row.key] = row
             self._shown.add(owner)

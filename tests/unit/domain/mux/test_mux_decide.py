@@ -6,9 +6,9 @@ from tests.unit.domain.mux.builders import NOW, PREFIX, REST_S, after, channel, 
 from vkprovider.api.reasons import MuxReason
 from vkprovider.domain.mux import facts
 from vkprovider.domain.mux import state as muxstate
-from vkprovider.domain.mux.decide import PLACEHOLDER
+from vkprovider.domain.mux.decide import PLACEHOLDER, decide
 from vkprovider.domain.mux.facts import Channel, Mux, Owner, ServicePort
-from vkprovider.domain.mux.state import MuxState
+from vkprovider.domain.mux.state import MuxState, Resting
 from vkprovider.domain.ports.rows import AUTO, STATIC, PortRow
 
 HTTP = ServicePort("http", 80)
@@ -313,3 +313,13 @@ def test_what_the_cluster_shows_gives_nobody_a_number_that_rests_for_another() -
     assert given(plan) == {"app/b": [20001]}
     shown = (ServicePort(Owner("app", "b").mux_port_name("http"), 20000),)
     assert given(after(mux(ports=shown), [channel("app/b", "http:auto")], gone.state, NOW + 1)) == {"app/b": [20001]}
+
+
+def test_a_second_pass_over_a_full_store_decides_as_the_first_one_did() -> None:
+    """The first one forgets a number whose rest is over, which a refused channel says that it had."""
+    old = Resting(protocol="TCP", port=7, freed_at=int(NOW), namespace="b", service="old", port_name="http")
+    says = channel("a/says", "http:7", told="http:80->7")
+    over = NOW + REST_S
+    plan = decide(mux(), [says], MuxState(resting=(old,)), over, rest_s=REST_S, bytes_max=140)
+    assert refused(plan) == {"a/says": MuxReason.MUX_STORE_FULL}
+    assert decide(mux(ports=plan.ports), [says], plan.state, over, rest_s=REST_S, bytes_max=140) == plan
