@@ -1,10 +1,12 @@
 """Fault scenarios run with the settings that users have: no shortened times."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.component.mux.harness import MuxWorld, install, open_world
+from tests.support.apiserver import ApiServer, running
 from tests.support.cluster import Cluster
 from tests.support.replicas import Replicas
 from tests.support.waiting import until
@@ -33,3 +35,18 @@ def replicas(cluster: Cluster) -> Replicas:
     replicas = Replicas(cluster)
     until(replicas.is_balanced, 90)
     return replicas
+
+
+@pytest.fixture(scope="session")
+def mux_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """An API server without controllers, with the rights of the program that serves muxes."""
+    with running(tmp_path_factory.mktemp("mux-api")) as server:
+        install(server)
+        yield server
+
+
+@pytest.fixture
+async def muxes(mux_server: ApiServer, tmp_path: Path) -> AsyncIterator[MuxWorld]:
+    """Namespaces for muxes and channels; replicas run in the test's own loop."""
+    async with open_world(mux_server, tmp_path) as world:
+        yield world

@@ -127,9 +127,15 @@ class FaultyApi:
         app.router.add_route("*", "/{tail:.*}", self._serve)
         self._runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1, handler_cancellation=True)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._listen).start()
-        self.url = f"http{'s' if self._listen else ''}://127.0.0.1:{self._runner.addresses[0][1]}"
+        self._site = await self._listen_at(0)
+        self._port: int = self._runner.addresses[0][1]
+        self.url = f"http{'s' if self._listen else ''}://127.0.0.1:{self._port}"
         return self
+
+    async def _listen_at(self, port: int) -> web.TCPSite:
+        site = web.TCPSite(self._runner, "127.0.0.1", port, ssl_context=self._listen)
+        await site.start()
+        return site
 
     async def __aexit__(self, *_: object) -> None:
         self.heal()
@@ -154,9 +160,21 @@ class FaultyApi:
         self.end_watches()
         return fault
 
+    async def refuse(self) -> None:
+        """Break every connection, and refuse new ones until `accept`: the process of the API server has ended."""
+        self.cut()
+        await self._site.stop()
+
+    async def accept(self) -> None:
+        """Accept connections again, and end all faults."""
+        self.heal()
+        self._site = await self._listen_at(self._port)
+
     def heal(self) -> None:
         """End all faults."""
         self._faults.clear()
+        for watch in self._watches:
+            watch.speaks.set()
 
     def end_watches(self, pattern: str = "") -> int:
         """Break the connections of watches; return how many there were."""
@@ -169,6 +187,13 @@ class FaultyApi:
         """End watches as the API server does at their timeout."""
         for watch in self._open(pattern):
             watch.lines.put_nowait(b"")
+
+    def silence_watches(self, pattern: str = "") -> int:
+        """Hold what comes of the watches that are open, and their end, until `heal`; return how many there are."""
+        hit = self._open(pattern)
+        for watch in hit:
+            watch.speaks.clear()
+        return len(hit)
 
     def inject(self, line: bytes, pattern: str = "") -> None:
         """Send a line to open watches, as if it came from the API server."""
@@ -250,7 +275,7 @@ class FaultyApi:
         reading = asyncio.create_task(watch.read(got))
         try:
             with contextlib.suppress(ConnectionError):
-                while line := await watch.lines.get():
+                while line := await watch.next_line():
                     await response.write(line)
                 await response.write_eof()
         finally:
@@ -268,11 +293,22 @@ class _Watch:
 
     Attributes:
         lines: What is still to be sent to the client; an empty one ends the watch.
+        speaks: Set unless all that comes is held.
     """
 
     line: str
     request: web.Request
     lines: asyncio.Queue[bytes] = field(default_factory=asyncio.Queue)
+    speaks: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self.speaks.set()
+
+    async def next_line(self) -> bytes:
+        """Return what is to be sent next."""
+        line = await self.lines.get()
+        await self.speaks.wait()
+        return line
 
     async def read(self, got: aiohttp.ClientResponse) -> None:
         """Read the API server's lines until it ends the watch."""

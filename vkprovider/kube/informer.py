@@ -16,7 +16,7 @@ import asyncio
 import random
 import time
 from collections.abc import Callable, Mapping
-from typing import Final, Generic
+from typing import Final, Generic, NamedTuple
 
 import msgspec
 import structlog
@@ -29,16 +29,34 @@ from vkprovider.kube.http import answers
 from vkprovider.kube.store import Handler, Store, key_of
 from vkprovider.kube.watch import Decoder, HasMetadata, Head, Named, T
 
-__all__ = ["HasMetadata", "Head", "Informer"]
+__all__ = ["ALERT", "CALM", "HasMetadata", "Head", "Informer", "Patience"]
 
 _log: Final = structlog.get_logger(__name__)
 
 _BACKOFF_FLOOR: Final = 0.1  # full jitter would now and then not wait at all
 _LIST_S_MAX: Final = 60.0
-_WATCH_S: Final = (240, 300)  # random, so that not all watches of all clients end together
 _BRIEF_S: Final = 1.0
 _ODD_MAX: Final = 3
 _ODD_ANSWERS: Final = {400, 504}  # a version from before etcd was restored is refused like this for ever
+
+
+class Patience(NamedTuple):
+    """How long a watch may last and be silent.
+
+    Attributes:
+        watch_s: The server ends a watch after a time between these, at random: not all of all clients end together.
+        silence_s: A watch is opened again after so long without a byte. Bookmarks come every minute, and one before the
+            end.
+    """
+
+    watch_s: tuple[int, int]
+    silence_s: float
+
+
+CALM: Final = Patience((240, 300), 120.0)
+ALERT: Final = Patience((20, 25), 30.0)
+"""For what must not be missed for long, also on a watch that stays open and delivers nothing: a request more each 20 s,
+because the end of a short watch is its sign of life."""
 
 
 class Informer(Generic[T]):
@@ -67,7 +85,7 @@ class Informer(Generic[T]):
         slim: Callable[[T], T] | None = None,
         brief: bool = False,
         page_size: int = 100,
-        inactivity_s: float = 120.0,
+        patience: Patience = CALM,
         backoff_s: tuple[float, float] = (0.8, 30.0),
         outage_cap_s: float = 5.0,
     ) -> None:
@@ -85,7 +103,7 @@ class Informer(Generic[T]):
             slim: Returns the part of an object to cache.
             brief: Watch only the metadata of large objects; lists still return all of them.
             page_size: Objects per page of a list; bounds the memory that a list takes.
-            inactivity_s: Reopen the watch after so long without a byte; bookmarks come every minute.
+            patience: How long a watch may last and be silent.
             backoff_s: First and greatest bound of the back-off after an error.
             outage_cap_s: The greatest bound while the server is unreachable: requests cost it nothing then, and changes
                 wait behind this.
@@ -107,7 +125,7 @@ class Informer(Generic[T]):
         self._selectors = {field: value for field, value in selectors.items() if value}
         self._brief = brief
         self._page_size = page_size
-        self._inactivity_s = inactivity_s
+        self._patience = patience
         self._backoff_s = backoff_s
         self._outage_cap_s = outage_cap_s
         self._version = ""  # where the watch goes on; empty: list first
@@ -221,13 +239,13 @@ class Informer(Generic[T]):
             "watch": "1",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
-            "timeoutSeconds": str(random.randint(*_WATCH_S)),
+            "timeoutSeconds": str(random.randint(*self._patience.watch_s)),
         }
         opened = False
         began_s, heard_s = time.monotonic(), self.last_event_monotonic_s
         try:
             async with self._client.stream(
-                self._path, params, inactivity_s=self._inactivity_s, brief=self._brief
+                self._path, params, inactivity_s=self._patience.silence_s, brief=self._brief
             ) as batches:
                 opened = True
                 async for lines in batches:

@@ -12,7 +12,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.objects import CustomResource, EndpointSlice
 from vkprovider.domain.mux.addresses import Reserved, canonical
-from vkprovider.kube.informer import Informer
+from vkprovider.kube.informer import ALERT, Informer
 from vkprovider.mux.index import Index
 from vkprovider.mux.service import Service, slim_service
 from vkprovider.runtime.context import Context
@@ -39,9 +39,15 @@ def informers(ctx: Context, prefix: str) -> Informers:
             name="services",
             field_selector="spec.type=LoadBalancer",
             slim=partial(slim_service, prefix=prefix),
+            patience=ALERT,
         ),
         slices=Informer(
-            ctx.kube, "/apis/discovery.k8s.io/v1/endpointslices", EndpointSlice, name="endpointslices", slim=slim_slice
+            ctx.kube,
+            "/apis/discovery.k8s.io/v1/endpointslices",
+            EndpointSlice,
+            name="endpointslices",
+            slim=slim_slice,
+            patience=ALERT,
         ),
         workers=Informer(ctx.kube, f"/apis/{names.API_VERSION}/cmlworkers", CustomResource, name="cmlworkers"),
     )

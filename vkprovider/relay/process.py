@@ -16,7 +16,7 @@ from vkprovider.api.errors import OutsideError
 from vkprovider.api.objects import EndpointSlice
 from vkprovider.concurrency import stop_on_signals
 from vkprovider.kube.client import KubeClient, user_agent
-from vkprovider.kube.informer import Informer
+from vkprovider.kube.informer import ALERT, Informer
 from vkprovider.relay.haproxy import Haproxy
 from vkprovider.relay.runtime import takes_away
 from vkprovider.relay.wanted import Goal, MuxService, outside_of, wanted
@@ -50,6 +50,7 @@ class Relay:
             MuxService,
             name="mux",
             field_selector=f"metadata.name={settings.name}",
+            patience=ALERT,
         )
         self._slices: Final = Informer(
             kube,
@@ -57,6 +58,7 @@ class Relay:
             EndpointSlice,
             name="endpointslices",
             label_selector=f"kubernetes.io/service-name={settings.name}",
+            patience=ALERT,
         )
         self._changed: Final = asyncio.Event()
         self._ended: Final = asyncio.Event()

@@ -13,7 +13,7 @@ from tests.support.apiserver import Admin
 from tests.support.faultyapi import Asked, FaultyApi
 from vkprovider.api.objects import Pod
 from vkprovider.kube.client import KubeClient
-from vkprovider.kube.informer import Head, Informer
+from vkprovider.kube.informer import CALM, Head, Informer
 
 Change = tuple[str | None, str | None]
 
@@ -124,7 +124,7 @@ async def following(
         keep=keep,
         slim=slim,
         page_size=page_size,
-        inactivity_s=inactivity_s,
+        patience=CALM._replace(silence_s=inactivity_s),
         backoff_s=(0.02, 0.1),
         outage_cap_s=0.1,
     )

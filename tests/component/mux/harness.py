@@ -102,6 +102,10 @@ class MuxWorld:
         self._replicas.append(running)
         return running
 
+    async def shipped(self) -> Running:
+        """Start a replica that looks again as often as one that users run."""
+        return await self.replica(DAEMON_QUEUE_TIMEOUT="10", RECONCILE_INTERVAL="30")
+
     # ------------------------------------------------------------------------------------------ Services
 
     def services(self, namespace: str) -> str:
