@@ -226,8 +226,8 @@ class _Pass:
         """Return the channels that nothing speaks against; the numbers that they ask for are reserved.
 
         A channel that gets no automatic port afterwards keeps its place in all counts, so that another pass over what
-        this one stores decides the same; so does one that waits until freed ports have left the Service. A channel's own
-        ones count, too, but for those that it has back.
+        this one stores decides the same; so does one that waits until freed ports have left the Service. Its own ones
+        count, too, but for those that it has back.
         """
         admitted, port_names = [], set[str]()
         served, claimed, limit = 0, self._ledger.count, self._bounds.limit
