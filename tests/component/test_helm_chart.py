@@ -99,10 +99,12 @@ def test_monitoring_is_that_of_its_kustomizations(helm: Helm) -> None:
     assert service["spec"] == yaml.safe_load((folder / "service.yaml").read_text())["spec"]
 
 
-def test_the_program_of_muxes_is_that_of_its_kustomization(helm: Helm) -> None:
-    rendered = helm.template("--set=mux.enabled=true,mux.replicaCount=1,mux.extraEnv[0].name=A,mux.extraEnv[0].value=b")
+@pytest.mark.parametrize("component", ["mux", "portal"])
+def test_a_program_beside_the_provider_is_that_of_its_kustomization(helm: Helm, component: str) -> None:
+    words = ("enabled=true", "replicaCount=1", "extraEnv[0].name=A", "extraEnv[0].value=b")
+    rendered = helm.template("--set=" + ",".join(f"{component}.{word}" for word in words))
     new = {name: each for name, each in rendered.items() if name not in KUSTOMIZED}
-    folder = ROOT / "manifests" / "components" / "mux"
+    folder = ROOT / "manifests" / "components" / component
     resources = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
     expected = named("---\n".join((folder / name).read_text() for name in resources))
     assert new.keys() == expected.keys()
@@ -116,6 +118,16 @@ def test_the_program_of_muxes_is_that_of_its_kustomization(helm: Helm) -> None:
             container["env"].append({"name": "A", "value": "b"})
             each["spec"]["replicas"] = 1
         assert new[name] == each
+
+
+def test_the_portal_and_its_policy_have_one_prefix(helm: Helm) -> None:
+    rendered = helm.template("--set=portal.enabled=true,portal.namespacePrefix=labs")
+    policy = rendered["ValidatingAdmissionPolicy /vkprovider-confine-portal"]
+    [prefix] = [each["expression"] for each in policy["spec"]["variables"] if each["name"] == "prefix"]
+    assert prefix == "'labs-'"
+    deployment = rendered["Deployment vkprovider-system/vkprovider-portal"]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    assert {"name": "VKPROVIDER_PORTAL_NAMESPACE_PREFIX", "value": "labs"} in container["env"]
 
 
 def test_another_namespace_is_meant_everywhere(helm: Helm) -> None:

@@ -19,6 +19,7 @@ _BOOL: Final = {"type": "boolean"}
 _STRING: Final = {"type": "string"}
 _NAME: Final = {"type": "string", "minLength": 1}
 _OBJECT: Final = {"type": "object"}
+_PREFIX: Final = {"type": "string", "pattern": "^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$"}
 _STRINGS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
 _OBJECTS: Final = {"type": "array", "items": {"type": "object"}}
 _WIDTH: Final = 118
@@ -105,6 +106,10 @@ def values(deployment: Mapping[str, Any]) -> list[Value]:
         Value("mux.enabled", _MUX, _BOOL),
         Value("mux.replicaCount", "Replicas of that program. They share the muxes.", _count(), 2),
         Value("mux.extraEnv", "Its settings, as environment variables: `[{name: …, value: …}]`.", _OBJECTS, []),
+        Value("portal.enabled", _PORTAL, _BOOL),
+        Value("portal.replicaCount", "Replicas of the portal. Each answers all requests.", _count(), 2),
+        Value("portal.namespacePrefix", _PORTAL_PREFIX, _PREFIX, "nublado"),
+        Value("portal.extraEnv", "Its settings, as environment variables: `[{name: …, value: …}]`.", _OBJECTS, []),
         Value("podMonitor.enabled", _MONITOR, _BOOL),
         Value("podMonitor.labels", "Labels that your Prometheus selects PodMonitors by.", _STRINGS, {}),
         Value("prometheusRule.enabled", "Whether the Prometheus operator gets the alert rules.", _BOOL),
@@ -144,6 +149,13 @@ _NAMESPACE: Final = (
 _MUX: Final = (
     "Whether the program that serves muxes runs beside the provider, with a ServiceAccount of its own: Services whose "
     "load balancer others share (docs/mux.md)."
+)
+_PORTAL: Final = (
+    "Whether the portal runs beside the provider, with a ServiceAccount of its own: labs on request by REST "
+    "(docs/portal.md). The policy `vkprovider-confine-portal` limits it to those."
+)
+_PORTAL_PREFIX: Final = (
+    "What the names of namespaces of user labs begin with: `PREFIX-USER`. The policy allows the portal no others."
 )
 _MONITOR: Final = (
     "A PodMonitor for the Prometheus operator. Not a ServiceMonitor: each replica has metrics of its own, also one "

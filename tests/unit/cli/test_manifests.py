@@ -204,6 +204,43 @@ def test_the_program_of_muxes_is_confined_in_all_that_it_has_a_right_to_change()
     assert ("endpoints", "DELETE") in wanted
 
 
+def test_the_portal_is_confined_in_all_that_can_be_written() -> None:
+    """Whatever right it has or gets; and with the prefix that its Deployment sets."""
+    folder = MANIFESTS / "components" / "portal"
+    text = (folder / "confine.yaml").read_text()
+    assert "vkprovider-system" not in text
+    [policy] = [item for item in yaml.safe_load_all(text) if item["kind"] == "ValidatingAdmissionPolicy"]
+    everything = ["*"]
+    assert policy["spec"]["matchConstraints"] == {
+        "resourceRules": [
+            {"apiGroups": everything, "apiVersions": everything, "operations": everything, "resources": ["*/*"]}
+        ]
+    }
+    [deployment] = [
+        item for item in yaml.safe_load_all((folder / "deployment.yaml").read_text()) if item["kind"] == "Deployment"
+    ]
+    [container] = deployment["spec"]["template"]["spec"]["containers"]
+    environ = {entry["name"]: entry.get("value") for entry in container["env"]}
+    [prefix] = [each for each in policy["spec"]["variables"] if each["name"] == "prefix"]
+    assert prefix["expression"] == f"'{environ['VKPROVIDER_PORTAL_NAMESPACE_PREFIX']}-'"
+
+
+def test_the_portal_neither_reads_secrets_nor_acts_as_others_nor_opens_consoles() -> None:
+    rules = [
+        rule
+        for role in yaml.safe_load_all((MANIFESTS / "components" / "portal" / "rbac.yaml").read_text())
+        for rule in role.get("rules", ())
+    ]
+    given = {(verb, kind) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
+    assert {verb for verb, kind in given if kind in {"secrets", "configmaps", "rolebindings"}} == {"create"}
+    assert "*" not in {word for right in given for word in right}
+    assert not {verb for verb, _ in given} & {"impersonate", "escalate"}
+    assert not {kind for _, kind in given if "/" in kind}
+    [bound] = [rule for rule in rules if "bind" in rule["verbs"]]
+    assert bound["resources"] == ["clusterroles"]
+    assert set(bound["resourceNames"]) == {"vkprovider-learner", "vkprovider-instructor"}
+
+
 def test_no_policy_names_the_namespace() -> None:
     """A second installation's manifests overwrite policies, which no policy protects: the text must be the same."""
     policies = [item for item in OBJECTS if item["kind"].startswith("ValidatingAdmissionPolicy")]
