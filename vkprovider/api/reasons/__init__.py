@@ -4,8 +4,8 @@ A reason stands in a container's waiting state, a condition or an Event, next to
 `docs/why.md` is made from `TABLES`. No other package writes a reason as a string: a test counts.
 
 * `base`: `Reason`, the type of all reasons, its traits, `Reasons`, the enum without members, and `ForeignReason`.
-* `pod`, `worker`, `definition`, `mux`, `console`, `programs`: the reasons by the object, or the program, that shows
-  them; `happened`: what a Pod's Events and conditions report; `environment`: its environment variables.
+* `pod`, `worker`, `definition`, `mux`, `userlab`, `console`, `programs`: the reasons by the object, or the program,
+  that shows them; `happened`: what a Pod's Events and conditions report; `environment`: its environment variables.
 * `conditions`: types of conditions; `stock`: what Kubernetes itself reports, with remedies.
 """
 
@@ -21,6 +21,7 @@ from vkprovider.api.reasons.happened import Happened
 from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.api.reasons.pod import Progress, Trouble
 from vkprovider.api.reasons.programs import DoctorReason, StartReason
+from vkprovider.api.reasons.userlab import UserLabReason
 from vkprovider.api.reasons.worker import WorkerReason
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "StartReason",
     "Trait",
     "Trouble",
+    "UserLabReason",
     "WorkerReason",
     "decode",
     "reason_of",
@@ -75,6 +77,7 @@ TABLES: Final[Mapping[str, Mapping[str, Reason | Explanation]]] = {
     "LabletDefinition (condition Ready, Event)": DEFINITIONS,
     "`kubectl attach`, `exec`, `logs`, `port-forward` (refusal)": CONSOLES,
     "Mux and channel Services (Event)": _table(MuxReason),
+    "User labs (Namespace, annotations `ending` and `operation`)": _table(UserLabReason),
     "Start of the provider (exit)": _table(StartReason),
     "Only `vkprovider doctor`": DOCTOR,
 }

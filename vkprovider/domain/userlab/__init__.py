@@ -3,6 +3,8 @@
 * `names`: names of objects, for any user.
 * `record`: the Namespace of a user lab, which says whose it is and what was asked for.
 * `facts`: a user lab as it was found.
+* `state`: its state in the words of the interface, and its place in the queue.
+* `decide`: its next step; `steps`: the steps.
 * `options`: the body of a request.
 * `clock`: the end of a user's time, and its words.
 * `quota`: what a user may have.

@@ -1,14 +1,14 @@
 """A user lab, as it was found in the cluster."""
 
 import math
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from vkprovider.api import names
 from vkprovider.api.objects import Pod
 from vkprovider.api.times import unix
 from vkprovider.domain.userlab.record import LabRecord
 
-READY = "Ready"
+READY: Final = "Ready"
 
 
 class UserLab(NamedTuple):
@@ -48,7 +48,16 @@ class UserLab(NamedTuple):
     def own_pod(self) -> Pod | None:
         """The Pod of the present request, which another request's Pod is not; None if there is none."""
         request = self.record.request
-        return self.pod if request is not None and self.pod_request == request.id else None
+        if request is None or self.pod is None:
+            return None
+        wanted = "" if self.record.warm else request.id
+        return self.pod if self.pod_request == wanted else None
+
+    @property
+    def unassigned_pod(self) -> Pod | None:
+        """The warm Pod of a lab that a user has taken, while it is not the user's yet; None if there is none."""
+        taken = self.record.family and not self.record.warm and not self.pod_request
+        return self.pod if taken else None
 
     @property
     def pod_created_at(self) -> float:
@@ -76,6 +85,19 @@ class UserLab(NamedTuple):
         stamp = self.pod.metadata.annotations.get(names.ANNOTATION_TIMESLOT_END, "") if self.pod is not None else ""
         end = unix(stamp)
         return end if end is not None else math.inf
+
+    @property
+    def pod_says(self) -> str:
+        """Why the Pod has ended, or what it waits for, as `reason: message`; "" if it does not say."""
+        if self.pod is None:
+            return ""
+        status = self.pod.status
+        details = [state for container in status.container_statuses for state in container.state.values()]
+        conditions = [{"reason": each.reason, "message": each.message} for each in status.conditions]
+        said = [each for each in (*details, *conditions) if each.get("reason")]
+        if status.reason:  # that of the Pod itself, with the message of the container that has the same
+            said.sort(key=lambda each: each["reason"] != status.reason)
+        return ": ".join(str(said[0][key]) for key in ("reason", "message") if said[0].get(key)) if said else ""
 
     @property
     def opened(self) -> bool:

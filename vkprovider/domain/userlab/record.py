@@ -17,6 +17,7 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.objects import Metadata
+from vkprovider.api.reasons import UserLabReason
 from vkprovider.api.times import unix
 from vkprovider.domain.userlab.names import user_key, warm_key_in
 
@@ -57,7 +58,7 @@ class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         id: Names the operation.
         at: When that was asked for, in Unix seconds.
         by: Who asked; "" for the portal.
-        reason: A word of the portal's reasons.
+        reason: A word of `UserLabReason`.
     """
 
     id: str
@@ -90,7 +91,7 @@ class LabOperation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     Attributes:
         id: Of the request or the ending.
         at: When it ended, in Unix seconds.
-        reason: Why it failed: a word of the portal's reasons.
+        reason: Why it failed: a word of `UserLabReason`.
         text: The same for people.
         lines: The last lines of its story.
     """
@@ -236,3 +237,26 @@ def annotation(part: LabRequest | Ending | LabOperation) -> dict[str, str]:
 def replaced(user: str, request: LabRequest) -> dict[str, str | None]:
     """Return the annotations to patch where a request replaces a failed lab: what was asked before is removed."""
     return {**annotations_for(user, request), names.ANNOTATION_ENDING: None, names.ANNOTATION_OPERATION: None}
+
+
+def ended(
+    record: LabRecord, phase: Literal["complete", "failed"], now: float, *, reason: str = "", text: str = ""
+) -> LabOperation | None:
+    """Return the end of the operation under way, without the lines of its story; None if the record names none."""
+    current = record.current
+    if current is None:
+        return None
+    kind: Literal["create", "delete"] = "delete" if isinstance(current, Ending) else "create"
+    return LabOperation(id=current.id, kind=kind, phase=phase, at=int(now), reason=reason, text=text)
+
+
+def ending(id_: str, now: float, *, by: str = "", reason: UserLabReason = UserLabReason.DELETE_REQUESTED) -> Ending:
+    """Return the beginning of a deletion.
+
+    Args:
+        id_: Names the operation.
+        now: Unix seconds.
+        by: Who asked for it; "" for the portal.
+        reason: Why.
+    """
+    return Ending(id=id_, at=int(now), by=by, reason=reason.value)

@@ -142,3 +142,17 @@ def test_no_user_becomes_warm_by_a_label() -> None:
     assert found.damaged == (names.LABEL_USER,)
     assert not found.key
     assert not found.warm
+
+
+def test_an_operation_ends_with_the_id_of_the_one_under_way() -> None:
+    asked = record.record_of(namespace("alice", REQUEST), INSTALLATION)
+    assert asked is not None
+    assert record.ended(asked, "complete", NOW + 0.9) == COMPLETE
+    deleting = record.record_of(namespace("alice", REQUEST, COMPLETE, record.ending("e9", NOW, by="hub")), INSTALLATION)
+    assert deleting is not None
+    failed = record.ended(deleting, "failed", NOW, reason="DeleteTimedOut", text="late")
+    assert failed == LabOperation(id="e9", kind="delete", phase="failed", at=NOW, reason="DeleteTimedOut", text="late")
+    assert deleting.ending == Ending(id="e9", at=NOW, by="hub", reason="DeleteRequested")
+    damaged = record.record_of(namespace("alice"), INSTALLATION)
+    assert damaged is not None
+    assert record.ended(damaged, "failed", NOW) is None

@@ -1,0 +1,82 @@
+"""The state of a user lab in the words of the interface, and the requests that it allows."""
+
+from collections.abc import Iterable, Mapping
+from enum import StrEnum
+
+from vkprovider.domain.userlab.facts import UserLab
+from vkprovider.domain.userlab.record import DELETE, FAILED
+from vkprovider.domain.userlab.rejections import USERNAME, Grounds, Rejection
+
+
+class UserLabStatus(StrEnum):
+    """The states of a user lab."""
+
+    PENDING = "pending"
+    RUNNING = "running"
+    TERMINATING = "terminating"
+    FAILED = "failed"
+
+
+class PodPresence(StrEnum):
+    """Whether the Pod of a user lab is there."""
+
+    PRESENT = "present"
+    MISSING = "missing"
+
+
+def status_of(lab: UserLab) -> UserLabStatus:
+    """Return the state of a lab; every replica that knows the record knows it."""
+    record = lab.record
+    outcome = record.outcome
+    failed = outcome is not None and outcome.phase == FAILED
+    if failed and outcome is not None and outcome.kind == DELETE:
+        return UserLabStatus.FAILED
+    if record.deleted or (record.ending is not None and not failed):
+        return UserLabStatus.TERMINATING
+    if failed or record.request is None:  # a request that cannot be read can only be replaced
+        return UserLabStatus.FAILED
+    return UserLabStatus.PENDING if outcome is None else UserLabStatus.RUNNING
+
+
+def presence_of(lab: UserLab) -> PodPresence:
+    """Return whether the Pod of a lab is there."""
+    return PodPresence.MISSING if lab.pod is None else PodPresence.PRESENT
+
+
+def may_create(lab: UserLab | None) -> Rejection | None:
+    """Return why the user of a lab cannot have another one; None if there is no lab, or a failed one to replace."""
+    if lab is None:
+        return None
+    status = status_of(lab)
+    if status is UserLabStatus.FAILED and not lab.record.deleted:
+        return None
+    if status is UserLabStatus.RUNNING:
+        return Rejection(Grounds.LAB_EXISTS, f"{lab.user} has a lab; delete it to have another one", USERNAME)
+    doing = "made" if status is UserLabStatus.PENDING else "deleted"
+    return Rejection(Grounds.OPERATION_IN_PROGRESS, f"the lab of {lab.user} is being {doing}; wait", USERNAME)
+
+
+def unknown(user: str) -> Rejection:
+    """Return the answer to a request about a lab that does not exist."""
+    return Rejection(Grounds.UNKNOWN_USER, f"{user} has no lab", USERNAME)
+
+
+def places(labs: Iterable[UserLab], starts_max: int) -> Mapping[str, int]:
+    """Return by the UID of its record how many labs start before each one that waits; 0 if it may start now.
+
+    Labs start in the order of their requests, warm ones after all others.
+
+    Args:
+        labs: All user labs, warm ones too.
+        starts_max: The most labs that start at once.
+    """
+    pending = [lab for lab in labs if status_of(lab) is UserLabStatus.PENDING and lab.key and not lab.second]
+    starting = sum(lab.own_pod is not None and lab.ready_at is None and not lab.own_pod.terminal for lab in pending)
+    waiting = sorted((lab for lab in pending if lab.own_pod is None and lab.unassigned_pod is None), key=_order)
+    free = max(0, starts_max - starting)
+    return {lab.record.uid: max(0, place + 1 - free) for place, lab in enumerate(waiting)}
+
+
+def _order(lab: UserLab) -> tuple[bool, float, str]:
+    asked = lab.record.request
+    return lab.record.warm, asked.at if asked is not None else 0.0, lab.record.uid
