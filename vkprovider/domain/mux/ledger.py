@@ -150,7 +150,7 @@ class Ledger:
         try:
             for request in requests:
                 if request.port.name not in numbers:
-                    number = self._fresh(request.port.protocol, ranges)
+                    number = self._fresh(request.port.protocol, ranges, taken)
                     numbers[request.port.name] = number
                     held.append(Held("", request.port.protocol, number))
                     self._usage.hold("", held[-1:])
@@ -205,12 +205,13 @@ class Ledger:
         mine = self._owners.get((request.port.protocol, number), owner) == owner
         return number if number and mine and _suits(number, request, ranges) else 0
 
-    def _fresh(self, protocol: str, ranges: Sequence[PortRange]) -> int:
+    def _fresh(self, protocol: str, ranges: Sequence[PortRange], taken: Container[PortKey]) -> int:
         while True:
             try:
                 return allocate([Wanted("", protocol)], self._usage, *ranges, per_instance_max=1)[""]
             except InputError:
-                rested = next((rest for rest in self._resting.values() if self._is_free(rest, protocol, ranges)), None)
+                free = (rest for rest in self._resting.values() if self._is_free(rest, protocol, ranges))
+                rested = next((rest for rest in free if rest.key not in taken), None)
                 if rested is None:
                     raise
                 self._released.add(rested.key)

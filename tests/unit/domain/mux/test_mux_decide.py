@@ -323,3 +323,13 @@ def test_a_second_pass_over_a_full_store_decides_as_the_first_one_did() -> None:
     plan = decide(mux(), [says], MuxState(resting=(old,)), over, rest_s=REST_S, bytes_max=140)
     assert refused(plan) == {"a/says": MuxReason.MUX_STORE_FULL}
     assert decide(mux(ports=plan.ports), [says], plan.state, over, rest_s=REST_S, bytes_max=140) == plan
+
+
+def test_a_number_that_a_port_has_back_is_not_given_to_another_port_of_its_channel() -> None:
+    """It rested long enough for everybody, and is the last one in the range."""
+    small = mux("20000-20001")
+    first = after(small, [channel("a/one", "http:auto"), channel("a/other", "http:auto")])
+    gone = after(small, [channel("a/other", "http:auto")], first.state)
+    both = channel("a/one", "http:auto,grpc:auto", HTTP, GRPC)
+    plan = after(small, [both, channel("a/other", "http:auto")], gone.state, NOW + REST_S)
+    assert (given(plan), refused(plan)) == ({"a/other": [20001]}, {"a/one": MuxReason.INVALID_PORT_MAPPING})
