@@ -18,6 +18,7 @@ from tests.support.cluster import PODS, Cluster, Refused
 from tests.support.extra import CMLWORKERS, cmlworker
 from tests.support.hostile_corpus import BOMBS
 from tests.support.topologies import definition, pod, topology
+from tests.support.waiting import until
 
 MALLORY: Final = "mallory"
 _NAMES: Final = ("eve", "frank", None)
@@ -123,6 +124,7 @@ class Mallory:
         plain = [pod(f"own-{number}", "shared") for number in range(6)]
         looter = pod("looter", "loot")
         looter["metadata"]["annotations"] = {f"{NOTE}username": MALLORY}
+        until(lambda: self.cluster.is_defined("loot"), 30, "LabletDefinition loot is ready")
         for item in (*plain, looter):
             self._do("POST", PODS.format(self.namespace), item)
 

@@ -72,9 +72,9 @@ class Cluster:
         for item in definitions:
             name = item["metadata"]["name"]
             self.delete_later("labletdefinition", name)
-            until(lambda name=name: self._is_defined(name), 30, f"LabletDefinition {name} is ready")  # type: ignore[misc]
+            until(lambda name=name: self.is_defined(name), 30, f"LabletDefinition {name} is ready")  # type: ignore[misc]
 
-    def _is_defined(self, name: str) -> bool:
+    def is_defined(self, name: str) -> bool:
         """Tell whether a LabletDefinition has a RuntimeClass, and whether that is of what was applied last."""
         found = self.get(f"/apis/vkprovider.io/v1alpha1/labletdefinitions/{name}") or {}
         is_seen = found.get("status", {}).get("observedGeneration") == found.get("metadata", {}).get("generation")
