@@ -8,6 +8,8 @@
 * `options`: the body of a request.
 * `clock`: the end of a user's time, and its words.
 * `quota`: what a user may have.
+* `menu`: the labs that users may ask for.
+* `warm`: labs that are made before a user asks.
 * `rejections`: why a request is refused.
 * `stream`: the story of an operation as lines, equal on every replica; `position`: which of them a listener has.
 """
