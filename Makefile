@@ -22,7 +22,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage judges check fix generate recording site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
+.PHONY: help install demo test coverage judges hub check fix generate recording site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -41,6 +41,7 @@ test: ## Check, then unit, component and cluster tests; ONLY=name: those with th
 	@sh .ci/setup needs
 	@$(MAKE) --no-print-directory --silent $(STAMP)
 	@$(MAKE) --no-print-directory --silent judges
+	@sh .ci/setup hub
 	@$(if $(HELM),$(MAKE) --no-print-directory helm)
 	@$(if $(ONLY),,$(MAKE) --no-print-directory check)
 	@$(PYTEST) tests/unit tests/component tests/cluster $(SPREAD) --durations=20 --session-timeout=4500 $(ONLY_K)
@@ -52,6 +53,11 @@ coverage: $(STAMP) ## Line coverage of vkprovider/controllers and runtime by uni
 
 judges: $(STAMP) ## Install the programs of others that judge the CML simulator, in .venv/judges
 	@sh .ci/setup judges
+
+# `make test` runs the quick ones of them, by tests/component/hub.
+hub: $(STAMP) ## Install JupyterHub with its proxy in .venv/hub, and run all tests of hub/; ONLY=name as elsewhere
+	@sh .ci/setup hub
+	@$(VENV)/hub/bin/pytest hub/tests $(ONLY_K)
 
 check: $(STAMP) ## Lint, format, types, import contracts, generated files, the site with all its links
 	$(BIN)/ruff check
@@ -173,4 +179,4 @@ base: ## Make a base image of Debian's packages, without a registry; BASE=name, 
 	@rm build/base.tar
 
 clean: ## Remove .venv and everything built; the cached control plane stays
-	rm -rf $(VENV) build dist *.egg-info vkpsandbox/build vkpsandbox/*.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info vkpsandbox/build vkpsandbox/*.egg-info hub/build hub/src/*.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis

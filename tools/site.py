@@ -13,7 +13,7 @@ from mkdocs.exceptions import PluginError
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
-PAGES: Final = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md")
+PAGES: Final = ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md", "hub/README.md")
 """Outside of docs/."""
 
 _ROOT: Final = Path(__file__).parents[1]

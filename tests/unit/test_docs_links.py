@@ -10,7 +10,7 @@ from tools.language import AVOIDED
 
 INDEX = ROOT / "docs" / "README.md"
 PAGES = [
-    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md")),
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "bench/README.md", "hub/README.md")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 CODE = re.compile(r"`[^`\n]+`")

@@ -1,0 +1,206 @@
+"""Requests to the portal: https://sqr-066.lsst.io/, "Lab controller REST API"."""
+
+import asyncio
+import ssl
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from http import HTTPStatus
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote
+
+import aiohttp
+from yarl import URL
+
+from jupyterhub_vkprovider.refusals import Refusal, refusal_of
+from jupyterhub_vkprovider.stream import Message, Parser
+
+PREFIX: Final = "/nublado/spawner/v1"
+_PASSING: Final = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
+_CONNECT_S: Final = 10.0
+_ANSWER_S: Final = 30.0
+_DELETE_S: Final = 310.0
+"""In Nublado's dialect, DELETE is answered after the lab has gone."""
+_QUIET_S: Final = 45.0
+"""The portal writes a comment every 15 s."""
+
+
+class SilentError(Exception):
+    """The portal has not answered, or not as a server that is in order."""
+
+
+class RefusedError(Exception):
+    """The portal has answered no.
+
+    Attributes:
+        refusal: The answer.
+    """
+
+    def __init__(self, refusal: Refusal) -> None:
+        super().__init__(refusal.text)
+        self.refusal = refusal
+
+
+class TokenFileError(Exception):
+    """The file of the hub's token cannot be read."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer below 300, or a redirect."""
+
+    code: int
+    body: bytes
+
+
+@dataclass(frozen=True)
+class Service:
+    """The portal, as one user's spawner asks it.
+
+    Each request has a connection of its own, so that no stream keeps another request waiting.
+
+    Attributes:
+        url: The portal's address, without a path.
+        user: The name in paths.
+        token_file: Has the hub's token; it is read for each request, because kubelets replace it.
+        ca_file: Certificates that prove the portal; None for those of the system.
+    """
+
+    url: str
+    user: str
+    token_file: Path
+    ca_file: Path | None = None
+    quiet_s: float = field(default=_QUIET_S, repr=False)
+
+    async def form(self, token: str) -> str:
+        """Return the form in which a learner chooses a lab.
+
+        Raises:
+            SilentError: No answer.
+            RefusedError: The answer is no.
+        """
+        answer = await self._ask("GET", f"/lab-form/{self._name}", token)
+        return answer.body.decode(errors="replace")
+
+    async def create(self, token: str, options: Mapping[str, Any], env: Mapping[str, str]) -> None:
+        """Ask for a lab.
+
+        Raises:
+            SilentError: No answer; the lab may have been asked for.
+            RefusedError: The answer is no.
+        """
+        await self._ask("POST", f"/labs/{self._name}/create", token, {"options": dict(options), "env": dict(env)})
+
+    async def delete(self) -> bool:
+        """Ask for the end of the lab, as the hub; return whether it has gone already.
+
+        Raises:
+            SilentError: No answer; the end may have been asked for.
+            RefusedError: The answer is no.
+            TokenFileError: There is no token of the hub.
+        """
+        answer = await self._ask("DELETE", f"/labs/{self._name}", self.hub_token(), answer_s=_DELETE_S, absent=True)
+        return answer.code in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
+
+    async def status(self) -> Answer:
+        """Return the status of the lab, or the 404 of its absence, as the hub gets it.
+
+        Raises:
+            SilentError: No answer.
+            RefusedError: The answer is no.
+            TokenFileError: There is no token of the hub.
+        """
+        return await self._ask("GET", f"/labs/{self._name}", self.hub_token(), absent=True)
+
+    async def events(self, token: str, last_id: str = "") -> AsyncGenerator[Message, None]:
+        """Yield the messages of the current operation until the connection ends.
+
+        Raises:
+            SilentError: No answer, or the connection was lost.
+            RefusedError: The answer is no.
+        """
+        headers = {"Accept": "text/event-stream", "Cache-Control": "no-cache"}
+        if last_id:
+            headers["Last-Event-ID"] = last_id
+        timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT_S, sock_read=self.quiet_s)
+        path = f"/labs/{self._name}/events"
+        async with self._request("GET", path, token, headers=headers, timeout=timeout) as answer:
+            if answer.status != HTTPStatus.OK:
+                await _checked(answer)
+                raise SilentError(f"a stream was answered with HTTP {answer.status}")
+            parser = Parser(last_id)
+            async for received in answer.content.iter_any():
+                for message in parser.feed(received):
+                    yield message
+
+    def hub_token(self) -> str:
+        """Return the hub's token.
+
+        Raises:
+            TokenFileError: The file cannot be read, or is empty.
+        """
+        try:
+            token = self.token_file.read_text(encoding="ascii").strip()
+        except (OSError, ValueError) as error:
+            raise TokenFileError(f"cannot read the hub's token from {self.token_file}: {error}") from error
+        if not token:
+            raise TokenFileError(f"{self.token_file}, the file of the hub's token, is empty")
+        return token
+
+    @property
+    def _name(self) -> str:
+        return quote(self.user, safe="")
+
+    async def _ask(
+        self,
+        method: str,
+        path: str,
+        token: str,
+        body: Any = None,
+        *,
+        answer_s: float = _ANSWER_S,
+        absent: bool = False,
+    ) -> Answer:
+        """Send a request and read its answer; with `absent`, 404 is one as well."""
+        timeout = aiohttp.ClientTimeout(total=answer_s, sock_connect=_CONNECT_S)
+        async with self._request(method, path, token, json=body, timeout=timeout) as answer:
+            if absent and answer.status == HTTPStatus.NOT_FOUND:
+                return Answer(HTTPStatus.NOT_FOUND, b"")
+            return await _checked(answer)
+
+    @asynccontextmanager
+    async def _request(
+        self, method: str, path: str, token: str, **options: Any
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        headers = {"Authorization": f"Bearer {token}", **options.pop("headers", {})}
+        url = URL(f"{self.url.rstrip('/')}{PREFIX}{path}", encoded=True)
+        try:
+            async with (
+                aiohttp.ClientSession(connector=aiohttp.TCPConnector(ssl=await self._trust())) as session,
+                session.request(method, url, headers=headers, allow_redirects=False, **options) as answer,
+            ):
+                yield answer
+        except (aiohttp.ClientError, TimeoutError, OSError) as error:
+            raise SilentError(f"{method} {url}: {str(error) or type(error).__name__}") from error
+
+    async def _trust(self) -> ssl.SSLContext | bool:
+        if self.ca_file is None or not self.url.startswith("https:"):
+            return True
+        return await asyncio.to_thread(ssl.create_default_context, cafile=str(self.ca_file))
+
+
+async def _checked(answer: aiohttp.ClientResponse) -> Answer:
+    """Return the answer, if it is no refusal.
+
+    Raises:
+        SilentError: A proxy or server is out of order, which passes.
+        RefusedError: The answer is no.
+    """
+    body = await answer.read()
+    if answer.status < HTTPStatus.BAD_REQUEST:
+        return Answer(answer.status, body)
+    refusal = refusal_of(answer.status, body)
+    if answer.status in _PASSING or (answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not refusal.types):
+        raise SilentError(f"HTTP {answer.status}: {refusal.text}")
+    raise RefusedError(refusal)
