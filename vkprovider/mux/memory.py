@@ -6,6 +6,7 @@ from typing import NamedTuple
 from vkprovider.domain.mux.decide import Plan
 from vkprovider.domain.mux.facts import Owner
 from vkprovider.domain.mux.slices import Sources
+from vkprovider.mux.effects.store import Stored
 from vkprovider.mux.events import Events
 from vkprovider.mux.index import ExposedLablet
 from vkprovider.mux.service import Service
@@ -16,6 +17,7 @@ class Seen(NamedTuple):
 
     Attributes:
         service: Its Service.
+        stored: What was stored before the pass.
         channels: The Services that name it.
         lablets: The lablets that name it.
         plan: What was decided.
@@ -25,6 +27,7 @@ class Seen(NamedTuple):
     """
 
     service: Service
+    stored: Stored
     channels: Sequence[Service]
     lablets: Sequence[ExposedLablet]
     plan: Plan

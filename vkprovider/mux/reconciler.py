@@ -18,7 +18,6 @@ from vkprovider.domain.mux.lablets import channel_of as lablet_channel
 from vkprovider.domain.mux.lablets import owner_of
 from vkprovider.domain.mux.refs import unfit_for_mux
 from vkprovider.domain.mux.slices import MuxObject, Source
-from vkprovider.domain.mux.state import MuxState
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.kube.client import Guard
 from vkprovider.kube.queue import DONE, Result
@@ -28,7 +27,7 @@ from vkprovider.mux.effects.answers import answers_of
 from vkprovider.mux.effects.carriers import Carriers
 from vkprovider.mux.effects.leaving import Leaving
 from vkprovider.mux.effects.reports import AT_ONCE, Reports, channel_reports, mux_annotations
-from vkprovider.mux.effects.store import Store
+from vkprovider.mux.effects.store import Store, Stored
 from vkprovider.mux.effects.writes import Writes
 from vkprovider.mux.events import Events, Told
 from vkprovider.mux.index import Index
@@ -153,9 +152,9 @@ class Muxes:
         unfit = unfit_for_mux(spec.type, spec.selector)
         if unfit is not None:
             raise InputError(unfit.reason, unfit.message)
-        mux = mux_of(service)
-        stored = await self._store.read(mux)
-        seen = await self._pass(service, mux, stored.state)
+        mux, last = mux_of(service), self._memory.seen.get(key)
+        stored = await self._store.read(mux, last and last.stored)
+        seen = await self._pass(service, mux, stored)
         service = await self._mark(service, guard)
         await self._store.write(mux, stored, seen.plan.state, guard)
         await self._write(service, mux, seen, guard)
@@ -167,14 +166,14 @@ class Muxes:
             wait_s = min(wait_s, max(0.1, wake_at - self._ctx.wall()))
         return Result(min(again_s, wait_s))
 
-    async def _pass(self, service: Service, mux: Mux, state: MuxState) -> Seen:
+    async def _pass(self, service: Service, mux: Mux, stored: Stored) -> Seen:
         """Read what channels have, and decide; nothing is written."""
         services, lablets = self._index.channels(mux.ref), self._index.lablets(mux.ref)
         channels: list[Channel] = [channel_of(each) for each in services]
         channels += [lablet_channel(each.exposure, self._settings.prefix) for each in lablets]
         now = self._ctx.wall()
         mux = mux._replace(forwarded=muxslices.forwarded_udp(self._index.own_slices(mux.ref).values()))
-        plan = decide(mux, channels, state, now, prefix=self._settings.prefix, rest_s=self._settings.rest_s)
+        plan = decide(mux, channels, stored.state, now, prefix=self._settings.prefix, rest_s=self._settings.rest_s)
         found: dict[Owner, Sequence[Source]] = {}
         refused: dict[Owner, Mapping[str, str]] = {}
         reserved = reserved_addresses(self._objects, self._index, self._ctx)
@@ -187,7 +186,8 @@ class Muxes:
         for lablet in lablets:
             source = Source(lablet.slice.metadata.name, lablet.slice.address_type, lablet_backends(lablet.exposure))
             found.setdefault(owner_of(lablet.exposure), [source])
-        return Seen(service, services, lablets, plan, muxslices.collect_sources(plan, found), refused, now)
+        sources = muxslices.collect_sources(plan, found)
+        return Seen(service, stored, services, lablets, plan, sources, refused, now)
 
     # ------------------------------------------------------------------------------------------ writes
 

@@ -33,8 +33,12 @@ class Store:
         self._prefix = prefix
         self._writes = writes
 
-    async def read(self, mux: Mux) -> Stored:
+    async def read(self, mux: Mux, last: Stored | None = None) -> Stored:
         """Read what a mux remembers.
+
+        Args:
+            mux: The mux.
+            last: What was read last: if nothing has changed since, its state is not made of the document again.
 
         Raises:
             InputError: `PortAllocationStoreInvalid`: the pass must be skipped.
@@ -42,6 +46,8 @@ class Store:
         """
         name = muxstate.store_name(mux, self._prefix)
         found = await self._config_maps.within(mux.ref.namespace).get(name)
+        if last is not None and last.config_map == found:
+            return last
         return Stored(found, MuxState() if found is None else muxstate.read(found, mux.ref, self._prefix))
 
     async def write(self, mux: Mux, stored: Stored, state: MuxState, guard: Guard) -> None:
