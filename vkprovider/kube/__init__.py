@@ -11,10 +11,10 @@
   comes first; `pauses`: how long a key waits for its next run.
 * `events`: records Events in the background; `event` is one of them.
 
-Three libraries, each for what it is best at: `kubernetes_asyncio` finds which API server and which credentials: only
-`http.auth` and `http.kubeconfig` import it, and its `Configuration` ends there. aiohttp carries the bytes, as to CML: a
-request costs 195 µs, where the library's own `ApiClient.call_api` costs 830. msgspec decodes them into slim structs of
-`vkprovider.api`, fifty times as fast as models of a client library, which never cross this package.
+Three libraries, each for what it is best at: `kubernetes_asyncio` reads kubeconfigs: only `http.login` and
+`http.kubeconfig` import it, where there is one, and its `Configuration` ends there. aiohttp carries the bytes, as to
+CML: a request costs 195 µs, where the library's own `ApiClient.call_api` costs 830. msgspec decodes them into slim
+structs of `vkprovider.api`, fifty times as fast as models of a client library, which never cross this package.
 
 Nothing here knows lablets, workers or CML.
 """

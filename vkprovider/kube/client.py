@@ -21,7 +21,7 @@ from vkprovider.kube.pace import TokenBucket
 from vkprovider.settings.cluster import KubeSettings
 
 if TYPE_CHECKING:
-    from vkprovider.kube.http.auth import ClusterAccess
+    from vkprovider.kube.http.credentials import ClusterAccess
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -65,8 +65,7 @@ def resource_of(path: str) -> str:
 class KubeClient:
     """One API server; raw JSON bytes in and out.
 
-    aiohttp and `kubernetes_asyncio` are imported when the first client is made, so that commands which need none start
-    without them.
+    aiohttp is imported when the first client is made, so that commands which need none start without it.
 
     All calls have a `path` such as `/api/v1/namespaces/default/pods/a`, return the body of the response, and raise
     errors of `vkprovider.api.errors`. None retries a refused request: when to retry is the caller's decision.

@@ -6,6 +6,8 @@ import contextlib
 import os
 import ssl
 import stat
+import subprocess
+import sys
 import tempfile
 import textwrap
 from collections.abc import AsyncIterator
@@ -20,6 +22,7 @@ from tests.support.faultyapi import FaultyApi
 from tests.support.kubeconfigs import connected, write
 from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.api import errors
+from vkprovider.api.reasons import StartReason
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http import auth, transport
 from vkprovider.settings.cluster import KubeSettings
@@ -310,6 +313,57 @@ async def test_the_service_account_of_a_pod(
         (tmp_path / "token").write_text("rotated")
         await client.get(PATH)
     assert [s.headers["Authorization"] for s in tls_server.seen] == ["Bearer from the pod", "Bearer rotated"]
+
+
+@pytest.fixture
+def pod(pem: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The folder of a Pod's ServiceAccount."""
+    for name, content in {"token": b"from the pod", "ca.crt": pem}.items():
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr(auth, "SERVICE_ACCOUNT", tmp_path)
+    monkeypatch.delenv("KUBECONFIG", raising=False)
+    monkeypatch.setenv("KUBERNETES_SERVICE_HOST", "fd00::1")
+    monkeypatch.setenv("KUBERNETES_SERVICE_PORT", "443")
+    return tmp_path
+
+
+async def test_a_pod_of_an_ipv6_cluster(pod: Path) -> None:
+    access = await auth.load()
+    assert (access.server, access.namespace, access.authorization) == (
+        "https://[fd00::1]:443",
+        "default",
+        "Bearer from the pod",
+    )
+    (pod / "namespace").write_text("labs\n")
+    assert (await auth.load()).namespace == "labs"
+
+
+@pytest.mark.parametrize(
+    ("name", "content"), [("token", b"\n"), ("ca.crt", b"no PEM"), ("ca.crt", b""), ("ca.crt", None)]
+)
+async def test_a_service_account_that_cannot_be_used(pod: Path, name: str, content: bytes | None) -> None:
+    (pod / name).unlink()
+    if content is not None:
+        (pod / name).write_bytes(content)
+    with pytest.raises(errors.InputError, match=name) as caught:
+        await auth.load()
+    assert caught.value.reason == StartReason.SERVICE_ACCOUNT_INVALID
+
+
+def test_a_pod_does_not_load_the_library_that_reads_kubeconfigs(pod: Path) -> None:
+    code = f"""
+import asyncio, pathlib, sys
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.http import auth
+auth.SERVICE_ACCOUNT = pathlib.Path({str(pod)!r})
+async def connect(): print((await KubeClient.connect()).server)
+asyncio.run(connect())
+assert "aiohttp" in sys.modules
+assert "kubernetes_asyncio" not in sys.modules
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)  # noqa: S603 (our own program)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "https://[fd00::1]:443\n"
 
 
 async def test_kubeconfig_comes_before_the_service_account(

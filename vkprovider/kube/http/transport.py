@@ -20,6 +20,7 @@ from tunnels.outgoing.sessions import open_session
 from vkprovider.api.errors import DeadlineExceeded, InputError, Invalid, Unauthorized
 from vkprovider.api.reasons import StartReason
 from vkprovider.kube.http import answers, auth
+from vkprovider.kube.http.credentials import ClusterAccess
 from vkprovider.kube.http.failures import FAILURES, broken
 
 _ACCEPT: Final = "application/json"
@@ -65,7 +66,7 @@ class Transport:
     """
 
     def __init__(
-        self, access: auth.ClusterAccess, reload: Callable[[], Awaitable[auth.ClusterAccess]], *, user_agent: str
+        self, access: ClusterAccess, reload: Callable[[], Awaitable[ClusterAccess]], *, user_agent: str
     ) -> None:
         self.requests_total = 0
         self.errors: dict[str, int] = {}
@@ -178,7 +179,7 @@ class Transport:
             repeated = True
             await self._reload_access(access)
 
-    async def _send(self, request: _Request, access: auth.ClusterAccess) -> aiohttp.ClientResponse:
+    async def _send(self, request: _Request, access: ClusterAccess) -> aiohttp.ClientResponse:
         body = request.body
         return await self._open().request(
             request.method,
@@ -226,7 +227,7 @@ class Transport:
         server = self._access.server
         return DeadlineExceeded(f"{request.what}: nothing heard from {server} for {request.silence_s_max:g} s")
 
-    async def _current(self) -> auth.ClusterAccess:
+    async def _current(self) -> ClusterAccess:
         """Return the credentials: loaded again when they expire, a token file read again once a minute."""
         access = self._access
         if access.expires_at is not None and datetime.now(UTC) >= access.expires_at:
@@ -239,7 +240,7 @@ class Transport:
                 self._authorize(await access.renew())
         return access
 
-    async def _reload_access(self, refused: auth.ClusterAccess) -> None:
+    async def _reload_access(self, refused: ClusterAccess) -> None:
         """Reload the credentials after a refusal, unless another request has done so meanwhile.
 
         All requests wait for one reload, which outlives those whose deadline ends: a login may take longer.
@@ -257,7 +258,7 @@ class Transport:
                 raise ConnectionResetError("this client has been closed") from None
             raise
 
-    async def _reload_now(self, refused: auth.ClusterAccess) -> None:
+    async def _reload_now(self, refused: ClusterAccess) -> None:
         self._reloaded_at_s = time.monotonic()
         try:
             access = await self._reload()
@@ -272,7 +273,7 @@ class Transport:
                 f"{refused.server} refused our credentials, and the kubeconfig now names {access.server}; restart"
             )
 
-    def _use(self, access: auth.ClusterAccess) -> None:
+    def _use(self, access: ClusterAccess) -> None:
         """Use these credentials from now on; other TLS settings or another proxy lead to new connections."""
         url = urlsplit(access.server)
         self._base = url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()

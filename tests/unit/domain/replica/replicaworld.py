@@ -22,7 +22,7 @@ from vkprovider.controllers.worker.node_leases import NODES
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
-from vkprovider.kube.http.auth import ClusterAccess
+from vkprovider.kube.http.credentials import ClusterAccess
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.ownership import Ownership
