@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from vkprovider.api.errors import InputError
-from vkprovider.app.settings import manners
+from vkprovider.app.tables import manners
 from vkprovider.domain.console.manners import KINDS
 
 

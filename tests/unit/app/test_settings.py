@@ -14,7 +14,8 @@ from pydantic import ValidationError
 
 from tools.generate import groups, variables
 from vkprovider.api.errors import InputError
-from vkprovider.app.settings import Settings, node_definitions
+from vkprovider.app.settings import Settings
+from vkprovider.app.tables import node_definitions
 from vkprovider.cli.main import main
 from vkprovider.domain.topology.resources import SHIPPED
 from vkprovider.runtime.context import own_ip

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from vkprovider.app.base import Base
-from vkprovider.app.settings import node_definitions
+from vkprovider.app.tables import node_definitions
 from vkprovider.content.objects import open_store
 from vkprovider.content.parsing import shared_parser
 from vkprovider.controllers.definition.impediments import Impediments

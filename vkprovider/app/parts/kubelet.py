@@ -6,7 +6,7 @@ from vkprovider.app.base import Base
 from vkprovider.app.kubelet import Kubelet
 from vkprovider.app.metrics.kubelet import kubelet_measures
 from vkprovider.app.parts.definitions import DefinitionsPart
-from vkprovider.app.settings import manners
+from vkprovider.app.tables import manners
 from vkprovider.controllers.console import usage
 from vkprovider.controllers.console.devices import LabletDevices
 from vkprovider.controllers.console.finding import Finder
