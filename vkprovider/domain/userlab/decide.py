@@ -41,7 +41,13 @@ _SUCCEEDED: Final = "Succeeded"
 
 
 def decide(
-    lab: UserLab, now: float, settings: PortalSettings, *, sealed: bool | None = None, refused: Fault | None = None
+    lab: UserLab,
+    now: float,
+    settings: PortalSettings,
+    *,
+    looked: bool = False,
+    sealed: bool | None = None,
+    refused: Fault | None = None,
 ) -> LabPlan:
     """Return the next step of a user lab.
 
@@ -49,11 +55,12 @@ def decide(
         lab: What is known of it.
         now: Unix seconds.
         settings: The bounds of times.
+        looked: Whether the API server was looked at in this turn, so that nothing is behind.
         sealed: Whether the Secret of the request was written, without which nobody got an answer to the request; None
-            unless the API server was looked at in this turn.
+            while that is not known. A look tells it.
         refused: Why the API server has refused what was to be made; None if it has not.
     """
-    turn = _Turn(lab, now, settings, sealed, refused)
+    turn = _Turn(lab, now, settings, looked, sealed, refused)
     record = lab.record
     if not record.key:
         return _WAIT
@@ -77,12 +84,13 @@ class _Turn(NamedTuple):
     lab: UserLab
     now: float
     settings: PortalSettings
+    looked: bool
     sealed: bool | None
     refused: Fault | None
 
     def after_look(self, step: LabStep) -> LabPlan:
         """Return a step that is taken only if the API server itself shows what it is decided from."""
-        return LabPlan(Look() if self.sealed is None else step)
+        return LabPlan(step if self.looked else Look())
 
     def by(self, due: float, late: LabPlan, plan: LabPlan = _WAIT) -> LabPlan:
         """Return a plan, which is decided again at a time, and after that time another one."""
@@ -111,9 +119,11 @@ def _pending(turn: _Turn, request: LabRequest) -> LabPlan:
     end_at = int(turn.now) + request.duration_s
     if lab.record.warm:
         return LabPlan(Make(None))
-    if turn.sealed is False:  # nobody got an answer to the request
+    if turn.sealed is None:
+        return LabPlan(Look())
+    if not turn.sealed:  # nobody got an answer to the request
         return _take_down(turn)
-    return turn.after_look(Make(end_at) if pod is None else Assign(end_at))
+    return LabPlan(Make(end_at) if pod is None else Assign(end_at))
 
 
 def _booting(turn: _Turn) -> LabPlan:

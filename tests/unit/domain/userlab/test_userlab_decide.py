@@ -51,12 +51,13 @@ def test_nothing_is_made_before_a_look() -> None:
 
 
 def test_a_lab_waits_for_its_place_in_the_queue() -> None:
-    assert plan(lab(REQUEST)._replace(ahead=1), sealed=True) == WAIT
+    assert plan(lab(REQUEST)._replace(ahead=1), looked=True, sealed=True) == WAIT
 
 
 def test_a_request_that_nobody_got_an_answer_to_is_removed() -> None:
     """R002-080: a Namespace without the Secret of its request."""
-    assert plan(lab(REQUEST), sealed=False) == LabPlan(DeleteNamespace())
+    assert plan(lab(REQUEST), looked=True, sealed=False) == LabPlan(DeleteNamespace())
+    assert plan(lab(REQUEST), sealed=False) == LabPlan(Look())
 
 
 def test_a_booting_lab_is_complete_when_its_pod_is_ready() -> None:
@@ -67,10 +68,10 @@ def test_a_booting_lab_is_complete_when_its_pod_is_ready() -> None:
 def test_a_lab_that_does_not_start_in_time_has_failed() -> None:
     late = lab(REQUEST, the_pod=pod(reason="Booting", message="3 of 5 devices are booted"))
     assert plan(late, 599).wake_at == NOW + 600
-    assert plan(late, 600) == LabPlan(Look()), "what is watched may be behind"
+    assert plan(late, 600, sealed=True) == LabPlan(Look()), "what is watched may be behind"
     told = "the lab was not ready within 10 min (Booting: 3 of 5 devices are booted)"
-    assert plan(late, 600, sealed=True) == LabPlan(Fail(UserLabReason.START_TIMED_OUT, told))
-    assert plan(late._replace(pod=pod(ready=True)), 600, sealed=True) == LabPlan(Complete())
+    assert plan(late, 600, looked=True, sealed=True) == LabPlan(Fail(UserLabReason.START_TIMED_OUT, told))
+    assert plan(late._replace(pod=pod(ready=True)), 600, looked=True, sealed=True) == LabPlan(Complete())
 
 
 def test_the_wait_in_the_queue_does_not_count() -> None:
@@ -79,7 +80,9 @@ def test_the_wait_in_the_queue_does_not_count() -> None:
 
 def test_a_refused_object_fails_the_lab() -> None:
     fault = Fault(Trouble.API_UNAVAILABLE, 'pods "nb-alice" is forbidden: exceeded quota')
-    assert plan(lab(REQUEST), sealed=True, refused=fault) == LabPlan(Fail(UserLabReason.POD_REFUSED, fault.message))
+    assert plan(lab(REQUEST), looked=True, sealed=True, refused=fault) == LabPlan(
+        Fail(UserLabReason.POD_REFUSED, fault.message)
+    )
 
 
 def test_a_pod_that_fails_while_it_boots_fails_the_lab() -> None:
@@ -95,8 +98,11 @@ def test_a_failed_lab_is_replaced_when_its_pod_is_gone() -> None:
     again = LabRequest(id="r2", at=NOW, definition="netlab:1.0", duration_s=14_400)
     assert plan(lab(again, the_pod=pod())) == DELETE_POD
     assert plan(lab(again, the_pod=pod(deleted=True))) == LabPlan(wake_at=NOW + 300)
-    assert reason(plan(lab(again, the_pod=pod(deleted=True)), 300, sealed=True)) == UserLabReason.DELETE_TIMED_OUT
-    assert plan(lab(again), sealed=True) == LabPlan(Make(NOW + 1 + 14_400))
+    assert (
+        reason(plan(lab(again, the_pod=pod(deleted=True)), 300, looked=True, sealed=True))
+        == UserLabReason.DELETE_TIMED_OUT
+    )
+    assert plan(lab(again), looked=True, sealed=True) == LabPlan(Make(NOW + 1 + 14_400))
 
 
 # A lab runs.
@@ -127,12 +133,12 @@ def test_a_lab_whose_time_is_over_is_ended_if_its_pod_does_not_end() -> None:
     running = lab(REQUEST, COMPLETE, the_pod=pod(ready=True))
     assert plan(running, 14_699) == LabPlan(wake_at=END + 300)
     assert plan(running, 14_700) == LabPlan(Look())
-    assert plan(running, 14_700, sealed=True) == LabPlan(End(UserLabReason.TIME_OVER))
+    assert plan(running, 14_700, looked=True, sealed=True) == LabPlan(End(UserLabReason.TIME_OVER))
 
 
 def test_a_pod_that_somebody_deleted_fails_the_lab_after_a_look() -> None:
     assert plan(lab(REQUEST, COMPLETE)) == LabPlan(Look())
-    assert reason(plan(lab(REQUEST, COMPLETE), sealed=True)) == UserLabReason.POD_GONE
+    assert reason(plan(lab(REQUEST, COMPLETE), looked=True, sealed=True)) == UserLabReason.POD_GONE
 
 
 IDLE = PortalSettings(idle_s=900)
@@ -143,7 +149,7 @@ def test_a_lab_that_nobody_opens_goes_back_by_a_setting() -> None:
     assert plan(running, 900) == LabPlan(wake_at=END + 300), "off by default"
     assert plan(running, 899, IDLE) == LabPlan(wake_at=NOW + 900)
     assert plan(running, 900, IDLE) == LabPlan(Look())
-    assert plan(running, 900, IDLE, sealed=True) == LabPlan(End(UserLabReason.NEVER_OPENED))
+    assert plan(running, 900, IDLE, looked=True, sealed=True) == LabPlan(End(UserLabReason.NEVER_OPENED))
     opened = lab(REQUEST, COMPLETE, the_pod=pod(ready=True, last_activity="2026-01-31T12:01:00Z"))
     assert plan(opened, 900, IDLE) == LabPlan(wake_at=END + 300)
     assert plan(running._replace(exposed=True), 900, IDLE) == LabPlan(wake_at=END + 300)
@@ -154,7 +160,7 @@ def test_the_younger_of_two_labs_of_a_user_ends_after_a_look() -> None:
     for parts in ((REQUEST,), (REQUEST, COMPLETE)):
         second = lab(*parts, the_pod=pod(ready=True))._replace(second=True)
         assert plan(second) == LabPlan(Look())
-        assert plan(second, sealed=True) == LabPlan(End(UserLabReason.SECOND_LAB))
+        assert plan(second, looked=True, sealed=True) == LabPlan(End(UserLabReason.SECOND_LAB))
 
 
 # A lab is deleted.
@@ -168,7 +174,7 @@ def test_the_pod_goes_before_the_namespace(parts: Any) -> None:
     assert plan(lab(*parts, the_pod=pod(ready=True))) == DELETE_POD
     assert plan(lab(*parts, the_pod=pod(deleted=True))) == LabPlan(wake_at=NOW + 300)
     assert plan(lab(*parts)) == LabPlan(Look())
-    assert plan(lab(*parts), sealed=False) == LabPlan(DeleteNamespace())
+    assert plan(lab(*parts), looked=True, sealed=False) == LabPlan(DeleteNamespace())
     assert plan(lab(*parts, deleted=True)) == LabPlan(wake_at=NOW + 300)
 
 
@@ -176,10 +182,13 @@ def test_a_deletion_that_does_not_end_has_failed_and_goes_on() -> None:
     """R002-034."""
     stuck = lab(REQUEST, ENDING, the_pod=pod(deleted=True, reason="WorkerUnreachable", message="no answer"))
     told = "the lab was not gone within 5 min (WorkerUnreachable: no answer)"
-    assert plan(stuck, 300, sealed=True) == LabPlan(Fail(UserLabReason.DELETE_TIMED_OUT, told))
+    assert plan(stuck, 300, looked=True, sealed=True) == LabPlan(Fail(UserLabReason.DELETE_TIMED_OUT, told))
     assert plan(lab(REQUEST, ENDING, DELETE_FAILED, the_pod=pod(deleted=True)), 400) == WAIT
-    assert plan(lab(REQUEST, ENDING, DELETE_FAILED), 400, sealed=True) == LabPlan(DeleteNamespace())
-    assert reason(plan(lab(REQUEST, ENDING, deleted=True), 300, sealed=True)) == UserLabReason.DELETE_TIMED_OUT
+    assert plan(lab(REQUEST, ENDING, DELETE_FAILED), 400, looked=True, sealed=True) == LabPlan(DeleteNamespace())
+    assert (
+        reason(plan(lab(REQUEST, ENDING, deleted=True), 300, looked=True, sealed=True))
+        == UserLabReason.DELETE_TIMED_OUT
+    )
 
 
 def test_a_failed_lab_is_kept_without_its_pod_and_then_removed() -> None:
@@ -190,7 +199,7 @@ def test_a_failed_lab_is_kept_without_its_pod_and_then_removed() -> None:
     assert plan(ended) == LabPlan(wake_at=NOW + 3600), "it explains why"
     assert plan(ended, 3600) == DELETE_POD
     assert plan(lab(REQUEST, FAILED), 3600) == LabPlan(Look())
-    assert plan(lab(REQUEST, FAILED), 3600, sealed=True) == LabPlan(DeleteNamespace())
+    assert plan(lab(REQUEST, FAILED), 3600, looked=True, sealed=True) == LabPlan(DeleteNamespace())
 
 
 # What is not ours is left alone.
@@ -198,15 +207,15 @@ def test_a_failed_lab_is_kept_without_its_pod_and_then_removed() -> None:
 
 def test_a_namespace_that_another_program_deletes_is_left_alone() -> None:
     for parts in ((REQUEST,), (REQUEST, COMPLETE), (REQUEST, FAILED)):
-        assert plan(lab(*parts, deleted=True, the_pod=pod()), 10**6, sealed=True) == WAIT
+        assert plan(lab(*parts, deleted=True, the_pod=pod()), 10**6, looked=True, sealed=True) == WAIT
 
 
 @pytest.mark.parametrize("name", [names.ANNOTATION_REQUEST, names.ANNOTATION_ENDING, names.ANNOTATION_OPERATION])
 @pytest.mark.parametrize("the_pod", [None, pod(), pod(phase="Failed"), pod(phase="Succeeded")])
 def test_nothing_is_decided_from_a_damaged_record(name: str, the_pod: Any) -> None:
     damaged = lab(REQUEST, COMPLETE, annotations={name: "{"}, the_pod=the_pod)
-    assert plan(damaged, 10**6, sealed=True) == WAIT
-    assert plan(damaged, 10**6, sealed=False) == WAIT
+    assert plan(damaged, 10**6, looked=True, sealed=True) == WAIT
+    assert plan(damaged, 10**6, looked=True, sealed=False) == WAIT
 
 
 def test_a_damaged_outcome_is_written_again() -> None:
@@ -221,7 +230,7 @@ def test_a_damaged_lab_can_be_deleted() -> None:
 
 def test_a_lab_of_nobody_is_left_alone() -> None:
     changed = lab(REQUEST, ENDING, annotations={names.ANNOTATION_USER: "mallory"}, the_pod=pod())
-    assert plan(changed, 10**6, sealed=False) == WAIT
+    assert plan(changed, 10**6, looked=True, sealed=False) == WAIT
 
 
 # Warm labs.
@@ -249,7 +258,7 @@ def test_a_warm_lab_has_no_end_and_waits() -> None:
 
 def test_a_warm_lab_that_fails_is_not_made_again_at_once() -> None:
     late = warm(REQUEST, the_pod=pod(request="", end=None))
-    assert reason(plan(late, 600, sealed=True)) == UserLabReason.START_TIMED_OUT
+    assert reason(plan(late, 600, looked=True, sealed=True)) == UserLabReason.START_TIMED_OUT
     ended = warm(REQUEST, the_pod=pod(request="", phase="Failed"))
     assert reason(plan(ended)) == UserLabReason.LAB_FAILED
     assert plan(warm(REQUEST, FAILED), 3599) == LabPlan(wake_at=NOW + 3600)
@@ -258,12 +267,12 @@ def test_a_warm_lab_that_fails_is_not_made_again_at_once() -> None:
 def test_a_taken_lab_gets_its_warm_pod() -> None:
     taken = warm(REQUEST, taken_by="alice", the_pod=pod(request="", end=None, ready=True))
     assert plan(taken) == LabPlan(Look())
-    assert plan(taken, sealed=True) == LabPlan(Assign(NOW + 1 + 14_400))
-    assert plan(taken, sealed=False) == DELETE_POD, "nobody got an answer"
+    assert plan(taken, looked=True, sealed=True) == LabPlan(Assign(NOW + 1 + 14_400))
+    assert plan(taken, looked=True, sealed=False) == DELETE_POD, "nobody got an answer"
     assert plan(warm(REQUEST, taken_by="alice", the_pod=pod(ready=True))) == LabPlan(Complete())
 
 
 def test_a_taken_lab_whose_warm_pod_is_gone_gets_another() -> None:
-    assert plan(warm(REQUEST, taken_by="alice"), sealed=True) == LabPlan(Make(NOW + 1 + 14_400))
+    assert plan(warm(REQUEST, taken_by="alice"), looked=True, sealed=True) == LabPlan(Make(NOW + 1 + 14_400))
     assert plan(warm(REQUEST, taken_by="alice", the_pod=pod(request="", phase="Failed"))) == DELETE_POD
     assert plan(warm(REQUEST, taken_by="alice", the_pod=pod(request="", deleted=True))).step is None
