@@ -1,10 +1,14 @@
-"""A TCP service that echoes, and a client that checks what comes back."""
+"""A TCP service that echoes, a client that checks what comes back, and a socket that hears nothing any more."""
 
 import asyncio
+import ctypes
 import hashlib
+import socket
+import struct
 from typing import Final
 
 PATIENCE_S: Final = 120.0
+SO_ATTACH_FILTER: Final = 26
 
 
 def port_of(server: asyncio.Server) -> int:
@@ -44,3 +48,10 @@ async def there_and_back(port: int, data: bytes) -> bytes:
         await reading
     writer.close()
     return found.digest()
+
+
+def deafen(sock: socket.socket) -> None:
+    """Let the kernel drop all that comes to a socket, as if its host had lost its power: no FIN, no RST, no ACK."""
+    drop = ctypes.create_string_buffer(struct.pack("=HBBI", 0x06, 0, 0, 0))  # BPF_RET | BPF_K, of no byte
+    program = struct.pack("@HP", 1, ctypes.addressof(drop))
+    sock.setsockopt(socket.SOL_SOCKET, SO_ATTACH_FILTER, program)

@@ -30,7 +30,8 @@ _HEADERS: Final = {
     "Cache-Control": "no-store",
     "X-Accel-Buffering": "no",  # nginx would pass events on in lumps
 }
-_COMMENT: Final = b":\n\n"
+_COMMENT: Final = b":\n"
+"""A comment, without the blank line that makes some clients, such as httpx-sse, see an event without data."""
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
 

@@ -142,7 +142,7 @@ def tell_of(operation: Operation, pod: Pod | None, events: Iterable[Event] = (),
     for line in (asked, *_of_pod(operation, pod, events)):
         if line.source not in found or found[line.source].order < line.order:
             found[line.source] = line
-    lines = sorted(found.values(), key=lambda line: (line.at, line.source, line.order))[-LINES_MAX:]
+    lines = sorted(found.values(), key=lambda line: line.at)[-LINES_MAX:]  # at the same time, in the order of causes
     if operation.phase:
         return _ended(operation, lines, complete=operation.phase == Kind.COMPLETE, why=operation.fault)
     return Told(operation, tuple(lines), _progress(operation, pod), _state(operation, pod, ahead))
@@ -227,7 +227,7 @@ def _of_pod(operation: Operation, pod: Pod | None, events: Iterable[Event]) -> I
     if pod is None:
         return
     until = math.ceil(operation.ended_at) if operation.phase else math.inf
-    for said in story.tell(pod, events):
+    for said in story.tell(pod, sorted(events, key=lambda event: event.metadata.uid)):
         if not math.floor(operation.since) <= said.at <= until:
             continue
         source, *rest = said.key

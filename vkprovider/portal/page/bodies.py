@@ -1,0 +1,100 @@
+"""What the page says of a lab, in one of the dialects. Of the environment of a request, it says the names alone."""
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from vkprovider.api import names
+from vkprovider.api.objects import Event
+from vkprovider.api.times import iso
+from vkprovider.domain.userlab import clock, stream
+from vkprovider.domain.userlab.facts import UserLab
+from vkprovider.domain.userlab.position import Position, news
+from vkprovider.domain.userlab.quota import amounts_of
+from vkprovider.domain.userlab.state import UserLabStatus, presence_of, status_of
+from vkprovider.portal.page.dialects import SQR066, Dialect
+
+_RUNNING: Final = UserLabStatus.RUNNING
+Body = dict[str, Any]
+
+
+class Bodies:
+    """Describes labs."""
+
+    def __init__(self, dialect: Dialect, wall: Callable[[], float]) -> None:
+        """Create it; `wall` returns the time in Unix seconds."""
+        self._dialect = dialect
+        self._wall = wall
+
+    def running(self, labs: Iterable[UserLab]) -> list[str]:
+        """Return the users whose labs run, in their order."""
+        return [lab.user for lab in labs if status_of(lab) is _RUNNING]
+
+    def lab(self, lab: UserLab, events: Iterable[Event]) -> Body:
+        """Return the status of a lab."""
+        return self._sqr066(lab, events) if self._dialect is SQR066 else self._nublado(lab)
+
+    def end(self, end: float) -> Body:
+        """Return the end of a lab, which may be infinite."""
+        at = None if math.isinf(end) else iso(int(end))
+        return {"ends_at": at, "ends": clock.words(end, self._wall())}
+
+    def _sqr066(self, lab: UserLab, events: Iterable[Event]) -> Body:
+        record = lab.record
+        request = record.request
+        _, sent = news(Position(), stream.tell(lab, events))
+        return {
+            "username": lab.user,
+            "status": status_of(lab),
+            "pod": presence_of(lab),
+            "options": request.options if request is not None else {},
+            "env": list(request.env) if request is not None else [],
+            "uid": None,  # a lab has no users of an operating system
+            "gid": None,
+            "groups": [],
+            "quotas": _amounts(lab),
+            "events": [self._dialect.said(each) for each in sent],
+            **self._ours(lab),
+        }
+
+    def _nublado(self, lab: UserLab) -> Body:
+        request = lab.record.request
+        options = dict(request.options) if request is not None else {}
+        image = request.definition if request is not None else ""
+        url = _url(lab)
+        return {
+            "user": {"username": lab.user, "uid": None, "gid": None, "groups": []},
+            "options": {
+                "image": image,
+                "size": options.get("size", ""),
+                "enable_debug": options.get("enable_debug", False),
+                "reset_user_env": options.get("reset_user_env", False),
+            },
+            "status": status_of(lab),
+            **({"internal_url": url} if url else {}),
+            "resources": _amounts(lab),
+            "quota": None,
+            **self._ours(lab),
+        }
+
+    def _ours(self, lab: UserLab) -> Body:
+        """Return what neither SQR-066 nor Nublado knows."""
+        pod = lab.pod
+        active = pod.metadata.annotations.get(names.ANNOTATION_LAST_ACTIVITY) if pod is not None else None
+        return {**self.end(lab.end_at), "last_activity": active, "exposed": pod is not None and lab.exposed}
+
+
+def _amounts(lab: UserLab) -> Body:
+    """Return what the lab needs of its worker: all of it is reserved."""
+    needed = amounts_of(lab.pod.spec.overhead if lab.pod is not None else {})
+    amounts = {"cpu": needed.cpus, "memory": needed.memory_bytes}
+    return {"limits": amounts, "requests": amounts}
+
+
+def _url(lab: UserLab) -> str:
+    """Return the address of the lab in CML, or of its worker while only an agent knows CML; "" while there is none."""
+    if lab.pod is None or status_of(lab) is not _RUNNING:
+        return ""
+    address = lab.pod.status.pod_ip
+    fallback = f"https://{f'[{address}]' if ':' in address else address}/" if address else ""
+    return lab.pod.metadata.annotations.get(names.ANNOTATION_LAB_URL) or fallback

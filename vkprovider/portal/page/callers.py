@@ -1,0 +1,218 @@
+"""Who asks, and whether they may: a user of the cluster, by a token or by the headers of an ingress that proves itself.
+
+What a user may is asked of the API server in both cases, as rights on `userlabs.vkprovider.io`:
+
+* `manage`, in the portal's namespace: list, see and delete all labs, as a hub does. It creates none.
+* `use`, in the portal's namespace: create, follow and extend the lab that has one's own name.
+* `teach`, in the namespace of a class: see, follow, extend and delete the labs of that class.
+
+Whoever lacks the right gets the same answer, whether the lab exists or not.
+"""
+
+import hmac
+from typing import Any, Final, NamedTuple, Protocol
+
+import msgspec
+from aiohttp import web
+
+from vkprovider.api import names
+from vkprovider.domain.userlab.names import user_of, username_of
+from vkprovider.portal.requests import Caller
+from vkprovider.serving.access import AccessControl, User
+from vkprovider.serving.answers import NotAllowed, TokenInvalid, TokenMissing, bearer
+
+PROOF: Final = "X-Portal-Ingress-Secret"
+USER: Final = "X-Auth-Request-User"
+GROUPS: Final = "X-Auth-Request-Groups"
+TOKEN: Final = "X-Auth-Request-Token"  # noqa: S105 (the name of a header)
+_SYSTEM: Final = "system:"
+_AUTHENTICATED: Final = "system:authenticated"
+_NO: Final = "you may not do this for this user's lab, whether there is one or not"
+"""The whole answer to whoever lacks a right: it must not depend on the lab."""
+
+
+class LabRight(msgspec.Struct, frozen=True):
+    """A right on user labs; without a name, on all of them."""
+
+    verb: str
+    namespace: str
+    name: str = ""
+
+    @property
+    def role(self) -> str:
+        """Refusals name no ClusterRole: the caller need not learn which right it was."""
+        return ""
+
+    @property
+    def is_namespaced(self) -> bool:
+        """A RoleBinding in the namespace suffices."""
+        return True
+
+    def attributes(self) -> dict[str, Any]:
+        """Return it as the spec of a SubjectAccessReview."""
+        named = {"name": self.name} if self.name else {}
+        about = {"group": names.GROUP, "version": names.VERSION, "resource": "userlabs", "namespace": self.namespace}
+        return {"resourceAttributes": {**about, "verb": self.verb, **named}}
+
+    def __str__(self) -> str:
+        return f"{self.verb} userlabs.{names.GROUP}"
+
+
+class Known(NamedTuple):
+    """Somebody who is known.
+
+    Attributes:
+        of_cluster: The user of the cluster.
+        caller: The same for the verbs of the portal; without a user if the name has not the prefix of learners.
+    """
+
+    of_cluster: User
+    caller: Caller
+
+
+class Source(Protocol):
+    """Finds out who asks."""
+
+    async def known(self, request: web.Request) -> tuple[User, str]:
+        """Return the user of the cluster and their token.
+
+        Raises:
+            Refused: 401: nobody that is known; 503: the API server cannot be asked.
+        """
+
+
+class ByToken:
+    """Knows callers by their token of the cluster."""
+
+    def __init__(self, access: AccessControl) -> None:
+        """Create it; `access` reviews tokens."""
+        self._access = access
+
+    async def known(self, request: web.Request) -> tuple[User, str]:
+        """Review the token of a request."""
+        return await self._access.user(request), bearer(request)
+
+
+class ByHeaders:
+    """Knows callers by headers, if the ingress that sets them sends its secret along."""
+
+    def __init__(self, secret: str, username_prefix: str) -> None:
+        """Create it.
+
+        Args:
+            secret: What only the ingress knows.
+            username_prefix: What the usernames of the cluster begin with, before the name that the ingress sends.
+        """
+        self._secret = secret.encode()
+        self._prefix = username_prefix
+
+    async def known(self, request: web.Request) -> tuple[User, str]:
+        """Read the headers of a request."""
+        sent = request.headers.getall(PROOF, [])
+        if len(sent) != 1 or not hmac.compare_digest(sent[0].encode(errors="surrogateescape"), self._secret):
+            raise TokenMissing("this portal knows callers by its ingress alone, and this request did not come through")
+        users = request.headers.getall(USER, [])
+        user = users[0] if len(users) == 1 else ""
+        username = username_of(user, self._prefix)
+        if not user or username.startswith(_SYSTEM) or not user.isprintable():
+            raise TokenInvalid(f"the ingress must send one header {USER} with the name of a user")
+        asked = ",".join(request.headers.getall(GROUPS, []))
+        groups = [group for each in asked.split(",") if (group := each.strip()) and not group.startswith(_SYSTEM)]
+        return User(username, groups=[*groups, _AUTHENTICATED]), request.headers.get(TOKEN, "")
+
+
+class Callers:
+    """Finds out who asks, and refuses those who may not."""
+
+    def __init__(self, access: AccessControl, source: Source, namespace: str, username_prefix: str) -> None:
+        """Create it.
+
+        Args:
+            access: Asks for rights.
+            source: Finds out who asks.
+            namespace: The portal's own.
+            username_prefix: See `ByHeaders`.
+        """
+        self._access = access
+        self._source = source
+        self._namespace = namespace
+        self._prefix = username_prefix
+
+    async def known(self, request: web.Request) -> Known:
+        """Return who asks.
+
+        Raises:
+            Refused: 401: nobody that is known; 503: the API server cannot be asked.
+        """
+        user, token = await self._source.known(request)
+        name = user_of(user.username, self._prefix) or ""
+        return Known(user, Caller(name, user.username, tuple(user.groups), token))
+
+    async def manager(self, request: web.Request, user: str = "") -> Caller:
+        """Return who asks, if they may manage the lab of a user, or all labs.
+
+        Raises:
+            Refused: 401, 403, or 503.
+        """
+        known = await self.known(request)
+        if not await self._may(known, "manage", user):
+            raise NotAllowed(_NO)
+        return known.caller
+
+    async def owner(self, request: web.Request, user: str) -> Caller:
+        """Return who asks, if the lab has their name and they may use the portal.
+
+        Raises:
+            Refused: 401, 403, or 503.
+        """
+        known = await self.known(request)
+        if not await self._owns(known, user):
+            raise NotAllowed(_NO)
+        return known.caller
+
+    async def manager_or_teacher(self, request: web.Request, user: str, class_: str) -> Caller:
+        """Return who asks, if they may manage the lab of a user, or teach its class.
+
+        Args:
+            request: What is asked.
+            user: Whose lab.
+            class_: The namespace of the lab's class; "" if it has none, or there is no lab.
+
+        Raises:
+            Refused: 401, 403, or 503.
+        """
+        known = await self.known(request)
+        if not (await self._may(known, "manage", user) or await self._teaches(known, user, class_)):
+            raise NotAllowed(_NO)
+        return known.caller
+
+    async def owner_or_teacher(self, request: web.Request, user: str, class_: str) -> Caller:
+        """Return who asks, if the lab has their name, or if they may teach its class.
+
+        Raises:
+            Refused: 401, 403, or 503.
+        """
+        known = await self.known(request)
+        if not (await self._owns(known, user) or await self._teaches(known, user, class_)):
+            raise NotAllowed(_NO)
+        return known.caller
+
+    async def myself(self, request: web.Request) -> Caller:
+        """Return who asks, if they may have a lab.
+
+        Raises:
+            Refused: 401, 403, or 503.
+        """
+        known = await self.known(request)
+        if not await self._owns(known, known.caller.user):
+            raise NotAllowed(_NO)
+        return known.caller
+
+    async def _owns(self, known: Known, user: str) -> bool:
+        return bool(user) and known.caller.user == user and await self._may(known, "use", user)
+
+    async def _teaches(self, known: Known, user: str, class_: str) -> bool:
+        return bool(class_) and await self._access.may(known.of_cluster, LabRight("teach", class_, user))
+
+    async def _may(self, known: Known, verb: str, user: str) -> bool:
+        return await self._access.may(known.of_cluster, LabRight(verb, self._namespace, user))
