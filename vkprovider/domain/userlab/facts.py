@@ -40,24 +40,19 @@ class UserLab(NamedTuple):
         return self.record.key
 
     @property
-    def pod_request(self) -> str:
-        """The id of the request that the Pod is for; "" for a warm one, or without a Pod."""
-        return self.pod.metadata.labels.get(names.LABEL_REQUEST, "") if self.pod is not None else ""
-
-    @property
     def own_pod(self) -> Pod | None:
-        """The Pod of the present request, which another request's Pod is not; None if there is none."""
-        request = self.record.request
-        if request is None or self.pod is None:
+        """The Pod of the present request, which that of an earlier one is not; None if there is none."""
+        request, pod = self.record.request, self.pod
+        if request is None or pod is None or pod.metadata.labels.get(names.LABEL_REQUEST) != request.id:
             return None
-        wanted = "" if self.record.warm else request.id
-        return self.pod if self.pod_request == wanted else None
+        return pod
 
     @property
     def unassigned_pod(self) -> Pod | None:
-        """The warm Pod of a lab that a user has taken, while it is not the user's yet; None if there is none."""
-        taken = self.record.family and not self.record.warm and not self.pod_request
-        return self.pod if taken else None
+        """The warm Pod of a lab that a user has taken, while the Pod names no user yet; None if there is none."""
+        if not self.record.family or self.record.warm or self.pod is None:
+            return None
+        return self.pod if names.LABEL_USER not in self.pod.metadata.labels else None
 
     @property
     def pod_created_at(self) -> float:

@@ -54,21 +54,21 @@ def pod(
     message: str = "",
     **annotations: str,
 ) -> Pod:
-    """The lablet of a user; `reason` and `message` are those of an end, or of what it waits for."""
+    """The lablet of a user, or of a warm lab; `reason` and `message` are those of its end, or of what it waits for."""
     noted = {f"{names.GROUP}/{key.replace('_', '-')}": text for key, text in annotations.items()}
     if end is not None:
         noted[names.ANNOTATION_TIMESLOT_END] = iso(end)
-    labels = {names.LABEL_PORTAL: INSTALLATION, names.LABEL_USER: user_key(user)}
+    labels = {names.LABEL_PORTAL: INSTALLATION} | ({names.LABEL_USER: user_key(user)} if user else {})
     kind = "terminated" if phase in {"Succeeded", "Failed"} else "waiting"
     state: dict[str, dict[str, Any]] = {kind: {"reason": reason, "message": message}} if reason else {}
     return Pod(
         Metadata(
             pod_name(user_key(user)),
             namespace_of("nublado", user),
-            uid=f"pod-{user}",
+            uid=f"pod-{user or 'warm'}",
             creation_timestamp=iso(created_at),
             deletion_timestamp=iso(created_at) if deleted else None,
-            labels=labels | ({names.LABEL_REQUEST: request} if request else {}),
+            labels=labels | {names.LABEL_REQUEST: request},
             annotations=noted,
         ),
         PodSpec([Container("lab")]),

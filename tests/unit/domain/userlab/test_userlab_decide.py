@@ -252,27 +252,30 @@ def warm(*parts: Any, the_pod: Any = None, taken_by: str = "", **facts: Any) -> 
 def test_a_warm_lab_has_no_end_and_waits() -> None:
     assert plan(warm(REQUEST)) == LabPlan(Make(None))
     assert plan(warm(REQUEST, ahead=3)) == WAIT
-    assert plan(warm(REQUEST, the_pod=pod(request="", end=None))) == LabPlan(wake_at=NOW + 600)
-    assert plan(warm(REQUEST, the_pod=pod(request="", end=None, ready=True)), 10**6) == WAIT
+    assert plan(warm(REQUEST, the_pod=pod("", end=None))) == LabPlan(wake_at=NOW + 600)
+    assert plan(warm(REQUEST, the_pod=pod("", end=None, ready=True)), 10**6) == WAIT
 
 
 def test_a_warm_lab_that_fails_is_not_made_again_at_once() -> None:
-    late = warm(REQUEST, the_pod=pod(request="", end=None))
+    late = warm(REQUEST, the_pod=pod("", end=None))
     assert reason(plan(late, 600, looked=True, sealed=True)) == UserLabReason.START_TIMED_OUT
-    ended = warm(REQUEST, the_pod=pod(request="", phase="Failed"))
+    ended = warm(REQUEST, the_pod=pod("", phase="Failed"))
     assert reason(plan(ended)) == UserLabReason.LAB_FAILED
     assert plan(warm(REQUEST, FAILED), 3599) == LabPlan(wake_at=NOW + 3600)
 
 
+TAKEN = LabRequest(id="r2", at=NOW, definition="netlab:1.0", duration_s=14_400)
+
+
 def test_a_taken_lab_gets_its_warm_pod() -> None:
-    taken = warm(REQUEST, taken_by="alice", the_pod=pod(request="", end=None, ready=True))
+    taken = warm(TAKEN, taken_by="alice", the_pod=pod("", end=None, ready=True))
     assert plan(taken) == LabPlan(Look())
-    assert plan(taken, looked=True, sealed=True) == LabPlan(Assign(NOW + 1 + 14_400))
-    assert plan(taken, looked=True, sealed=False) == DELETE_POD, "nobody got an answer"
-    assert plan(warm(REQUEST, taken_by="alice", the_pod=pod(ready=True))) == LabPlan(Complete())
+    assert plan(taken, sealed=True) == LabPlan(Assign(NOW + 1 + 14_400))
+    assert plan(taken, looked=True, sealed=False) == LabPlan(DeletePod("pod-warm")), "nobody got an answer"
+    assert plan(warm(TAKEN, taken_by="alice", the_pod=pod(request="r2", ready=True))) == LabPlan(Complete())
 
 
 def test_a_taken_lab_whose_warm_pod_is_gone_gets_another() -> None:
-    assert plan(warm(REQUEST, taken_by="alice"), looked=True, sealed=True) == LabPlan(Make(NOW + 1 + 14_400))
-    assert plan(warm(REQUEST, taken_by="alice", the_pod=pod(request="", phase="Failed"))) == DELETE_POD
-    assert plan(warm(REQUEST, taken_by="alice", the_pod=pod(request="", deleted=True))).step is None
+    assert plan(warm(TAKEN, taken_by="alice"), sealed=True) == LabPlan(Make(NOW + 1 + 14_400))
+    assert plan(warm(TAKEN, taken_by="alice", the_pod=pod("", phase="Failed"))) == LabPlan(DeletePod("pod-warm"))
+    assert plan(warm(TAKEN, taken_by="alice", the_pod=pod("", deleted=True))).step is None

@@ -89,7 +89,7 @@ def test_warm_labs_start_after_all_others() -> None:
     early = early._replace(record=early.record._replace(family="netlab"))
     assert early.record.warm
     assert state.places([early, pending(2)], 1) == {"uid-2": 0, "uid-1": 1}
-    booting = early._replace(pod=pod(request=""))
+    booting = early._replace(pod=pod(""))
     assert state.places([booting, pending(2)], 1) == {"uid-2": 1}
 
 

@@ -41,7 +41,7 @@ def lab(
     )
     found = record.record_of(meta, INSTALLATION)
     assert found is not None
-    ready = pod(request="", end=None, ready=ready_at is not None, ready_at=ready_at or NOW, **the_pod)
+    ready = pod("", request=f"w{number}", end=None, ready=ready_at is not None, ready_at=ready_at or NOW, **the_pod)
     return UserLab(found, ready)
 
 
@@ -61,7 +61,7 @@ def test_the_one_that_waits_longest_is_taken_first() -> None:
         lab(1, record.LabOperation(id="w1", kind="create", phase="failed", at=NOW)),
         lab(1, annotations={"vkprovider.io/operation": "{"}),
         lab(1)._replace(pod=None),
-        lab(1)._replace(pod=pod(request="", ready=True, deleted=True)),
+        lab(1)._replace(pod=pod("", request="w1", ready=True, deleted=True)),
         lab(1)._replace(pod=pod(request="r1", ready=True)),
     ],
 )
