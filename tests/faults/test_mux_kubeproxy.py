@@ -293,3 +293,23 @@ async def test_an_open_udp_flow_never_reaches_the_device_of_the_next_learner(
 
     await until(freed, within_s=2 * DRAIN_S, every_s=1)
     assert [await heard() for _ in range(20)] == [""] * 20, "nor after its port has left the Service"
+
+
+async def test_an_open_udp_flow_ends_with_its_mux(world: MuxWorld, network: Network, tmp_path: Path) -> None:
+    await mux(world)
+    ports = await live(world, await expose_lablet(world, 0, "ann"))
+    words = (sys.executable, "-c", FLOW_PROGRAM, OUTSIDE, str(ports["data"]))
+    flow = network.learner.start(*words, log=tmp_path / "flow.log")
+
+    async def heard() -> str:
+        return await asyncio.to_thread(asked, flow)
+
+    assert await until(heard) == f"udp {FIRST + 1}"
+    await world.admin.delete(world.path("mux"))
+
+    async def gone() -> bool:
+        await heard()
+        return await world.admin.get(world.path("mux")) is None
+
+    await until(gone, within_s=2 * DRAIN_S, every_s=1)
+    assert [await heard() for _ in range(20)] == [""] * 20

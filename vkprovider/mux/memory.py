@@ -42,6 +42,7 @@ class Memory:
     Attributes:
         seen: The last pass over each mux that this replica serves.
         annotated_at: When the annotations of each were written, on the monotonic clock.
+        ends_since: Since when open flows of a mux that ends are ended, on the same clock.
     """
 
     def __init__(self, events: Events) -> None:
@@ -49,9 +50,11 @@ class Memory:
         self._events = events
         self.seen: dict[str, Seen] = {}
         self.annotated_at: dict[str, float] = {}
+        self.ends_since: dict[str, float] = {}
 
     def given_up(self, key: str) -> None:
         """Drop what is known of a mux: another replica may serve it."""
         self.seen.pop(key, None)
         self.annotated_at.pop(key, None)
+        self.ends_since.pop(key, None)
         self._events.forget(key)

@@ -89,7 +89,7 @@ class Muxes:
         self._store = Store(ctx, settings.prefix, writes)
         self._carriers = Carriers(ctx, settings.endpoints, index, writes)
         self._reports = Reports(ctx, settings.prefix, writes)
-        self._leaving = Leaving(ctx, settings.prefix, index, self._carriers, self._reports, writes)
+        self._leaving = Leaving(ctx, settings.prefix, index, memory, self._carriers, self._reports, writes)
         self._vouching = Vouching(ctx)
 
     @property
@@ -129,8 +129,9 @@ class Muxes:
         if service is None:
             return DONE  # the watch will show it
         if is_leaving(service, self._settings.prefix):
-            await self._leaving.end(service, guard)
-            return DONE
+            left_s = await self._leaving.end(service, guard)
+            return Result(min(left_s, self._settings.queue_timeout_s)) if left_s else DONE
+        self._memory.ends_since.pop(key, None)
         try:
             return await self._serve(key, service, guard)
         except InputError as error:

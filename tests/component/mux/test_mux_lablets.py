@@ -1,5 +1,7 @@
 """Exposed lablets as virtual channels: slices of the provider's namespace, and the answers to them."""
 
+import asyncio
+
 import msgspec
 
 from tests.component.mux.harness import ENDPOINT_SLICES, PREFIX, MuxWorld
@@ -77,6 +79,42 @@ async def test_a_udp_port_leads_to_nobody_for_a_while_before_it_goes(world: MuxW
     await world.replica(wall_ahead_s=DRAIN_S - 2)  # the next pass is after two seconds, by itself
     await world.until_ports(101)
     assert await world.own_slices() == []
+
+
+async def test_a_mux_that_is_deleted_stays_until_its_open_udp_flows_have_ended(world: MuxWorld) -> None:
+    ports = exposure.ports_of([("PC_serial", "TCP", 10011), ("data", "UDP", 10012)])
+    first = await world.replica(LEADER_LEASE_TTL="3")
+    await world.mux()
+    await world.address("203.0.113.10")
+    path = await expose(world, msgspec.structs.replace(exposed(world, "seat", "a", 10011), ports=ports))
+    await until_answer(world, path, "live")
+    [number] = [port for port, protocol in await world.ports() if protocol == "UDP"]
+    before = await world.rows()
+    await world.admin.delete(world.path("mux"))
+    await world.until_forwards({number: {f"{DISCARD['IPv4']}:{number}"}})
+    assert await until_answer(world, path, "refused")
+    await first.crash()
+    began = asyncio.get_running_loop().time()
+    await world.replica(LEADER_LEASE_TTL="3")
+    await world.admin.until_gone(world.path("mux"))
+    assert asyncio.get_running_loop().time() - began >= DRAIN_S, "the next replica does not know how long it was"
+    assert await world.own_slices() == []
+    assert await world.rows() == before
+
+
+async def test_a_mux_that_serves_again_before_it_has_drained_begins_to_drain_afresh(world: MuxWorld) -> None:
+    ports = exposure.ports_of([("data", "UDP", 10012)])
+    running = await world.replica()
+    await world.mux()
+    path = await expose(world, msgspec.structs.replace(exposed(world, "seat", "a", 10011), ports=ports))
+    await world.until_forwards({20000: {"198.51.100.1:10012"}})
+    await world.annotate(world.path("mux"), multiplexer=None)
+    await world.until_forwards({20000: {f"{DISCARD['IPv4']}:20000"}})
+    assert list(running.replica.memory.ends_since) == [f"{world.edge}/mux"]
+    await world.annotate(world.path("mux"), multiplexer="true")
+    await world.until_forwards({20000: {"198.51.100.1:10012"}})
+    assert not running.replica.memory.ends_since
+    await world.admin.delete(path)
 
 
 async def test_the_api_server_takes_the_address_that_no_machine_has(world: MuxWorld) -> None:

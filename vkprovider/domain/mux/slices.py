@@ -13,7 +13,7 @@ from vkprovider.api.objects import EndpointSlice
 from vkprovider.domain.mux.decide import Plan
 from vkprovider.domain.mux.draining import DISCARD
 from vkprovider.domain.mux.endpoints import Backends, collect_channel_endpoints
-from vkprovider.domain.mux.facts import MuxRef, Owner, ServicePort
+from vkprovider.domain.mux.facts import Mux, MuxRef, Owner, ServicePort
 from vkprovider.domain.mux.refs import annotation_key
 from vkprovider.domain.ports.allocator import UDP
 
@@ -21,6 +21,8 @@ _NAME_CHARS: Final = 40
 _HASH_CHARS: Final = 16
 _NO_SLICE: Final = ""
 """Stands for the name of a channel's slice where the backend is none of the channel's."""
+_PORTS_MAX: Final = 100
+"""The ports of one slice, at most."""
 _DISCARDS: Final = frozenset(DISCARD.values())
 
 
@@ -88,6 +90,23 @@ def with_discards(plan: Plan, sources: Sources, families: Iterable[str]) -> dict
         for owner, ports in idle.items()
     }
     return {owner: (*sources.get(owner, ()), *added.get(owner, ())) for owner in (*sources, *(added.keys() - sources))}
+
+
+def last_discards(mux: Mux, families: Iterable[str]) -> dict[Owner, tuple[Source, ...]]:
+    """Return the backends of a mux that ends: `DISCARD` for each of its UDP ports; none if it has no such port.
+
+    Args:
+        mux: The mux.
+        families: Its `spec.ipFamilies`.
+    """
+    ports = [port for port in mux.ports if port.protocol == UDP]
+    sources = tuple(
+        Source(str(first), family, Backends(tuple(ports[first : first + _PORTS_MAX]), ready=(DISCARD[family],)))
+        for family in families
+        if family in DISCARD
+        for first in range(0, len(ports), _PORTS_MAX)
+    )
+    return {Owner(*mux.ref): sources} if sources else {}
 
 
 def is_ours(found: EndpointSlice) -> bool:

@@ -1,5 +1,6 @@
 """The end of a mux: its backends go, its channels show nothing of it, and then its Service is released.
 
+Its UDP ports lead to nobody for a while before, so that kube-proxy ends the flows that are open: `domain.mux.draining`.
 Its ConfigMap stays, so that a mux that is made again with the same name has the same ports.
 """
 
@@ -8,8 +9,11 @@ from typing import Any
 from vkprovider.api import names
 from vkprovider.api.reasons import MuxReason
 from vkprovider.concurrency import at_most
+from vkprovider.domain.mux import slices as muxslices
+from vkprovider.domain.mux.draining import DRAIN_S
 from vkprovider.domain.mux.facts import MuxRef
 from vkprovider.domain.mux.refs import annotation_key
+from vkprovider.domain.mux.slices import MuxObject
 from vkprovider.kube.client import Guard
 from vkprovider.kube.resources import Resource
 from vkprovider.mux.effects.answers import refusal
@@ -17,7 +21,8 @@ from vkprovider.mux.effects.carriers import Carriers
 from vkprovider.mux.effects.reports import AT_ONCE, Report, Reports
 from vkprovider.mux.effects.writes import Writes
 from vkprovider.mux.index import Index
-from vkprovider.mux.service import SERVICES, Service, finalizer
+from vkprovider.mux.memory import Memory
+from vkprovider.mux.service import SERVICES, Service, finalizer, mux_of
 from vkprovider.runtime.context import Context
 
 
@@ -25,9 +30,18 @@ class Leaving:
     """Ends muxes."""
 
     def __init__(
-        self, ctx: Context, prefix: str, index: Index, carriers: Carriers, reports: Reports, writes: Writes
+        self,
+        ctx: Context,
+        prefix: str,
+        index: Index,
+        memory: Memory,
+        carriers: Carriers,
+        reports: Reports,
+        writes: Writes,
     ) -> None:
         """End none yet."""
+        self._now = ctx.now
+        self._memory = memory
         self._services = Resource(ctx.kube, SERVICES)
         self._prefix = prefix
         self._index = index
@@ -35,8 +49,10 @@ class Leaving:
         self._reports = reports
         self._writes = writes
 
-    async def end(self, service: Service, guard: Guard) -> None:
+    async def end(self, service: Service, guard: Guard) -> float:
         """End a mux that is being deleted, is no load balancer, or is not marked any more.
+
+        Return the seconds after which to call again, because open flows end until then; 0 if it has ended.
 
         Raises:
             Fenced: This replica no longer serves it.
@@ -46,12 +62,16 @@ class Leaving:
         meta = service.metadata
         mark = finalizer(self._prefix)
         if mark not in meta.finalizers:
-            return
-        await self._carriers.withdraw(service.ref, guard)
+            return 0.0
+        left_s = await self._drain(service, guard)
+        if not left_s:
+            await self._carriers.withdraw(service.ref, guard)
         await self._reports.update_channel_service_metadata(
             [Report(channel) for channel in self._index.channels(service.ref)], guard
         )
         await self.refuse_lablets(service.ref, guard)
+        if left_s:
+            return left_s
         kept = [name for name in meta.finalizers if name != mark]
         change: dict[str, Any] = {"finalizers": kept or None}
         if meta.deletion_timestamp is None:
@@ -64,6 +84,20 @@ class Leaving:
             body,
             lambda: services.patch(meta.name, body, resource_version=version, guard=guard),
         )
+        self._memory.ends_since.pop(str(service.ref), None)
+        return 0.0
+
+    async def _drain(self, service: Service, guard: Guard) -> float:
+        """Lead the UDP ports of a mux to nobody; return the seconds for which they still must."""
+        discards = muxslices.last_discards(mux_of(service), service.spec.ip_families)
+        if not discards:
+            return 0.0
+        began = self._memory.ends_since.setdefault(str(service.ref), self._now())
+        left_s = max(0.0, began + DRAIN_S - self._now())
+        if left_s:
+            mux = MuxObject(service.ref, service.metadata.uid, self._prefix)
+            await self._carriers.write(mux, discards, guard)
+        return left_s
 
     async def refuse_lablets(self, ref: MuxRef, guard: Guard) -> None:
         """Answer the lablets that name a mux that there is not.

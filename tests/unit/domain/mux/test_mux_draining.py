@@ -14,6 +14,7 @@ from vkprovider.domain.mux.slices import (
     MuxObject,
     Source,
     forwarded_udp,
+    last_discards,
     wanted_endpoints,
     wanted_slices,
     with_discards,
@@ -195,3 +196,16 @@ def test_a_port_with_another_number_is_not_taken_for_the_one_that_was_freed() ->
     plan = after(mux(), moved, first.state)
     the_mux = mux()._replace(forwarded=frozenset({Owner("app", "dns").mux_port_name("dns")}))
     assert udp(after(the_mux, moved, plan.state, NOW + DRAIN_S)).keys() == {54}
+
+
+def test_the_udp_ports_of_a_mux_that_ends_lead_to_nobody_a_hundred_in_a_slice() -> None:
+    ports = tuple(ServicePort(f"p{number}", number, "UDP") for number in range(1, 251))
+    sources = last_discards(mux(ports=(*ports, HTTP)), ["IPv6", "IPv4", "other"])
+    found = [each for its in sources.values() for each in its]
+    assert [(each.address_type, len(each.backends.ports)) for each in found] == [
+        (family, count) for family in ("IPv6", "IPv4") for count in (100, 100, 50)
+    ]
+    assert {each.backends.ready for each in found} == {(address,) for address in DISCARD.values()}
+    bodies = wanted_slices(MUX, sources)
+    assert {port["name"] for body in bodies.values() for port in body["ports"]} == {port.name for port in ports}
+    assert last_discards(mux(ports=(HTTP,)), ["IPv4"]) == {}
