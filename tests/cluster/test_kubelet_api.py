@@ -102,6 +102,36 @@ def test_the_story_is_followed_until_the_pod_goes(cluster: Cluster, lablet: str)
     assert "Normal Killing: " in rest
 
 
+def test_who_attaches_and_types_has_opened_the_lab(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
+    name, desk = f"open-{namespace[-5:]}", Desk(cluster, tmp_path, namespace)
+    cluster.define(definition(name, topology({"h0": "alpine"})))
+    cluster.apply(pod("opened", name, devices=["h0"], typed=True), namespace=namespace)
+    cluster.wait_ready(namespace, 1)
+
+    def active() -> str:
+        found = cluster.pod(namespace, "opened") or {}
+        return str(found["metadata"]["annotations"].get("vkprovider.io/last-activity", ""))
+
+    with desk.terminal("attach", "-it", "opened", "-c", "h0") as terminal:
+        terminal.shows("Escape character", PATIENCE_S)
+        with desk.running("logs", "-f", "opened", "-c", "h0") as log:
+            terminal.type("\x1d")  # leaves, and presses no key
+            assert terminal.ends() == 0
+            assert active() == ""
+            log.process.terminate()
+    with desk.terminal("attach", "-it", "opened", "-c", "h0") as terminal:
+        terminal.shows("Escape character", PATIENCE_S)
+        terminal.type("echo by hand\r")
+        terminal.shows("\r\nby hand\r\n")
+        first = until(active, PATIENCE_S)
+        assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", first)
+        terminal.type("echo again\r")
+        terminal.shows("\r\nagain\r\n")
+        terminal.type("\x1d")
+        assert terminal.ends() == 0
+    assert active() == first
+
+
 @pytest.mark.tunnelled
 def test_the_console_and_the_log_of_a_device(cluster: Cluster, namespace: str, tmp_path: Path) -> None:
     name, desk = f"used-{namespace[-5:]}", Desk(cluster, tmp_path, namespace)

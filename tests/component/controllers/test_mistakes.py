@@ -156,6 +156,10 @@ PODS: Final = {
         later=annotated(username=None),
         refused="For another learner, first end the session with: kubectl lablet release",
     ),
+    "activity forged": PodRow(
+        later=annotated(**{"last-activity": "2026-01-01T00:00:00Z"}),
+        refused="Only the provider writes vkprovider.io/last-activity",
+    ),
     "state edited": PodRow(later=annotated(state="FAILED"), refused="Only the provider writes vkprovider.io/state"),
     "lab-id edited": PodRow(
         later=annotated(**{"lab-id": "mine"}), refused="Only the provider writes vkprovider.io/lab-id"

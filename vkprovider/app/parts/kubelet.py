@@ -10,6 +10,7 @@ from vkprovider.app.tables import manners
 from vkprovider.controllers.console import usage
 from vkprovider.controllers.console.devices import LabletDevices
 from vkprovider.controllers.console.finding import Finder
+from vkprovider.controllers.console.noting import Noting
 from vkprovider.controllers.console.open import OpenConsoles
 from vkprovider.runtime.parts import Part
 
@@ -40,7 +41,8 @@ def kubelet(base: Base, definitions: DefinitionsPart) -> KubeletPart:
         InputError: `SettingInvalid`: the file of the devices' prompts is missing or wrong.
     """
     ctx, consoles, index, workers = base.ctx, base.settings.consoles, base.index, base.fleet.items
-    opened, contents = OpenConsoles(), definitions.definitions.contents
+    noting = Noting(ctx, base.queues.lablets.add)
+    opened, contents = OpenConsoles(noting.typed), definitions.definitions.contents
     finder = Finder(index.items, workers, contents)
     devices = LabletDevices(
         ctx,

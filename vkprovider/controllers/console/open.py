@@ -8,7 +8,7 @@ from typing import Final
 from tunnels.base import Channel
 from vkprovider.api.errors import InputError, NotFound
 from vkprovider.api.reasons import ConsoleReason
-from vkprovider.controllers.console.finding import MOVED, FoundDevice, check
+from vkprovider.controllers.console.finding import MOVED, FoundDevice, FoundLablet, check
 from vkprovider.controllers.console.shared import Console
 from vkprovider.controllers.worker.worker import Worker
 
@@ -22,7 +22,9 @@ _Key = tuple[str, str, str, int]
 class OpenConsoles:
     """The consoles and connections, by worker; a `Holder` of `Ownership`: they end when a worker is given up."""
 
-    def __init__(self) -> None:
+    def __init__(self, typed: Callable[[FoundLablet], None]) -> None:
+        """Create it without anything open; `typed` is called after keys were passed on to a device of a lablet."""
+        self._typed = typed
         self._consoles: dict[_Key, Console] = {}
         self._connections: dict[str, set[Channel]] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -34,8 +36,10 @@ class OpenConsoles:
         key = (worker.name, device.lab_id, fact.id, line)
         found = self._consoles.get(key)
         if found is None:
-            connect = partial(_connected, device, line)
-            found = self._consoles[key] = Console(device.label, device.place.claim.pod, connect, partial(check, worker))
+            place, connect = device.place, partial(_connected, device, line)
+            found = self._consoles[key] = Console(
+                device.label, place.claim.pod, connect, partial(check, worker), partial(self._typed, place)
+            )
         return found
 
     async def connect(self, worker: Worker, dial: Callable[[], Awaitable[Channel]]) -> Channel:

@@ -82,15 +82,22 @@ class Console:
         pod: The name of its Pod, for messages.
         connect: Connects to it.
         check: Raises `Unavailable` unless this replica acts for the worker.
+        typed: Called after keys were passed on to the device.
     """
 
     def __init__(
-        self, label: str, pod: str, connect: Callable[[], Awaitable[Channel]], check: Callable[[], None]
+        self,
+        label: str,
+        pod: str,
+        connect: Callable[[], Awaitable[Channel]],
+        check: Callable[[], None],
+        typed: Callable[[], None],
     ) -> None:
         self.label = label
         self._pod = pod
         self._connect = connect
         self._check = check
+        self._typed = typed
         self._watchers: set[Watcher] = set()
         self._writers: Writers[Watcher] = Writers()
         self._writers_changed = asyncio.Event()
@@ -179,6 +186,7 @@ class Console:
             await self._channel.write(data)
         except ConnectionLost as error:
             raise Unavailable(f"the console of {self.label}: {error}") from error
+        self._typed()
 
     def announce(self, text: str) -> None:
         """Show a line to the people who watch."""

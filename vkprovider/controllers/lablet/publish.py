@@ -110,7 +110,7 @@ class Publisher:
         told = content is not None and claim is not None and claim.ports_fault is None
         mappings = portmap.rendered(content.topology.template, claim.ports) if told and content and claim else ""
         ports_open = lablet.ports_open if mappings else None
-        extras = Extras(mappings, ports_open, self._access(lablet.uid), worker.spec.cml_url)
+        extras = Extras(mappings, ports_open, self._access(lablet.uid), lablet.activity, worker.spec.cml_url)
         wanted = podstatus.render(pod, report, claim, devices, worker.seen.ip, extras)
         known = written.status
         if known is None or _number(pod) >= written.version:

@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 
 from vkprovider.api.messages import Condition
 from vkprovider.api.objects import Pod
+from vkprovider.domain.console.activity import NO_ACTIVITY, Activity
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Memory
 from vkprovider.domain.lablet.status import LabletStatus
@@ -39,6 +40,7 @@ class Lablet:
         awaits_claim: Whether the last turn would have ended otherwise if its claim had been saved; written by the turn.
         written: The last status written; changed by the publisher alone.
         ports_open: The condition `PortsOpen`, None while unknown; written by the check of ports.
+        activity: The input at its consoles that was noted last; written by the consoles.
     """
 
     uid: str
@@ -50,6 +52,7 @@ class Lablet:
     awaits_claim: bool = True
     written: Written = field(default_factory=Written)
     ports_open: Condition | None = None
+    activity: Activity = NO_ACTIVITY
 
     @property
     def state(self) -> State | None:

@@ -5,4 +5,5 @@
 * `writers`: who types, and who takes over from whom.
 * `dialogue`: one command, from waking the line to the prompt after its output.
 * `history`: CML's console log as lines with times; `ports`: where a port of a Pod leads.
+* `activity`: when somebody typed, or logged in, as a report of the Pod.
 """

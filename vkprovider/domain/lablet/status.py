@@ -17,6 +17,7 @@ from vkprovider.api.objects import Container, ContainerStatus, Pod
 from vkprovider.api.reasons import NO_REASON, Happened, Reason, Trouble, reason_of
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.console.activity import NO_ACTIVITY, Activity, reported
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.restarts import last_end_of, restarts_of
@@ -37,12 +38,14 @@ class Extras(msgspec.Struct, frozen=True, gc=False):
         port_mappings: JSON; "" if the lablet has no ports.
         ports_open: The condition `PortsOpen`; None while it is not known.
         access: JSON; "" if no port is lent to a mux.
+        activity: The input at its consoles that was noted last.
         worker_url: Where CML is; "" where only an agent knows it.
     """
 
     port_mappings: str = ""
     ports_open: Condition | None = None
     access: str = ""
+    activity: Activity = NO_ACTIVITY
     worker_url: str = ""
 
 
@@ -115,6 +118,9 @@ def render(
             annotations.append((names.ANNOTATION_PORT_MAPPINGS, extras.port_mappings))
         if extras.access or names.ANNOTATION_ACCESS in pod.metadata.annotations:
             annotations.append((names.ANNOTATION_ACCESS, extras.access))
+        active = reported(extras.activity, pod.metadata.annotations, claim)
+        if active or names.ANNOTATION_LAST_ACTIVITY in pod.metadata.annotations:
+            annotations.append((names.ANNOTATION_LAST_ACTIVITY, active))
         if claim.sessions:
             session = claim.session
             annotations.append((names.ANNOTATION_SESSION_ID, session.id if session else ""))
