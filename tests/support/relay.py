@@ -67,6 +67,7 @@ class RelaySide:
             ports=self.ports,
             health=f"127.0.0.1:{self.health_port}",
             settings=self.settings,
+            run_in=self.folder,
         )
         return next(spec for spec in specs if spec.name == name)
 
@@ -76,7 +77,9 @@ class RelaySide:
             spec = self.spec(name)
             with (self.folder / f"{name}.log").open("ab") as log:
                 env = environment(os.environ, spec.env, self.folder)
-                self._running[name] = subprocess.Popen(spec.argv, env=env, stdout=log, stderr=log)  # noqa: S603 (our own program)
+                self._running[name] = subprocess.Popen(  # noqa: S603 (our own program)
+                    spec.argv, env=env, stdout=log, stderr=log, cwd=self.folder
+                )
 
     def kill(self, name: str) -> None:
         """Kill a process, by `kill -9`."""

@@ -44,6 +44,7 @@ def mux_processes(layout: Layout, kubectl: Kubectl, manifests: Path, workers: It
         ports=ports,
         health=f"127.0.0.1:{health}",
         settings={"VKPROVIDER_RELAY_REWRITE": _rewrites(workers)},
+        run_in=layout.directory,
     )
     for path in ("mux/rbac.yaml", "mux/confine.yaml", "relay/namespace.yaml", "relay/rbac.yaml"):
         kubectl("apply", "--server-side", "--force-conflicts", "-f", str(manifests / "components" / path))

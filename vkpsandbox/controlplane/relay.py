@@ -36,17 +36,25 @@ def find_haproxy() -> str:
 
 
 def relay_processes(
-    folder: Path, kubeconfig: Path, *, mux: str, ports: tuple[int, int], health: str, settings: Mapping[str, str]
+    folder: Path,
+    kubeconfig: Path,
+    *,
+    mux: str,
+    ports: tuple[int, int],
+    health: str,
+    settings: Mapping[str, str],
+    run_in: Path,
 ) -> list[ProcessSpec]:
     """Write the configuration of an HAProxy and return the command lines of both processes.
 
     Args:
-        folder: For their files and HAProxy's runtime socket; it must exist, and its path must be short.
+        folder: For their files and HAProxy's runtime socket; it must exist.
         kubeconfig: Of the relay.
         mux: `NAMESPACE/NAME` of the mux's Service.
         ports: The first and the last port, on loopback.
         health: Address and port of HAProxy's readiness.
         settings: Further ones of both.
+        run_in: The directory in which they run, which is near: the path of a socket has 107 characters at most.
 
     Raises:
         SandboxError: There is no HAProxy.
@@ -57,7 +65,7 @@ def relay_processes(
         write_atomically(folder / name, b"")
     env: dict[str, str | None] = {
         "VKPROVIDER_RELAY_MUX": mux,
-        "VKPROVIDER_RELAY_SOCKET": str(folder / "haproxy.sock"),
+        "VKPROVIDER_RELAY_SOCKET": os.path.relpath(folder / "haproxy.sock", run_in),
         "VKPROVIDER_RELAY_ADDRESS": "127.0.0.1",
         "VKPROVIDER_RELAY_PORTS": f"{ports[0]}-{ports[1]}",
         "VKPROVIDER_RELAY_CONNECTIONS": "1000",
