@@ -1,14 +1,18 @@
-"""The muxes to which definitions lend ports, on a real API server, as the doctor finds them."""
+"""Muxes on a real API server, as the doctor finds them."""
 
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
+from tests.component.mux.harness import install
 from tests.support.apiserver import GROUP, Admin, ApiServer
 from tests.support.doctor import examined
 from tests.support.topologies import definition
 from vkprovider.doctor.findings import Finding
+from vkprovider.shipped import find_manifests
 
+APPS = "/apis/apps/v1"
 SERVICES = "/api/v1/namespaces/default/services"
 
 
@@ -36,3 +40,62 @@ async def test_a_mux_that_is_missing_or_open_is_found(apiserver: ApiServer, admi
     assert (found.object, found.reason) == ("Service/default/labs", "MuxOpenToAll")
     await admin.patch(f"{SERVICES}/labs", {"spec": {"loadBalancerSourceRanges": ["192.0.2.0/24"]}})
     assert await findings(apiserver) == []
+
+
+async def test_a_mux_without_lablets_is_checked_where_muxes_are_served(apiserver: ApiServer) -> None:
+    """With its channels, the load balancer of k3s, and the settings of the program."""
+    prefix = "mux.example.com"
+    async with Admin(apiserver) as admin:
+        marked = {"metadata": {"name": "web", "annotations": {f"{prefix}/multiplexer": "true"}}}
+        spec = {"type": "LoadBalancer", "ports": [{"port": 101}]}
+        mux = await admin.create(SERVICES, {**marked, "spec": spec})
+        assert await findings(apiserver) == [], "nothing serves muxes here"
+        install(apiserver)
+        config = "/api/v1/namespaces/vkprovider-system/configmaps"
+        own = {"metadata": {"name": "vkprovider-mux-settings"}, "data": {"API_PREFIX": prefix, "NAMESPACE": "default"}}
+        await admin.create(config, own)
+        [found] = await findings(apiserver)
+        assert (found.object, found.reason) == ("Service/default/web", "MuxNodePorts")
+        assert found.message.startswith("default/web take 1 node port,")
+        allocate = {"spec": {"allocateLoadBalancerNodePorts": False}}
+        await admin.patch(f"{SERVICES}/web", allocate)
+        assert [found.reason for found in await findings(apiserver)] == ["MuxNodePorts"], "it keeps what it has"
+        await admin.patch(f"{SERVICES}/web", {"spec": {"ports": [{"name": "a", "port": 102}]}})
+        assert await findings(apiserver) == []
+        channel = {"type": "LoadBalancer", "loadBalancerClass": f"{prefix}/web", "ports": [{"name": "a", "port": 80}]}
+        await admin.create(SERVICES, {"metadata": {"name": "api"}, "spec": channel})
+        [found] = await findings(apiserver)
+        assert found.message.startswith("default/api take 1 node port,")
+        await admin.delete(f"{SERVICES}/api")
+        await admin.create(f"{APPS}/namespaces/kube-system/daemonsets", klipper(mux))
+        [found] = await findings(apiserver)
+        assert (found.object, found.reason) == ("Service/default/web", "MuxServiceLB")
+        assert "kube-system/svclb-web-" in found.message
+        await admin.delete(f"{APPS}/namespaces/kube-system/daemonsets")
+        await admin.delete(f"{SERVICES}/web")
+        await admin.delete(f"{config}/vkprovider-mux-settings")
+        await admin.patch(
+            f"{APPS}/namespaces/vkprovider-system/deployments/vkprovider-mux", {"spec": by_variables(prefix)}
+        )
+        await admin.create(SERVICES, {**marked, "spec": spec})
+        [found] = await findings(apiserver)
+        assert (found.object, found.reason) == ("Service/default/web", "MuxNodePorts"), "as the chart says it"
+        await admin.delete(f"{SERVICES}/web")
+        apiserver.kubectl("delete", "-k", str(find_manifests() / "components" / "mux"), "--wait=false")
+
+
+def by_variables(prefix: str) -> dict[str, Any]:
+    """Return a change of a Deployment that has its settings as variables."""
+    own = {"name": "vkprovider-mux", "env": [{"name": "API_PREFIX", "value": prefix}]}
+    return {"template": {"spec": {"containers": [{**own, "image": "vkprovider"}]}}}
+
+
+def klipper(service: dict[str, Any]) -> dict[str, Any]:
+    """Return the DaemonSet that k3s makes for a Service, as its pkg/cloudprovider/servicelb.go does."""
+    name = f"svclb-web-{service['metadata']['uid'][:8]}"
+    group = "svccontroller.k3s.cattle.io"
+    labels = {f"{group}/nodeselector": "false", f"{group}/svcname": "web", f"{group}/svcnamespace": "default"}
+    pod = {"containers": [{"name": "lb-tcp-102", "image": "rancher/klipper-lb:v0.4.9"}]}
+    template = {"metadata": {"labels": {"app": name}}, "spec": pod}
+    spec = {"selector": {"matchLabels": {"app": name}}, "template": template}
+    return {"metadata": {"name": name, "labels": labels}, "spec": spec}

@@ -22,7 +22,7 @@ from vkprovider.doctor import kubelet, lablets, setup, workers, workloads
 from vkprovider.doctor.agents import ask_agents
 from vkprovider.doctor.asking import ask, read_secret
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, note, unchecked
-from vkprovider.doctor.muxes import relays, services
+from vkprovider.doctor.muxes import reading as muxes
 from vkprovider.doctor.reading import UserReading, renewed_unix_s, unix_s
 from vkprovider.doctor.rights import CheckedRight, rights_of
 from vkprovider.domain.worker.transport import destination_of
@@ -123,10 +123,7 @@ class Doctor:
         Few users may read it, and nothing else depends on it: that is no finding.
         """
         path = f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{names.SERVICE_ACCOUNT}"
-        try:
-            binding = msgspec.json.decode(await self._kube.get(path), type=_Binding)
-        except OutsideError:
-            return set()
+        binding = await self._reading.glance(path, _Binding) or _Binding()
         return {subject.namespace for subject in binding.subjects if subject.namespace}
 
     async def _check_setup(self) -> None:
@@ -156,13 +153,7 @@ class Doctor:
         settings = found.data if found is not None else {}
         self._found += setup.check_transport(self._namespace, settings)
         self._found += setup.check_settings(self._namespace, settings)
-        await self._check_relays(settings)
-
-    async def _check_relays(self, settings: dict[str, str]) -> None:
-        for each in await self._reading.list("/apis/apps/v1/daemonsets", relays.RelaySet, "DaemonSet", relays.LABELLED):
-            maps = [await self._reading.read(path, ConfigMap, each.about) for path in each.config_maps]
-            own = {name: value for found in maps if found is not None for name, value in found.data.items()}
-            self._found += relays.check_ports(each.about, own, settings)
+        self._found += await muxes.check_relays(self._reading, settings)
 
     async def _check_rights(self) -> None:
         account = f"{self._namespace}/{names.SERVICE_ACCOUNT}"
@@ -317,22 +308,13 @@ class Doctor:
         classes = {c.metadata.name: c for c in await self._reading.list(path, RuntimeClass, "RuntimeClass")}
         for resource in resources:
             self._found += lablets.check_definition(resource, classes.get(resource.metadata.name))
-        await self._check_muxes(resources)
+        self._found += await muxes.check_muxes(self._reading, self._namespace, resources)
         definitions = {resource.metadata.name for resource in resources}
         kind, unfinished = lablets.SeenPod, {"fieldSelector": "status.phase!=Succeeded"}
         pods = await self._reading.list("/api/v1/pods", kind, "Pod", unfinished)
         relevant = [pod for pod in pods if lablets.is_relevant(pod, definitions)]
         self._found += lablets.check_pods(relevant, datetime.now(UTC), definitions, self._nodes)
         await self._check_workloads(definitions)
-
-    async def _check_muxes(self, definitions: list[CustomResource]) -> None:
-        for (named, name), lending in services.lent_to(definitions).items():
-            namespace = named or self._namespace  # unless a setting of the muxes says otherwise
-            about = f"Service/{namespace}/{name}"
-            path = f"/api/v1/namespaces/{namespace}/services/{name}"
-            found = await self._reading.read(path, services.MuxService, about)
-            if found is not None or (named and not self._reading.failed(about)):
-                self._found += services.check_mux(namespace, name, found, lending)
 
     async def _check_workloads(self, definitions: set[str]) -> None:
         found = {kind: await self._reading.list(path, workloads.Workload, kind) for kind, path in _WORKLOADS.items()}

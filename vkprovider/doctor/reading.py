@@ -36,6 +36,13 @@ class UserReading:
             self.found.append(unchecked(about, DoctorReason.NOT_READABLE, error.message))
             return None
 
+    async def glance(self, path: str, type_: type[T]) -> T | None:
+        """Read an object that few users may read, and on which little depends; that it cannot be read is no finding."""
+        try:
+            return msgspec.json.decode(await self._kube.get(path), type=type_)
+        except OutsideError:
+            return None
+
     async def list(self, path: str, type_: type[T], about: str, params: dict[str, str] | None = None) -> list[T]:
         """List a collection, page by page; empty if that could not be done, which is reported."""
         found: list[T] = []

@@ -1,26 +1,58 @@
-"""What the doctor says of the muxes to which definitions lend ports."""
+"""What the doctor says of muxes: those to which definitions lend ports, and all others."""
 
 import msgspec
 
 from vkprovider.api.objects import CustomResource, Metadata
 from vkprovider.doctor.findings import Level
-from vkprovider.doctor.muxes.services import MuxService, check_mux, lent_to
+from vkprovider.doctor.muxes.services import (
+    SERVICE_LB_LABELS,
+    BalancedService,
+    BalancerSet,
+    channels_of,
+    check_mux,
+    lent_to,
+    missing,
+    muxes_of,
+)
+from vkprovider.domain.mux.facts import MuxRef
+
+PREFIX = "svc-mux.nowake.ai"
+RANGES = '"loadBalancerSourceRanges": ["192.0.2.0/24"]'
 
 
 def definition(name: str, **expose: object) -> CustomResource:
     return CustomResource(Metadata(name), {"expose": expose} if expose else {})
 
 
+def service(spec: str, name: str = "labs", **annotations: str) -> BalancedService:
+    found = msgspec.json.decode(f'{{"metadata": {{"name": ""}}, "spec": {{{spec}}}}}', type=BalancedService)
+    notes = {f"{PREFIX}/{key}": value for key, value in annotations.items()}
+    return msgspec.structs.replace(found, metadata=Metadata(name, "edge", annotations=notes))
+
+
 def test_muxes_are_those_that_definitions_name() -> None:
     named = [definition("a", mux="labs.edge"), definition("b", mux="labs.edge"), definition("c", mux="labs")]
-    assert lent_to([*named, definition("d"), definition("e", mux=1)]) == {
+    assert lent_to([*named, definition("d"), definition("e", mux=1)], "vkp") == {
         ("edge", "labs"): ["a", "b"],
-        ("", "labs"): ["c"],
+        ("vkp", "labs"): ["c"],
     }
 
 
+def test_muxes_and_channels_are_told_apart() -> None:
+    mux = service("", "m", multiplexer="true")
+    other, marked = service("", "other"), service("", "no", multiplexer="false")
+    channel = service(f'"loadBalancerClass": "{PREFIX}/m.edge"', "c")
+    short = service(f'"loadBalancerClass": "{PREFIX}/m"', "s")
+    odd = service(f'"loadBalancerClass": "{PREFIX}/m.edge.x"', "o")
+    every = [mux, other, marked, channel, short, odd]
+    assert muxes_of(every, PREFIX) == {("edge", "m"): mux}
+    assert channels_of(every, PREFIX, "vkp") == {("edge", "m"): [channel], ("vkp", "m"): [short]}
+
+
 def test_a_mux_that_is_not_there_is_a_fault_of_each_definition() -> None:
-    found = check_mux("edge", "labs", None, ["a", "b"])
+    named = [definition("a", mux="labs.edge"), definition("b", mux="labs.edge"), definition("c", mux="labs")]
+    assert missing(MuxRef("vkp", "labs"), named) == [], "a setting may say which is meant"
+    found = missing(MuxRef("edge", "labs"), named)
     assert [(one.level, one.object, one.reason) for one in found] == [
         (Level.FAULT, "LabletDefinition/a", "MuxMissing"),
         (Level.FAULT, "LabletDefinition/b", "MuxMissing"),
@@ -29,15 +61,34 @@ def test_a_mux_that_is_not_there_is_a_fault_of_each_definition() -> None:
 
 
 def test_a_mux_that_lets_everybody_in_is_noted() -> None:
-    for text in ("{}", '{"spec": {}}', '{"spec": {"loadBalancerSourceRanges": []}}'):
-        [found] = check_mux("edge", "labs", msgspec.json.decode(text, type=MuxService), ["a", "b"])
+    for spec in ("", '"loadBalancerSourceRanges": []'):
+        [found] = check_mux(service(spec), ["a", "b"])
         assert (found.level, found.object, found.reason) == (Level.NOTE, "Service/edge/labs", "MuxOpenToAll")
         assert "loadBalancerSourceRanges" in found.line
-    ranges = '{"spec": {"loadBalancerSourceRanges": ["192.0.2.0/24"], "allocateLoadBalancerNodePorts": false}}'
-    assert check_mux("edge", "labs", msgspec.json.decode(ranges, type=MuxService), ["a"]) == []
+        assert check_mux(service(spec), []) == [], "no lablet is behind it"
+    assert check_mux(service(f'{RANGES}, "allocateLoadBalancerNodePorts": false'), ["a"]) == []
 
 
-def test_a_mux_that_takes_node_ports_is_noted() -> None:
-    text = '{"spec": {"loadBalancerSourceRanges": ["192.0.2.0/24"], "allocateLoadBalancerNodePorts": true}}'
-    [found] = check_mux("edge", "labs", msgspec.json.decode(text, type=MuxService), ["a"])
-    assert (found.level, found.object, found.reason) == (Level.NOTE, "Service/edge/labs", "MuxNodePorts")
+def test_node_ports_of_a_mux_and_its_channels_are_noted() -> None:
+    for spec in (f'{RANGES}, "allocateLoadBalancerNodePorts": true', f'{RANGES}, "ports": [{{"nodePort": 30001}}]'):
+        [found] = check_mux(service(spec), ["a"])
+        assert (found.level, found.object, found.reason) == (Level.NOTE, "Service/edge/labs", "MuxNodePorts")
+        assert found.message.startswith("edge/labs take")
+    taking = service(
+        '"allocateLoadBalancerNodePorts": true, "ports": [{"nodePort": 30001}, {"nodePort": 30002}]', "api"
+    )
+    [found] = check_mux(service(RANGES), [], [taking, service("", "fine")])
+    assert found.object == "Service/edge/labs"
+    assert found.message.startswith("edge/api take 2 node ports")
+
+
+def test_service_lb_is_noted_with_its_daemonset() -> None:
+    for label in SERVICE_LB_LABELS:
+        labels = {label: "labs", label.replace("svcname", "svcnamespace"): "edge"}
+        served_by = BalancerSet(Metadata("svclb-labs-1", "kube-system", labels=labels))
+        assert served_by.service == ("edge", "labs")
+        [found] = check_mux(service(f'{RANGES}, "ports": [{{}}, {{}}]'), ["a"], (), served_by)
+        assert (found.level, found.object, found.reason) == (Level.NOTE, "Service/edge/labs", "MuxServiceLB")
+        assert "DaemonSet kube-system/svclb-labs-1 has a container for each port, now 2 ports" in found.message
+        assert "loadBalancerClass" in found.remedy
+    assert BalancerSet(Metadata("other", "kube-system")).service == ("", "")

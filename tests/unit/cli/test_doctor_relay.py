@@ -5,15 +5,15 @@ import pytest
 import yaml
 
 from vkprovider.doctor.findings import Level
-from vkprovider.doctor.muxes.relays import RelaySet, check_ports
+from vkprovider.doctor.muxes.programs import Workload
+from vkprovider.doctor.muxes.relays import check_ports
 from vkprovider.shipped import find_manifests
 
 
 def test_the_shipped_daemon_set_is_found_with_its_settings() -> None:
     text = (find_manifests() / "components" / "relay" / "daemonset.yaml").read_text()
-    found = msgspec.convert(yaml.safe_load(text), RelaySet)
-    assert found.about == "DaemonSet/vkprovider-relay/vkprovider-relay"
-    assert found.config_maps == ["/api/v1/namespaces/vkprovider-relay/configmaps/vkprovider-relay"]
+    found = msgspec.convert(yaml.safe_load(text), Workload)
+    assert found.config_maps == ["vkprovider-relay"]
     assert yaml.safe_load(text)["metadata"]["labels"] == {"app.kubernetes.io/name": "vkprovider-relay"}
 
 

@@ -126,8 +126,13 @@ class DoctorReason(Reasons):
     )
     MUX_NODE_PORTS = (
         "MuxNodePorts",
-        "A mux allocates a node port for each of its ports, so that a class may use up those of the cluster.",
-        "Set `spec.allocateLoadBalancerNodePorts: false` of the mux, unless its load balancer needs them.",
+        "A mux or its channels take a node port for each port, so that a class may use up those of the cluster.",
+        "Set `spec.allocateLoadBalancerNodePorts: false` of each, unless its load balancer needs them (docs/mux.md).",
+    )
+    MUX_SERVICE_LB = (
+        "MuxServiceLB",
+        "ServiceLB, the load balancer of k3s and RKE2, makes a container for each port of a mux, on every node.",
+        "Make the mux again with another `spec.loadBalancerClass`, or turn ServiceLB off: docs/mux.md.",
     )
     RELAY_PORTS_TAKEN = (
         "RelayPortsTaken",

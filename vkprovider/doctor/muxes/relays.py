@@ -3,9 +3,6 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-import msgspec
-
-from vkprovider.api.objects import Metadata
 from vkprovider.api.reasons import DoctorReason
 from vkprovider.doctor.findings import Finding, fault, note
 from vkprovider.settings.kubelet import KubeletSettings
@@ -17,49 +14,6 @@ PORTS: Final = "VKPROVIDER_RELAY_PORTS"
 _KUBELET: Final = "VKPROVIDER_KUBELET_PORTS"
 _NODE_PORTS: Final = "30000-32767"
 """The default of the API server's --service-node-port-range, which no object shows."""
-
-
-class _Named(msgspec.Struct, frozen=True):
-    name: str = ""
-
-
-class _EnvFrom(msgspec.Struct, frozen=True, rename="camel"):
-    config_map_ref: _Named = _Named()
-
-
-class _Container(msgspec.Struct, frozen=True, rename="camel"):
-    env_from: tuple[_EnvFrom, ...] = ()
-
-
-class _PodSpec(msgspec.Struct, frozen=True):
-    containers: tuple[_Container, ...] = ()
-
-
-class _Template(msgspec.Struct, frozen=True):
-    spec: _PodSpec = _PodSpec()
-
-
-class _Spec(msgspec.Struct, frozen=True):
-    template: _Template = _Template()
-
-
-class RelaySet(msgspec.Struct, frozen=True):
-    """The DaemonSet of a relay."""
-
-    metadata: Metadata
-    spec: _Spec = _Spec()
-
-    @property
-    def about(self) -> str:
-        """The object, as findings name it."""
-        return f"DaemonSet/{self.metadata.namespace}/{self.metadata.name}"
-
-    @property
-    def config_maps(self) -> list[str]:
-        """The paths of the ConfigMaps that its containers take settings from."""
-        sources = [source for container in self.spec.template.spec.containers for source in container.env_from]
-        names = sorted({source.config_map_ref.name for source in sources} - {""})
-        return [f"/api/v1/namespaces/{self.metadata.namespace}/configmaps/{name}" for name in names]
 
 
 def check_ports(about: str, relay: Mapping[str, str], provider: Mapping[str, str]) -> list[Finding]:
