@@ -49,10 +49,16 @@ def token_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 async def app(served_portal: Portal, token_file: Path) -> AsyncIterator[Any]:
     """Yield JupyterHub's `MockHub` with our spawner and a real configurable-http-proxy."""
     config = Config()
-    config.VkproviderSpawner.service_url = served_portal.url
+    config.JupyterHub.spawner_class = "vkprovider"
+    async with hub_of(served_portal, token_file, config) as hub:
+        yield hub
+
+
+@contextlib.asynccontextmanager
+async def hub_of(portal: Portal, token_file: Path, config: Config) -> AsyncIterator[Any]:
+    config.VkproviderSpawner.service_url = portal.url
     config.VkproviderSpawner.token_file = str(token_file)
     config.VkproviderSpawner.poll_interval = 3600
-    config.JupyterHub.spawner_class = "vkprovider"
     config.JupyterHub.proxy_class = "vkprovider"
     hub = MockHub.instance(config=config)
     await hub.initialize([])

@@ -242,7 +242,7 @@ class Portal:
             return web.json_response(lab.body["env"])
         if tail == "args":
             return web.json_response(["lab"])
-        return web.Response(text=request.path.removesuffix(tail))
+        return web.Response(text=request.rel_url.raw_path)
 
     @asynccontextmanager
     async def served(self) -> AsyncIterator["Portal"]:

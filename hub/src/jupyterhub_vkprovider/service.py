@@ -1,6 +1,7 @@
 """Requests to the portal: https://sqr-066.lsst.io/, "Lab controller REST API"."""
 
 import asyncio
+import json
 import ssl
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -164,7 +165,8 @@ class Service:
     ) -> Answer:
         """Send a request and read its answer; with `absent`, 404 is one as well."""
         timeout = aiohttp.ClientTimeout(total=answer_s, sock_connect=_CONNECT_S)
-        async with self._request(method, path, token, json=body, timeout=timeout) as answer:
+        data = None if body is None else aiohttp.JsonPayload(body, dumps=_json)
+        async with self._request(method, path, token, data=data, timeout=timeout) as answer:
             if absent and answer.status == HTTPStatus.NOT_FOUND:
                 return Answer(HTTPStatus.NOT_FOUND, b"")
             return await _checked(answer)
@@ -188,6 +190,11 @@ class Service:
         if self.ca_file is None or not self.url.startswith("https:"):
             return True
         return await asyncio.to_thread(ssl.create_default_context, cafile=str(self.ca_file))
+
+
+def _json(body: Any) -> str:
+    """Return JSON. A file that a form uploads is bytes in the hub's options, and text here."""
+    return json.dumps(body, default=lambda value: bytes(value).decode(errors="replace"))
 
 
 async def _checked(answer: aiohttp.ClientResponse) -> Answer:
