@@ -90,6 +90,7 @@ _MUX_PLACES: Final = (
     Place("Deployment", f"{_CONTAINER}env.", "more", "mux.extraEnv"),
     Place("Deployment", f"{_POD}imagePullSecrets", "block", "imagePullSecrets"),
     Place("Deployment", f"{_POD}tolerations", "block", "tolerations"),
+    Place("Deployment", f"{_POD}priorityClassName", "word", "priorityClass.name"),
 )
 """Where values stand in the objects of the program that serves muxes."""
 
