@@ -31,6 +31,8 @@ LABLETS: Final = 300
 RANGE: Final = range(20000, 20700)
 FIRST: Final = 10000
 """The first of the worker's ports: even ones are TCP, odd ones UDP."""
+SWEPT_S: Final = 150.0
+"""Room for several sweeps of the range: ports that do not answer are waited for, for half a minute in all."""
 OUTSIDE: Final = "203.0.113.10"
 WORKER: Final = "198.51.100.2"
 HOST: Final = "198.18.255.1"
@@ -242,7 +244,7 @@ async def test_every_port_answers_with_its_own_name_and_no_other_port_answers(
     async def carried() -> bool:
         return await network.answers() == expected
 
-    await until(carried, every_s=1)
+    await until(carried, SWEPT_S, every_s=1)
     for path in paths[::3]:
         await world.admin.delete(path)
     left = {key: said for key, said in expected.items() if int(said.split()[1]) // 2 % 3 != FIRST // 2 % 3}
@@ -251,7 +253,7 @@ async def test_every_port_answers_with_its_own_name_and_no_other_port_answers(
     async def withdrawn() -> bool:
         return await network.answers() == left
 
-    await until(withdrawn, every_s=1)
+    await until(withdrawn, SWEPT_S, every_s=1)
 
 
 def asked(flow: subprocess.Popen[str]) -> str:
