@@ -4,7 +4,8 @@ A user lab is one lablet Pod in a namespace of its own. Kubernetes' objects are 
 another, and none is asked twice.
 
 * `informers`: what is followed; `index`: what is known of each lab; `line`: which labs wait for their start.
-* `effects`: what is written, a package.
-* `requests`: the verbs of the page.
+* `choices`: the menu and the quotas.
+* `locks`: which replica writes for which user; `effects`: what is written, a package.
+* `requests`: the verbs of the page; `reconciler`: one turn of a lab; `keeper`: what no event announces.
 * `parts`: the parts of the process; `process`: connect, listen, run, stop.
 """

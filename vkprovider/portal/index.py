@@ -4,13 +4,15 @@ A change wakes the reconciler of the lab that it concerns, and everybody who lis
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from typing import Final
 
 from vkprovider.api.objects import CustomResource, Event, Pod
 from vkprovider.domain.userlab.facts import UserLab
+from vkprovider.domain.userlab.names import pod_name
 from vkprovider.domain.userlab.record import LabRecord, record_of
+from vkprovider.kube.event import ObjectRef
 from vkprovider.kube.resources import PartialObject
 from vkprovider.portal.line import Line
 
@@ -81,7 +83,7 @@ class Index:
 
     def queued(self, user: str) -> int | None:
         """Return the place of a user's lab among those that wait until they may start, from 1; None if it does not."""
-        return self._line.place(self._first(user) or "")
+        return self._line.ahead(self._first(user) or "") or None
 
     def namespaces(self) -> list[str]:
         """Return the namespaces of all labs, warm ones too."""
@@ -90,6 +92,13 @@ class Index:
     def namespaces_of(self, key: str) -> set[str]:
         """Return the namespaces of the labs of a key: one, and after a race another one."""
         return set(self._of_key.get(key, ()))
+
+    def about(self, key: str) -> ObjectRef:
+        """Return the Pod of a key, or where it would be, for Events."""
+        namespace = min(self._of_key.get(key, ()), default="")
+        pods = self._pods.get(namespace, _NO_PODS)
+        uid = pods[pod_name(key)].metadata.uid if pod_name(key) in pods else ""
+        return ObjectRef("v1", "Pod", namespace, pod_name(key), uid)
 
     @asynccontextmanager
     async def listen(self, user: str) -> AsyncIterator[asyncio.Event]:
@@ -109,6 +118,11 @@ class Index:
         """How many listen."""
         return sum(map(len, self._listeners.values()))
 
+    @property
+    def waiting(self) -> int:
+        """How many labs wait until they may start."""
+        return self._line.waiting
+
     def _first(self, user: str) -> str | None:
         """Return the namespace of a user's oldest lab; one whose deletion has begun comes last."""
         records = [self._records[namespace] for namespace in self._of_user.get(user, ())]
@@ -117,9 +131,7 @@ class Index:
 
     def _pod_of(self, record: LabRecord) -> Pod | None:
         """Return the Pod of a lab: that of the present request, else the first one that is in the way."""
-        pods = self._pods.get(record.namespace, _NO_PODS).values()
-        labs = [UserLab(record, pod) for pod in pods]
-        return min(labs, key=lambda lab: (lab.own_pod is None, lab.pod_created_at), default=UserLab(record)).pod
+        return with_pod(UserLab(record), self._pods.get(record.namespace, _NO_PODS).values()).pod
 
     # ------------------------------------------------------------------------------------------ what changes
 
@@ -186,6 +198,12 @@ class Index:
     def _tell(self, user: str) -> None:
         for news in self._listeners.get(user, ()):
             news.set()
+
+
+def with_pod(lab: UserLab, pods: Iterable[Pod]) -> UserLab:
+    """Return a lab with its Pod, of those in its namespace: that of the request, else the first that is in the way."""
+    found = (lab._replace(pod=pod) for pod in pods)
+    return min(found, key=lambda each: (each.own_pod is None, each.pod_created_at), default=lab._replace(pod=None))
 
 
 def _note(table: dict[str, set[str]], name: str, namespace: str, *, add: bool) -> None:

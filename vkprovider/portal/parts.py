@@ -1,16 +1,30 @@
 """The process of the portal: its list of parts."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from vkprovider.api import names
 from vkprovider.app.settings import PortalProcessSettings
+from vkprovider.kube.queue import KeyedQueue
+from vkprovider.portal.choices import Choices, read_config
+from vkprovider.portal.effects.making import Making
+from vkprovider.portal.index import Index
+from vkprovider.portal.informers import Informers, informers
+from vkprovider.portal.keeper import Keeper
+from vkprovider.portal.locks import Locks
+from vkprovider.portal.reconciler import Labs
+from vkprovider.portal.requests import Requests
 from vkprovider.runtime.context import Context, Program
 from vkprovider.runtime.membership import Membership
+from vkprovider.runtime.metrics.measure import Measure, by_name, counter, gauge, value
+from vkprovider.runtime.parts import Change, Part, Work
 from vkprovider.runtime.process import Process
 
-PORTAL: Final = Program("vkprovider-portal", f"{names.GROUP}/portal-replica")
+PORTAL: Final = Program(names.PORTAL_PROGRAM, f"{names.GROUP}/portal-replica")
 """The portal: its replicas share out operations of user labs."""
+_AT_ONCE: Final = 32
+"""Labs that are served at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,10 +32,74 @@ class PortalProcess:
     """One replica of the portal: its process, and what tests and the page look at."""
 
     ctx: Context
+    index: Index
+    objects: Informers
+    locks: Locks
+    requests: Requests
+    choices: Choices
+    labs: Labs
+    keeper: Keeper
+    queue: KeyedQueue[str]
     process: Process
 
 
 def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProcess:
-    """Build a replica; nothing is read or written before its process runs."""
+    """Build a replica; nothing is read or written before its process runs.
+
+    Raises:
+        InputError: `SettingInvalid`: the file of `VKPROVIDER_PORTAL_CONFIG` cannot be used.
+    """
+    of_portal = settings.portal
+    config = read_config(of_portal.config)
+    queue: KeyedQueue[str] = KeyedQueue(name="userlabs", workers=_AT_ONCE)
     membership = Membership(ctx, settings.replica.lease_ttl_s)
-    return PortalProcess(ctx, Process(ctx, membership, ()))
+    objects = informers(ctx, of_portal.namespace_prefix)
+    index = Index(ctx.namespace, of_portal.starts_max, queue.add)
+
+    def wake_user(key: str) -> None:
+        for namespace in index.namespaces_of(key):
+            queue.add(namespace)
+
+    def wake_all() -> None:
+        for namespace in index.namespaces():
+            queue.add(namespace)
+
+    locks = Locks(ctx, membership, wake_user, index.about)
+    choices = Choices(config, objects)
+    requests = Requests(ctx, of_portal, index, locks, membership, choices, queue.add)
+    making = Making(ctx, of_portal.username_prefix, config.env)
+    labs = Labs(ctx, of_portal, index, locks, membership, requests, making)
+    keeper = Keeper(ctx, of_portal, index, locks, membership, requests, choices, queue.add)
+    part = Part(
+        informers=(*objects.all(), locks.leases),
+        changes=(
+            Change(objects.definitions, index.definition_changed),
+            Change(objects.definitions, choices.definition_changed),
+            Change(objects.namespaces, index.namespace_changed),
+            Change(objects.pods, index.pod_changed),
+            Change(objects.events, index.event_changed),
+            Change(locks.leases, locks.lease_changed),
+        ),
+        works=(Work(queue, labs.reconcile),),
+        loops={"look": keeper.run},  # looks at what no event announces, and keeps labs warm
+        measures=tuple(_measures(index, locks, labs)),
+        health=lambda: {"userlabs": len(index.labs()), "locks": len(locks.held())},
+        known=keeper.known,
+        resumed=wake_all,
+        finish=requests.finish,
+        hand_over=locks.release_all,
+    )
+    return PortalProcess(
+        ctx, index, objects, locks, requests, choices, labs, keeper, queue, Process(ctx, membership, (part,))
+    )
+
+
+def _measures(index: Index, locks: Locks, labs: Labs) -> Iterable[Measure]:
+    yield gauge("vkprovider_portal_userlabs", "User labs.", lambda: value(len(index.labs())))
+    yield gauge("vkprovider_portal_warm", "Warm labs.", lambda: value(len(index.warm())))
+    yield gauge("vkprovider_portal_waiting", "User labs that wait for their start.", lambda: value(index.waiting))
+    yield gauge(
+        "vkprovider_portal_locks", "Users whose lab this replica has in hand.", lambda: value(len(locks.held()))
+    )
+    yield gauge("vkprovider_portal_listeners", "Streams of this replica.", lambda: value(index.listeners_total))
+    yield counter("vkprovider_portal_steps_total", "Steps for user labs.", lambda: by_name(labs.steps_total), "step")

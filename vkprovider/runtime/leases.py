@@ -4,6 +4,7 @@ Each write names the version that was read.
 """
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -135,6 +136,23 @@ class Leases:
             return await write(body, lane=Lane.AT_ONCE, guard=self._may_act)
         except (Conflict, NotFound):
             return None
+
+    async def delete(self, key: str, lease: Lease) -> None:
+        """Delete a key's Lease unless another client has written it since.
+
+        Raises:
+            Fenced: This replica may not act.
+            OutsideError: The API server refused or did not answer.
+        """
+        meta = lease.metadata
+        with suppress(Conflict):
+            await self._leases.delete(
+                self._kind.name_of(key),
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                lane=Lane.AT_ONCE,
+                guard=self._may_act,
+            )
 
 
 def _owner_reference(owner: ObjectRef) -> dict[str, str]:

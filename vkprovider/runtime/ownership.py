@@ -288,3 +288,18 @@ class Ownership:
     async def release_all(self) -> None:
         """Release all keys."""
         await at_most(_AT_ONCE, self.release, list(self.epochs))
+
+    async def remove(self, key: str) -> None:
+        """Release a key for good, with its Lease: nobody has to act for it."""
+        lease = self._held.get(key)
+        self.forget(key)
+        if lease is None:
+            return
+        try:
+            await self._leases.delete(key, lease)
+        except (OutsideError, Fenced) as error:
+            _log.warning(f"cannot delete a {self.kind.noun}'s Lease", **self._named(key), error=str(error))
+
+    async def remove_all(self) -> None:
+        """Release all keys for good."""
+        await at_most(_AT_ONCE, self.remove, list(self.epochs))

@@ -102,7 +102,7 @@ class PortalSettings(Group):
         description="Time for which the record of a lab that could not be made is kept, unless a new request replaces "
         "it before.",
     )
-    look_s: float = 30.0
+    look_s: float = 10.0
     """How often labs are looked at that no event announces a change of."""
     patience_s: float = 5.0
     """How long a replica that does not lead leaves work that nobody has in hand to the one that leads."""

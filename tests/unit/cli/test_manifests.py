@@ -232,7 +232,8 @@ def test_the_portal_neither_reads_secrets_nor_acts_as_others_nor_opens_consoles(
         for rule in role.get("rules", ())
     ]
     given = {(verb, kind) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
-    assert {verb for verb, kind in given if kind in {"secrets", "configmaps", "rolebindings"}} == {"create"}
+    assert {verb for verb, kind in given if kind in {"secrets", "configmaps"}} == {"create", "delete"}
+    assert {verb for verb, kind in given if kind in {"rolebindings", "serviceaccounts"}} == {"create"}
     assert "*" not in {word for right in given for word in right}
     assert not {verb for verb, _ in given} & {"impersonate", "escalate"}
     assert not {kind for _, kind in given if "/" in kind}

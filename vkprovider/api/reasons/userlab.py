@@ -43,3 +43,8 @@ class UserLabReason(Reasons):
         "The lab was not gone within VKPROVIDER_PORTAL_DELETE_TIMEOUT_SECONDS; it still goes when it can.",
         "Look why the Pod stays, for instance because its worker is silent; a finalizer may keep the namespace.",
     )
+    TAKEN_OVER = (
+        "UserLabTakenOver",
+        "A replica of the portal that had the lab of a user in hand is silent; another one goes on with it.",
+        "If it happens again and again, look at the log of that replica.",
+    )

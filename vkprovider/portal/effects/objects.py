@@ -18,6 +18,10 @@ _ARGO_NOTES: Final = {
 }
 """Marks by which Argo CD shows the objects, and leaves them alone."""
 
+_RESTRICTED: Final = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+_RESTRICTED_CONTAINER: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+"""What the Pod Security Standard "restricted" asks for, which a cluster may enforce; a lab in CML needs none of it."""
+
 
 def metadata(name: str, labels: Mapping[str, str], annotations: Mapping[str, str] | None = None) -> Json:
     """Return the metadata of an object of a user lab.
@@ -87,8 +91,14 @@ def pod(name: str, labels: Mapping[str, str], annotations: Mapping[str, str], im
             "runtimeClassName": tag_of(image)[0],
             "serviceAccountName": name,
             "automountServiceAccountToken": False,
+            "securityContext": _RESTRICTED,
             "containers": [
-                {"name": names.LAB_CONTAINER, "image": image, "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}}}
+                {
+                    "name": names.LAB_CONTAINER,
+                    "image": image,
+                    "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
+                    "securityContext": _RESTRICTED_CONTAINER,
+                }
             ],
         },
     }

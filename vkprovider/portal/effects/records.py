@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from typing import Any
 
+from vkprovider.api import names
 from vkprovider.api.objects import Metadata
-from vkprovider.domain.userlab.record import LabRecord
+from vkprovider.domain.userlab.names import user_key
+from vkprovider.domain.userlab.record import LabRecord, record_of
 from vkprovider.kube.client import Guard
 from vkprovider.portal.effects.objects import metadata
 from vkprovider.runtime.context import Context
@@ -16,6 +18,7 @@ class Records:
     def __init__(self, ctx: Context) -> None:
         """Write nothing yet."""
         self._namespaces = ctx.api.namespaces
+        self._mark = ctx.namespace
 
     async def create(
         self, name: str, labels: Mapping[str, str], annotations: Mapping[str, str], guard: Guard
@@ -39,13 +42,16 @@ class Records:
         found = await self._namespaces.get(name)
         return found.metadata if found is not None else None
 
-    async def list(self, labels: str) -> list[Metadata]:
-        """List Namespaces by a label selector from the API server: the watch may be late.
+    async def of_user(self, user: str) -> LabRecord | None:
+        """Read the record of a user from the API server, the oldest of several; None if there is none.
 
         Raises:
             OutsideError: The API server refused or did not answer.
         """
-        return [each.metadata for each in await self._namespaces.list(labels=labels)]
+        selector = f"{names.LABEL_PORTAL}={self._mark},{names.LABEL_USER}={user_key(user)}"
+        read = (record_of(each.metadata, self._mark) for each in await self._namespaces.list(labels=selector))
+        found = [record for record in read if record is not None and record.user == user]
+        return min(found, key=lambda record: (record.deleted, record.created_at, record.uid), default=None)
 
     async def patch(
         self,

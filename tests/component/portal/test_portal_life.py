@@ -1,0 +1,270 @@
+"""A user's lab from the request to its end, by the objects that everybody can see (R002-003, 008, 013-034, 053-054)."""
+
+import asyncio
+
+import pytest
+
+from tests.component.controllers.looking import eventually
+from tests.component.portal.harness import Json, PortalWorld
+from tests.component.portal.wishes import ask, refused, wanted
+from vkprovider.api.times import unix
+from vkprovider.domain.userlab.rejections import Grounds
+from vkprovider.portal.index import Index
+from vkprovider.portal.requests import Rejected
+
+
+async def test_a_lab_is_made_found_and_deleted_and_leaves_nothing(world: PortalWorld) -> None:
+    running = await world.replica(VKPROVIDER_PORTAL_USERNAME_PREFIX="oidc:")
+    name = await world.define()
+    caller = world.caller("alice")._replace(username="oidc:alice")
+    await running.replica.requests.create(caller, wanted(name, env={"HUB_TOKEN": "hush"}))
+    operation = await world.until_phase("alice", "complete")
+    await world.until_unlocked()
+    made = [line for line in running.writes if not line.startswith("POST /api/v1/namespaces/vkprovider-system/events")]
+    assert len(made) <= 9, made
+
+    namespace = await world.admin.get(world.namespace("alice"))
+    assert namespace is not None
+    labels, notes = namespace["metadata"]["labels"], namespace["metadata"]["annotations"]
+    assert labels["vkprovider.io/portal"] == "vkprovider-system"
+    assert labels["vkprovider.io/user"] == notes["vkprovider.io/user"] == "alice"
+    assert "hush" not in str(namespace)
+    request = await world.note("alice", "request")
+    assert operation["id"] == request["id"]
+    assert request["env"] == ["HUB_TOKEN"]
+
+    pod = await world.admin.get(world.pod("alice"))
+    assert pod is not None
+    assert pod["spec"]["runtimeClassName"] == f"{name}-small"
+    assert pod["spec"]["containers"][0]["image"] == f"{name}-small:1.0.0"
+    assert pod["spec"]["serviceAccountName"] == "nb-alice"
+    assert pod["metadata"]["annotations"]["vkprovider.io/username"] == "alice"
+    assert pod["metadata"]["annotations"]["vkprovider.io/timeslot-end"]
+    secret = await world.admin.get(f"{world.namespace('alice')}/secrets/nb-alice")
+    assert secret is not None
+    assert set(secret["data"]) == {"token", "HUB_TOKEN"}
+    config = await world.admin.get(f"{world.namespace('alice')}/configmaps/nb-alice-env")
+    assert config is not None
+    assert "hush" not in str(config)
+    rbac = "/apis/rbac.authorization.k8s.io/v1/namespaces/nublado-alice/rolebindings/nb-alice"
+    binding = await world.admin.get(rbac)
+    assert binding is not None
+    assert binding["roleRef"]["name"] == "vkprovider-learner"
+    assert binding["subjects"][0]["name"] == "oidc:alice"
+    for each in (namespace, pod, secret, config, binding):  # R002-065
+        assert each["metadata"]["annotations"]["argocd.argoproj.io/sync-options"] == "Prune=false"
+        assert each["metadata"]["labels"]["argocd.argoproj.io/instance"] == "nublado-users"
+
+    await running.replica.requests.delete("alice", "hub")
+    await world.until_gone("alice")
+    await world.until_unlocked()
+    deleted = [line for line in running.writes if line.startswith("DELETE /api/v1/namespaces/nublado-alice")]
+    assert deleted == [
+        "DELETE /api/v1/namespaces/nublado-alice/pods/nb-alice",
+        "DELETE /api/v1/namespaces/nublado-alice",
+    ]
+    with pytest.raises(Rejected) as error:
+        await running.replica.requests.delete("alice", "hub")
+    assert error.value.rejection.grounds is Grounds.UNKNOWN_USER
+
+
+async def test_a_user_has_one_lab_and_one_operation_at_a_time(world: PortalWorld) -> None:
+    running, name = await world.replica(), await world.define()
+    world.stage.boots = False
+    await ask(world, running, "alice", name)
+    assert await refused(world, running, "alice", name) is Grounds.OPERATION_IN_PROGRESS
+    world.stage.boots = True
+    await world.until_phase("alice", "complete")
+    await eventually(lambda: _known(running.replica.index, "alice", "complete"), "the replica knows")
+    before = await world.note("alice", "request")
+    assert await refused(world, running, "alice", name) is Grounds.LAB_EXISTS
+    assert await world.note("alice", "request") == before  # R002-022
+    world.stage.stops = False
+    await running.replica.requests.delete("alice", "alice")
+    await running.replica.requests.delete("alice", "alice")  # a second one changes nothing
+    ending = await world.note("alice", "ending")
+    assert await refused(world, running, "alice", name) is Grounds.OPERATION_IN_PROGRESS
+    assert await world.note("alice", "ending") == ending
+    world.stage.stops = True
+    await world.until_gone("alice")
+    await ask(world, running, "alice", name)
+    await world.until_phase("alice", "complete")
+
+
+async def test_many_requests_of_one_user_at_two_replicas_make_one_lab(world: PortalWorld) -> None:
+    replicas = [await world.replica(), await world.replica()]
+    name = await world.define()
+    tries = [ask(world, replicas[number % 2], "alice", name) for number in range(20)]
+    answers = await asyncio.gather(*tries, return_exceptions=True)
+    accepted = [answer for answer in answers if not isinstance(answer, BaseException)]
+    assert len(accepted) == 1
+    assert {type(answer) for answer in answers if isinstance(answer, BaseException)} == {Rejected}
+    await world.until_phase("alice", "complete")
+    assert len(world.stage.made) == 1
+    assert (await world.note("alice", "request"))["id"] == accepted[0].request.id
+
+
+@pytest.mark.parametrize("marked", [False, True])
+async def test_the_namespace_of_somebody_else_is_never_touched(world: PortalWorld, *, marked: bool) -> None:
+    """Neither a stranger's nor one with our mark whose user has a name that only looks alike (R002-024)."""
+    running, name = await world.replica(), await world.define()
+    labels = {"vkprovider.io/portal": "vkprovider-system", "vkprovider.io/user": "bob"} if marked else {}
+    await world.stranger("nublado-alice", labels, {"vkprovider.io/user": "bob"} if marked else {})
+    before = await world.admin.get("/api/v1/namespaces/nublado-alice")
+    assert await refused(world, running, "alice", name) is Grounds.NAMESPACE_CONFLICT
+    with pytest.raises(Rejected):
+        await running.replica.requests.delete("alice", "hub")
+    assert await world.admin.get("/api/v1/namespaces/nublado-alice") == before
+    await world.until_unlocked()
+
+
+async def test_a_failed_lab_keeps_its_record_and_is_replaced_in_one_call(world: PortalWorld) -> None:
+    # R002-018, 023
+    running, name = await world.replica(), await world.define()
+    world.stage.boots = False
+    await ask(world, running, "alice", name, env={"OLD": "1"})
+    await world.admin.until(world.pod("alice"), lambda pod: pod["spec"].get("nodeName"))
+    await world.stage.ready(world.pod("alice"), state="False", phase="Failed")
+    failed = await world.until_phase("alice", "failed")
+    assert failed["reason"] == "UserLabFailed"
+    uid = (await world.admin.get(world.namespace("alice")) or {})["metadata"]["uid"]
+    world.stage.boots = True
+    accepted = await ask(world, running, "alice", name, env={"NEW": "2"})
+    operation = await world.until_phase("alice", "complete")
+    assert operation["id"] == accepted.request.id
+    namespace = await world.admin.get(world.namespace("alice"))
+    assert namespace is not None
+    assert namespace["metadata"]["uid"] == uid
+    secret = await world.admin.get(f"{world.namespace('alice')}/secrets/nb-alice")
+    assert set((secret or {})["data"]) == {"token", "NEW"}
+    assert len(world.stage.made) == 2
+
+
+async def test_a_lab_that_the_api_server_refuses_says_why(world: PortalWorld) -> None:
+    running, name = await world.replica(), await world.define()
+    running.api.fault(r"^POST .*/pods$", status=403, message="exceeded quota: labs", count=None)
+    await ask(world, running, "alice", name)
+    failed = await world.until_phase("alice", "failed")
+    assert failed["reason"] == "PodRefused"
+    assert "exceeded quota" in failed["text"]
+    await world.until_unlocked()
+
+
+async def test_a_lab_is_extended_within_bounds(world: PortalWorld) -> None:
+    running = await world.replica(VKPROVIDER_PORTAL_DURATION_MAX_SECONDS="18000")
+    name = await world.define()
+    await ask(world, running, "alice", name)
+    await world.until_phase("alice", "complete")
+    await eventually(lambda: _known(running.replica.index, "alice", "complete"), "the replica knows")
+    before = await _end(world)
+    assert await running.replica.requests.extend("alice", "alice", 1800) == before + 1800
+    await world.admin.until(world.pod("alice"), lambda pod: _end_of(pod) == before + 1800)
+    with pytest.raises(Rejected) as error:
+        await running.replica.requests.extend("alice", "alice", 4000)
+    assert error.value.rejection.grounds is Grounds.INVALID_BODY
+    with pytest.raises(Rejected) as error:
+        await running.replica.requests.extend("bob", "bob", 60)
+    assert error.value.rejection.grounds is Grounds.UNKNOWN_USER
+
+
+async def test_a_lab_that_ended_is_cleared_away(world: PortalWorld) -> None:
+    running, name = await world.replica(), await world.define()
+    await ask(world, running, "alice", name)
+    await world.until_phase("alice", "complete")
+    await world.stage.ready(world.pod("alice"), state="False", phase="Succeeded")
+    await world.until_gone("alice")
+    await world.until_unlocked()
+
+
+async def test_times_are_kept(world: PortalWorld) -> None:
+    """A lab that does not start fails, and its record goes after a time."""
+    ahead = [0.0]
+    running = await world.replica(wall_ahead_s=lambda: ahead[0])
+    name = await world.define()
+    world.stage.boots = False
+    await ask(world, running, "alice", name)
+    await world.admin.until(world.pod("alice"), bool)
+    await eventually(lambda: _has_pod(running.replica.index, "alice"), "the replica knows the Pod")
+    ahead[0] = 601.0
+    running.replica.queue.add("nublado-alice")
+    assert (await world.until_phase("alice", "failed"))["reason"] == "StartTimedOut"
+    await world.admin.until_gone(world.pod("alice"))
+    ahead[0] += 3601.0
+    running.replica.queue.add("nublado-alice")
+    await world.until_gone("alice")
+
+
+@pytest.mark.parametrize("opened", [False, True])
+async def test_a_lab_that_nobody_opens_goes_back(world: PortalWorld, *, opened: bool) -> None:
+    ahead = [0.0]
+    running = await world.replica(wall_ahead_s=lambda: ahead[0], VKPROVIDER_PORTAL_IDLE_SECONDS="900")
+    name, exposed = await world.define(), await world.define(expose={"mux": "mux"})
+    await ask(world, running, "alice", name)
+    await ask(world, running, "bob", exposed)
+    await world.until_phase("alice", "complete")
+    await world.until_phase("bob", "complete")
+    if opened:
+        note = {"vkprovider.io/last-activity": "2026-11-26T12:00:00Z"}
+        await world.stage.report(world.pod("alice"), note)
+        await eventually(lambda: _opened(running.replica.index, "alice"), "the replica knows")
+    ahead[0] = 901.0
+    for user in ("alice", "bob"):
+        running.replica.queue.add(f"nublado-{user}")
+    if opened:
+        await ask(world, running, "carol", name)
+        await world.until_phase("carol", "complete")
+        assert await world.note("alice", "ending") is None
+    else:
+        await world.until_gone("alice")
+    assert await world.note("bob", "ending") is None
+
+
+async def test_labs_start_a_few_at_a_time_in_their_order(world: PortalWorld) -> None:
+    running, name = await world.replica(VKPROVIDER_PORTAL_STARTS_MAX="1"), await world.define()
+    world.stage.boots = False
+    for user in ("alice", "bob", "carol"):
+        await ask(world, running, user, name)
+    await world.admin.until(world.pod("alice"), lambda pod: pod["spec"].get("nodeName"))
+    await eventually(lambda: _queued(running.replica.index, "carol", 2), "carol is second in line")
+    assert len(await world.pods()) == 1
+    for user in ("alice", "bob", "carol"):
+        await world.admin.until(world.pod(user), lambda pod: pod["spec"].get("nodeName"))
+        await world.stage.ready(world.pod(user))
+        await world.until_phase(user, "complete")
+
+
+async def test_a_lab_that_is_being_made_can_be_deleted(world: PortalWorld) -> None:
+    running, name = await world.replica(), await world.define()
+    world.stage.boots = False
+    await ask(world, running, "alice", name)
+    await running.replica.requests.delete("alice", "alice")
+    await world.until_gone("alice")
+    await world.until_unlocked()
+    assert await world.pods() == []
+
+
+async def _known(index: Index, user: str, phase: str) -> bool:
+    lab = index.lab(user)
+    return lab is not None and lab.record.outcome is not None and lab.record.outcome.phase == phase
+
+
+async def _has_pod(index: Index, user: str) -> bool:
+    lab = index.lab(user)
+    return lab is not None and lab.own_pod is not None
+
+
+async def _opened(index: Index, user: str) -> bool:
+    lab = index.lab(user)
+    return lab is not None and lab.opened
+
+
+async def _queued(index: Index, user: str, place: int) -> bool:
+    return bool(index.queued(user) == place)
+
+
+async def _end(world: PortalWorld) -> float:
+    return _end_of(await world.admin.get(world.pod("alice")) or {})
+
+
+def _end_of(pod: Json) -> float:
+    return unix(pod["metadata"]["annotations"]["vkprovider.io/timeslot-end"]) or 0.0

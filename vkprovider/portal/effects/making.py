@@ -1,0 +1,126 @@
+"""How a lab is made: everything that stands in its namespace but the Secret, the Pod last."""
+
+from collections.abc import Mapping
+
+import msgspec
+
+from vkprovider.api import names
+from vkprovider.api.times import iso
+from vkprovider.domain.userlab.facts import UserLab
+from vkprovider.domain.userlab.names import (
+    binding_name,
+    env_name,
+    learner_of,
+    pod_name,
+    secret_name,
+    username_of,
+)
+from vkprovider.domain.userlab.record import labels_for, warm_labels_for
+from vkprovider.kube.client import Guard
+from vkprovider.portal.effects.contents import Contents
+from vkprovider.portal.effects.pods import Pods
+from vkprovider.portal.index import with_pod
+from vkprovider.runtime.context import Context
+
+
+class Making:
+    """Makes labs."""
+
+    def __init__(self, ctx: Context, username_prefix: str, env: Mapping[str, str]) -> None:
+        """Make none yet.
+
+        Args:
+            ctx: The replica; its namespace is the mark.
+            username_prefix: What the usernames of users begin with.
+            env: The environment of every lab.
+        """
+        self._mark = ctx.namespace
+        self._username_prefix = username_prefix
+        self._env = env
+        self._contents = Contents(ctx)
+        self._pods = Pods(ctx)
+        self._found = ctx.api.pods
+        self._selector = f"{names.LABEL_PORTAL}={ctx.namespace}"
+
+    async def make(self, lab: UserLab, end_at: float | None, guard: Guard) -> None:
+        """Make a lab; what is there already is left as it is.
+
+        Args:
+            lab: Of a user, or warm.
+            end_at: When its time ends, in Unix seconds; None for a warm one.
+            guard: Called right before every write.
+
+        Raises:
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        namespace, labels = lab.record.namespace, self._labels(lab)
+        name = pod_name(lab.key)
+        await self._around(lab, labels, guard)
+        await self._contents.service_account(namespace, name, labels, guard)
+        notes = self._notes(lab, end_at)
+        await self._pods.create(namespace, name, self._pod_labels(lab, labels), notes, self._image(lab), guard)
+
+    async def assign(self, lab: UserLab, end_at: float, guard: Guard) -> None:
+        """Give a warm lab that was taken for a user to that user.
+
+        Raises:
+            Conflict: Its Pod is another one.
+            NotFound: Its Pod is gone.
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        labels = self._labels(lab)
+        await self._around(lab, labels, guard)
+        if lab.pod is not None:
+            await self._pods.change(lab.pod, self._notes(lab, end_at), guard, self._pod_labels(lab, labels))
+
+    async def look(self, lab: UserLab) -> UserLab:
+        """Return a lab with its Pod as the API server has it: the watch may be late.
+
+        Raises:
+            OutsideError: The API server refused or did not answer.
+        """
+        pods = await self._found.within(lab.record.namespace).list(labels=self._selector)
+        return with_pod(lab, pods)
+
+    async def is_sealed(self, lab: UserLab, guard: Guard) -> bool:
+        """Return whether the request of a lab got its Secret, without which nobody was told that it was accepted.
+
+        Raises:
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        return await self._contents.has_secret(lab.record.namespace, secret_name(lab.key), self._labels(lab), guard)
+
+    async def _around(self, lab: UserLab, labels: Mapping[str, str], guard: Guard) -> None:
+        if lab.record.warm:
+            return
+        namespace, key = lab.record.namespace, lab.key
+        await self._contents.config_map(namespace, env_name(key), labels, self._environment(lab), guard)
+        username = username_of(lab.user, self._username_prefix)
+        await self._contents.role_binding(namespace, binding_name(key), labels, username, guard)
+
+    def _environment(self, lab: UserLab) -> dict[str, str]:
+        request = lab.record.request
+        if request is None:
+            return dict(self._env)
+        own = {"IMAGE_DESCRIPTION": request.definition, "LAB_OPTIONS": msgspec.json.encode(request.options).decode()}
+        return {**own, **self._env}
+
+    def _labels(self, lab: UserLab) -> dict[str, str]:
+        if lab.record.warm:
+            return warm_labels_for(self._mark, lab.record.family)
+        return labels_for(self._mark, lab.user, class_=lab.record.class_)
+
+    def _image(self, lab: UserLab) -> str:
+        request = lab.record.request
+        return request.definition if request is not None else ""
+
+    def _pod_labels(self, lab: UserLab, labels: Mapping[str, str]) -> dict[str, str]:
+        request = lab.record.request
+        return {**labels, **({names.LABEL_REQUEST: request.id} if request is not None else {})}
+
+    def _notes(self, lab: UserLab, end_at: float | None) -> dict[str, str]:
+        learner = {names.ANNOTATION_USERNAME: learner_of(lab.user)} if lab.user else {}
+        return learner | ({names.ANNOTATION_TIMESLOT_END: iso(int(end_at))} if end_at is not None else {})
