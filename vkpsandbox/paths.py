@@ -47,6 +47,7 @@ class Layout:
         "logs",
         "mux",
         "pki",
+        "portal.kubeconfig",
         "processes.json",
         "processes.json.new",
         "provider.kubeconfig",
@@ -120,6 +121,11 @@ class Layout:
     def provider_kubeconfig(self) -> Path:
         """The provider's kubeconfig: its ServiceAccount, never the admin."""
         return self.directory / "provider.kubeconfig"
+
+    @property
+    def portal_kubeconfig(self) -> Path:
+        """The portal's kubeconfig: its ServiceAccount, never the admin."""
+        return self.directory / "portal.kubeconfig"
 
     @property
     def mux(self) -> Path:

@@ -56,6 +56,8 @@ class Sandbox:
         lds: bool = False,
         lds_args: Sequence[str] = (),
         mux: bool = False,
+        portals: int = 0,
+        portal_env: Mapping[str, str] = NOTHING,
         provider_env: Mapping[str, str] = NOTHING,
         worker_args: Sequence[Sequence[str]] | None = None,
         worker_spec: Mapping[str, Any] = NOTHING,
@@ -85,6 +87,8 @@ class Sandbox:
             lds_args: Further arguments of `vkprovider sim lds`.
             mux: Whether there is a mux, the Service `labs` in the provider's namespace, with the program that serves it
                 and a relay on loopback.
+            portals: How many replicas of the portal; its users are the ServiceAccounts of the namespace `learners`.
+            portal_env: Further environment variables of the portal.
             provider_env: Further environment variables of the provider.
             worker_args: Further arguments of `vkprovider sim cml`, one list per worker, used again from the first
                 when there are fewer lists than workers.
@@ -134,6 +138,9 @@ class Sandbox:
                 if provider:
                     start.start_providers(*steps, providers)
                     on_progress(f"{count(workers, 'node')} Ready, {count(replicas, 'provider replica')}")
+                if portals:
+                    urls = start.start_portal(layout, sandbox._kubectl, portals, portal_env)
+                    on_progress(f"portal at {' and '.join(urls)}")
             except BaseException:
                 sandbox.end_processes()
                 raise

@@ -12,7 +12,7 @@ import msgspec
 
 import vkprovider
 from vkprovider.shipped import find_manifests
-from vkpsandbox.controlplane import components, content, muxes, programs, tunnels, waiting
+from vkpsandbox.controlplane import components, content, muxes, portal, programs, tunnels, waiting
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.pki import write_pki
 from vkpsandbox.controlplane.relay import HAPROXY
@@ -157,6 +157,16 @@ def start_mux(layout: Layout, kubectl: Kubectl, record: Record) -> str:
     for spec in specs:
         add_process(layout, spec)
     return next(spec.url for spec in specs if spec.name == HAPROXY)
+
+
+def start_portal(layout: Layout, kubectl: Kubectl, replicas: int, settings: Mapping[str, str]) -> list[str]:
+    """Start the replicas of the portal and wait until they are ready; return their URLs."""
+    specs = portal.portal_processes(layout, kubectl, find_manifests(), replicas, settings)
+    for spec in specs:
+        add_process(layout, spec)
+    for spec in specs:
+        waiting.await_page(layout, spec.name, spec.url)
+    return [spec.url for spec in specs]
 
 
 def start_providers(layout: Layout, kubectl: Kubectl, record: Record, specs: Sequence[ProcessSpec]) -> None:

@@ -70,6 +70,7 @@ def sandbox() -> None:
 )
 @click.option("--lds", is_flag=True, help="Run a simulated Lab Delivery System that the provider uses.")
 @click.option("--mux", is_flag=True, help="Run a mux, the Service labs in vkprovider-system, and a relay on loopback.")
+@click.option("--portal", is_flag=True, help="Run the portal; its users are the ServiceAccounts in namespace learners.")
 @click.option("--audit", is_flag=True, help="Make the API server write an audit log.")
 @click.option("--no-provider", is_flag=True, help="Do not run the provider.")
 @click.option(
@@ -88,6 +89,7 @@ def up(
     tunnel: Tunnel,
     lds: bool,
     mux: bool,
+    portal: bool,
     audit: bool,
     no_provider: bool,
     kubeconfig: Path | None,
@@ -110,6 +112,7 @@ def up(
         tunnel=tunnel,
         lds=lds,
         mux=mux,
+        portals=int(portal),
         audit=audit,
         provider=not no_provider,
         policies=True,

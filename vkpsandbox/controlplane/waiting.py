@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
+from urllib.parse import urlsplit
 
 import msgspec
 
@@ -21,6 +22,7 @@ from vkpsandbox.processes.record import Lds, Worker
 CONTROL_PLANE_S: Final = 90.0
 WORKERS_S: Final = 30.0
 NODES_S: Final = 120.0
+PAGE_S: Final = 60.0
 CRASHES: Final = 3
 """A process that ends this often during a wait will not come up."""
 
@@ -76,6 +78,11 @@ def await_nodes(layout: Layout, kubectl: Kubectl, nodes: Sequence[str], provider
 
     if wanted:
         await_processes(layout, providers, ready, f"nodes {', '.join(nodes)}", NODES_S, poll_s=KUBECTL_POLL_S)
+
+
+def await_page(layout: Layout, process: str, url: str) -> None:
+    """Wait until a replica says on its page that it is ready."""
+    await_processes(layout, [process], partial(_page_ready, url), f"{process} at {url}", PAGE_S)
 
 
 def await_processes(
@@ -134,9 +141,18 @@ def _listens(host: str, port: int) -> bool:
 def _api_ready(layout: Layout, port: int) -> bool:
     """Ask the API server whether it is ready; this needs no credentials."""
     context = ssl.create_default_context(cafile=str(layout.pki / "server-ca.crt"))
-    connection = http.client.HTTPSConnection(components.LOOPBACK, port, timeout=5, context=context)
+    return _is_ok(http.client.HTTPSConnection(components.LOOPBACK, port, timeout=5, context=context), "/readyz")
+
+
+def _page_ready(url: str) -> bool:
+    """Ask a replica whether it is ready."""
+    return _is_ok(http.client.HTTPConnection(urlsplit(url).netloc, timeout=5), "/ready")
+
+
+def _is_ok(connection: http.client.HTTPConnection, path: str) -> bool:
+    """Return whether a path is answered with 200, and close the connection."""
     try:
-        connection.request("GET", "/readyz")
+        connection.request("GET", path)
         return connection.getresponse().status == http.HTTPStatus.OK
     except (OSError, http.client.HTTPException):
         return False
