@@ -4,7 +4,7 @@ The packages, top to bottom; each imports only what stands below it:
 
 * `cli`: commands.
 * `agent`: the agent beside a worker that the cluster cannot dial; `mux`: the program that serves muxes;
-  `relay`: what keeps an HAProxy as a mux wants it.
+  `portal`: the program that gives learners a lab on request; `relay`: what keeps an HAProxy as a mux wants it.
 * `app`: the settings from the environment, and the wiring of one replica; `doctor`: the checks of `vkprovider doctor`.
 * `web`: the HTTP page of a replica; `kubelet`: the kubelet API of its Nodes.
 * `controllers`: reconcilers, one package per noun.

@@ -2,6 +2,7 @@
 
 * `worker`: `CMLWorker`; `definition`: `LabletDefinition`; `fields`: the types of their fields.
 * `status`: their statuses, which the provider writes.
+* `portal`: the file that says what the portal offers; no custom resource.
 * `parsing`: a spec as a model, or every field that is wrong; `crd`: the CRDs, generated.
 
 The models are the source: the CRDs in `manifests/crds` are generated from them (`vkprovider crds`), so that a field's
