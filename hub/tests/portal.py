@@ -6,6 +6,7 @@ created with, as JupyterHub's own test server does.
 
 import asyncio
 import json
+import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -245,8 +246,8 @@ class Portal:
         return web.Response(text=request.rel_url.raw_path)
 
     @asynccontextmanager
-    async def served(self) -> AsyncIterator["Portal"]:
-        """Serve it on a port of this machine."""
+    async def served(self, port: int = 0, tls: ssl.SSLContext | None = None) -> AsyncIterator["Portal"]:
+        """Serve it on a port of this machine. Labs outlive that."""
         app = web.Application(middlewares=[self._guard])
         prefix = "/nublado/spawner/v1"
         app.add_routes(
@@ -261,9 +262,9 @@ class Portal:
         )
         runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", port, ssl_context=tls)
         await site.start()
-        self.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
+        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{runner.addresses[0][1]}"
         try:
             yield self
         finally:

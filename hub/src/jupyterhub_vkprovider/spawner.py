@@ -71,6 +71,11 @@ class VkproviderSpawner(Spawner):
         """Return more than the portal's own timeout of a start (600 s), which says why."""
         return 660
 
+    @default("http_timeout")
+    def _http_timeout_default(self) -> int:
+        """Return a long time: a portal that is down when a lab is ready does not end the lab."""
+        return 600
+
     @default("poll_interval")
     def _poll_interval_default(self) -> int:
         return 8
