@@ -78,4 +78,13 @@ def judge(asked: Asked, answered: Answered) -> None:
         OpenAPIError: One of them is none of the protocol.
     """
     judge_request(asked)
-    PROTOCOL.validate_response(_Request(asked), _Response(answered))
+    judge_answer(PROTOCOL, asked, answered)
+
+
+def judge_answer(protocol: OpenAPI, asked: Asked, answered: Answered) -> None:
+    """Judge an answer by another protocol.
+
+    Raises:
+        OpenAPIError: It is none of the protocol.
+    """
+    protocol.validate_response(_Request(asked), _Response(answered))

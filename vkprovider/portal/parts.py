@@ -13,6 +13,7 @@ from vkprovider.portal.index import Index
 from vkprovider.portal.informers import Informers, informers
 from vkprovider.portal.keeper import Keeper
 from vkprovider.portal.locks import Locks
+from vkprovider.portal.page.parts import portal_page
 from vkprovider.portal.reconciler import Labs
 from vkprovider.portal.requests import Requests
 from vkprovider.runtime.context import Context, Program
@@ -70,6 +71,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     making = Making(ctx, of_portal.username_prefix, config.env)
     labs = Labs(ctx, of_portal, index, locks, membership, requests, making)
     keeper = Keeper(ctx, of_portal, index, locks, membership, requests, choices, queue.add)
+    page = portal_page(ctx, of_portal, index, requests, choices)
     part = Part(
         informers=(*objects.all(), locks.leases),
         changes=(
@@ -86,7 +88,8 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         health=lambda: {"userlabs": len(index.labs()), "locks": len(locks.held())},
         known=keeper.known,
         resumed=wake_all,
-        finish=requests.finish,
+        routes=page.routes(),
+        finish=page.finish,
         hand_over=locks.release_all,
     )
     return PortalProcess(

@@ -227,7 +227,7 @@ def _of_pod(operation: Operation, pod: Pod | None, events: Iterable[Event]) -> I
     if pod is None:
         return
     until = math.ceil(operation.ended_at) if operation.phase else math.inf
-    for said in story.tell(pod, sorted(events, key=lambda event: event.metadata.uid)):
+    for said in story.tell(pod, sorted(events, key=_written)):
         if not math.floor(operation.since) <= said.at <= until:
             continue
         source, *rest = said.key
@@ -241,6 +241,12 @@ def _of_pod(operation: Operation, pod: Pod | None, events: Iterable[Event]) -> I
         elif source == "event" and (said.warns or said.reason not in _TOLD_BY_CONDITIONS):
             kind = Kind.ERROR if said.warns else Kind.INFO
             yield Line(said.at, kind, _hash(rest[0]), int(rest[1]), _text(f"{said.reason}: {said.message}"))
+
+
+def _written(event: Event) -> tuple[int, str, str]:
+    """Return the place of an Event among those of the same second: the order in which they were written (KEP-5504)."""
+    version = event.metadata.resource_version
+    return len(version), version, event.metadata.uid
 
 
 def _progress(operation: Operation, pod: Pod | None) -> int:

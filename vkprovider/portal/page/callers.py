@@ -113,12 +113,11 @@ class ByHeaders:
             raise TokenMissing("this portal knows callers by its ingress alone, and this request did not come through")
         users = request.headers.getall(USER, [])
         user = users[0] if len(users) == 1 else ""
-        username = username_of(user, self._prefix)
-        if not user or username.startswith(_SYSTEM) or not user.isprintable():
+        if not user or user.startswith(_SYSTEM) or not user.isprintable():
             raise TokenInvalid(f"the ingress must send one header {USER} with the name of a user")
         asked = ",".join(request.headers.getall(GROUPS, []))
         groups = [group for each in asked.split(",") if (group := each.strip()) and not group.startswith(_SYSTEM)]
-        return User(username, groups=[*groups, _AUTHENTICATED]), request.headers.get(TOKEN, "")
+        return User(username_of(user, self._prefix), groups=[*groups, _AUTHENTICATED]), request.headers.get(TOKEN, "")
 
 
 class Callers:

@@ -49,10 +49,9 @@ class Dialect(msgspec.Struct, frozen=True):
         return {"event": str(sent.kind), "data": _text(sent), "sent": False}
 
     def keyed(self, keys: dict[str, Any]) -> dict[str, Any]:
-        """Return an object whose keys may have hyphens, with the keys of the dialect."""
-        if self is SQR066:
-            return keys
-        return {key.replace("-", "_"): value for key, value in keys.items() if value is not None}
+        """Return an object with the keys of the dialect, where they may have hyphens, and without those of no value."""
+        given = {key: value for key, value in keys.items() if value is not None}
+        return given if self is SQR066 else {key.replace("-", "_"): value for key, value in given.items()}
 
 
 SQR066: Final = Dialect("sqr066", created=303, deleted=202, waits=False, one_image=False)

@@ -1,0 +1,212 @@
+"""Who may do what at the page of the portal, with real tokens and rights (R002-004, 005, 009-012, 025, 036, 037)."""
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.component.controllers.looking import eventually, when
+from tests.component.portal.page.harness import SPAWNER, PageWorld, Running
+from tests.component.portal.people import HUB_ROLE, RBAC, USER_ROLE
+from tests.support.apiserver import SYSTEM
+from vkprovider.api import names
+
+SECRET = "a-secret-that-only-the-ingress-knows"
+BY_HEADERS = {"VKPROVIDER_PORTAL_CALLERS": "headers", "VKPROVIDER_PORTAL_INGRESS_SECRET": SECRET}
+OPTIONS = {"options": {"image_tag": "1.0", "size": "small"}, "env": {"TOKEN": "canary-value"}}
+Json = dict[str, Any]
+
+
+async def ask(
+    running: Running, method: str, path: str, headers: dict[str, str] | None = None, body: object = None
+) -> httpx.Response:
+    async with httpx.AsyncClient(timeout=60) as http:
+        return await http.request(method, f"{running.url}{SPAWNER}{path}", headers=headers, json=body)
+
+
+def routes(user: str) -> list[tuple[str, str, object]]:
+    return [
+        ("GET", "/labs", None),
+        ("GET", f"/labs/{user}", None),
+        ("DELETE", f"/labs/{user}", None),
+        ("POST", f"/labs/{user}/create", OPTIONS),
+        ("GET", f"/labs/{user}/events", None),
+        ("POST", f"/labs/{user}/extend", {}),
+        ("GET", f"/lab-form/{user}", None),
+        ("GET", "/user-status", None),
+        ("GET", "/images", None),
+        ("GET", "/prepulls", None),
+    ]
+
+
+def detail(answer: httpx.Response) -> Json:
+    found = answer.json()["detail"]
+    assert len(found) == 1
+    only: Json = found[0]
+    return only
+
+
+@pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer made-up"}, {"Authorization": "Basic YTpi"}])
+async def test_nobody_unknown_gets_anything(world: PageWorld, headers: dict[str, str]) -> None:
+    running = await world.replica()
+    for method, path, body in routes("alice"):
+        answer = await ask(running, method, path, headers, body)
+        assert answer.status_code == 401, path
+        assert detail(answer)["type"] == "invalid_token"
+        assert "WWW-Authenticate" in answer.headers
+        assert answer.headers["Cache-Control"] == "no-store"
+    async with httpx.AsyncClient() as http:
+        assert (await http.get(f"{running.url}/nublado/openapi.json")).status_code == 200
+
+
+async def test_who_is_known_without_a_right_gets_the_same_answer_whether_a_lab_exists(world: PageWorld) -> None:
+    running, user = await world.replica(), world.user("alice")
+    await world.lab(user)
+    await when(lambda: running.index.lab(user), "the lab is known")
+    stranger = await world.person("mallory")
+    for (method, path, body), (_, other, _) in zip(routes(user), routes("nobody"), strict=True):
+        first, second = [await ask(running, method, each, stranger, body) for each in (path, other)]
+        assert first.status_code == second.status_code == 403, path
+        assert first.content == second.content
+        assert detail(first)["type"] == "permission_denied"
+
+
+async def test_a_hub_sees_and_deletes_but_creates_for_nobody(world: PageWorld) -> None:
+    running, user = await world.replica(), world.user("alice")
+    hub = await world.person("hub", HUB_ROLE)
+    await world.lab(user)
+    await when(lambda: running.index.lab(user), "the lab is known")
+    statuses = {}
+    for method, path, body in routes(user):
+        if method != "DELETE":
+            statuses[path.removeprefix(f"/labs/{user}")] = (await ask(running, method, path, hub, body)).status_code
+    forbidden = {"/create", "/events", "/extend", f"/lab-form/{user}", "/user-status"}
+    assert {path for path, status in statuses.items() if status == 403} == forbidden
+    assert {statuses[path] for path in ("/labs", "", "/images", "/prepulls")} == {200}
+    for whose in ("hub", user, "nobody"):
+        answer = await ask(running, "POST", f"/labs/{whose}/create", hub, OPTIONS)
+        assert answer.status_code == 403
+    assert (await ask(running, "GET", "/labs/nobody", hub)).status_code == 404
+    assert await world.admin.get("/api/v1/namespaces/nublado-nobody") is None
+
+
+async def test_a_user_reaches_the_own_lab_alone(world: PageWorld) -> None:
+    running, alice, bob = await world.replica(), world.user("alice"), world.user("bob")
+    token = await world.person(alice, USER_ROLE)
+    for user in (alice, bob):
+        await world.lab(user)
+        await when(lambda user=user: running.index.lab(user), "the lab is known")  # type: ignore[misc]
+    for method, path, body in routes(bob):
+        if path != "/user-status":
+            assert (await ask(running, method, path, token, body)).status_code == 403, path
+    answer = await ask(running, "GET", "/user-status", token)
+    assert (answer.status_code, answer.json()["username"]) == (200, alice)
+    for method, path in (("GET", "/labs"), ("GET", f"/labs/{alice}"), ("DELETE", f"/labs/{alice}")):
+        assert (await ask(running, method, path, token)).status_code == 403, path
+
+
+async def test_the_verb_use_alone_opens_the_routes_of_users(world: PageWorld) -> None:
+    running, user = await world.replica(), world.user("alice")
+    token = await world.person(user)
+    assert (await ask(running, "GET", "/user-status", token)).status_code == 403
+    await world.people.allow(user, USER_ROLE)
+
+    async def allowed() -> bool:
+        return (await ask(running, "GET", "/user-status", token)).status_code == 404
+
+    await eventually(allowed, "a refusal is remembered for a few seconds alone")
+
+
+async def test_a_teacher_looks_after_the_labs_of_the_own_class(world: PageWorld) -> None:
+    running = await world.replica()
+    mine, other, none = (world.user(name) for name in ("ann", "ben", "cat"))
+    class_ = f"class-{world.run}"
+    for user, of in ((mine, class_), (other, "another"), (none, "")):
+        await world.lab(user, class_=of)
+        await when(lambda user=user: running.index.lab(user), "the lab is known")  # type: ignore[misc]
+    token = await world.person("teacher")
+    await world.admin.create("/api/v1/namespaces", {"metadata": {"name": class_}})
+    rules = [{"apiGroups": [names.GROUP], "resources": ["userlabs"], "verbs": ["teach"]}]
+    roles = f"{RBAC}/namespaces/{class_}"
+    await world.admin.create(f"{roles}/roles", {"metadata": {"name": "teacher"}, "rules": rules})
+    binding = {
+        "metadata": {"name": "teacher"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "teacher"},
+        "subjects": [{"kind": "ServiceAccount", "name": "teacher", "namespace": world.people.namespace}],
+    }
+    await world.admin.create(f"{roles}/rolebindings", binding)
+
+    async def allowed() -> bool:
+        return (await ask(running, "GET", f"/labs/{mine}", token)).status_code == 200
+
+    await eventually(allowed, "the right counts")
+    for path, body in ((f"/labs/{mine}/create", OPTIONS), (f"/lab-form/{mine}", None), ("/labs", None)):
+        method = "POST" if body else "GET"
+        assert (await ask(running, method, path, token, body)).status_code == 403, path
+    assert (await ask(running, "POST", f"/labs/{mine}/extend", token, {})).status_code != 403
+    for user in (other, none, "nobody"):
+        for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/events"), ("POST", "/extend")):
+            answer = await ask(running, method, f"/labs/{user}{path}", token, {} if method == "POST" else None)
+            assert answer.status_code == 403, (user, path)
+
+
+# ------------------------------------------------------------------ headers of an ingress
+
+
+async def test_headers_count_only_from_the_ingress_and_only_if_the_setting_says_so(world: PageWorld) -> None:
+    user = world.user("alice")
+    await world.person(user, USER_ROLE)
+    spoofed = {"X-Auth-Request-User": user, "X-Auth-Request-Token": "t"}
+    proven = {**spoofed, "X-Portal-Ingress-Secret": SECRET}
+    by_token = await world.replica()
+    assert (await ask(by_token, "GET", "/user-status", proven)).status_code == 401
+    by_headers = await world.replica(BY_HEADERS)
+    assert (await ask(by_headers, "GET", "/user-status", proven)).status_code == 404
+    for wrong in (
+        spoofed,
+        {**spoofed, "X-Portal-Ingress-Secret": ""},
+        {**spoofed, "X-Portal-Ingress-Secret": SECRET[:-1]},
+        {**spoofed, "X-Portal-Ingress-Secret": f"{SECRET}x"},
+        {**spoofed, "Authorization": f"Bearer {SECRET}"},
+        {"X-Portal-Ingress-Secret": SECRET},
+        {"X-Portal-Ingress-Secret": SECRET, "X-Auth-Request-User": ""},
+    ):
+        for method, path, body in routes(user):
+            assert (await ask(by_headers, method, path, wrong, body)).status_code == 401, (wrong, path)
+    other = {**proven, "X-Auth-Request-User": "somebody-without-the-right"}
+    assert (await ask(by_headers, "GET", "/user-status", other)).status_code == 403
+
+
+async def test_an_ingress_makes_nobody_an_admin_of_the_cluster(world: PageWorld) -> None:
+    running = await world.replica({**BY_HEADERS, "VKPROVIDER_PORTAL_USERNAME_PREFIX": ""})
+    proof = {"X-Portal-Ingress-Secret": SECRET}
+    for headers, status in (
+        ({"X-Auth-Request-User": "mallory", "X-Auth-Request-Groups": "a, system:masters"}, 403),
+        ({"X-Auth-Request-User": "system:admin"}, 401),
+        ({"X-Auth-Request-User": f"system:serviceaccount:{SYSTEM}:vkprovider"}, 401),
+    ):
+        assert (await ask(running, "GET", "/labs", {**proof, **headers})).status_code == status, headers
+
+
+async def test_groups_of_the_ingress_count(world: PageWorld) -> None:
+    running = await world.replica({**BY_HEADERS, "VKPROVIDER_PORTAL_USERNAME_PREFIX": ""})
+    binding = {
+        "metadata": {"name": f"{world.people.namespace}-group"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": USER_ROLE},
+        "subjects": [{"kind": "Group", "name": f"students-{world.run}", "apiGroup": "rbac.authorization.k8s.io"}],
+    }
+    path = f"{RBAC}/namespaces/{SYSTEM}/rolebindings"
+    await world.admin.create(path, binding)
+    headers = {
+        "X-Portal-Ingress-Secret": SECRET,
+        "X-Auth-Request-User": "ann",
+        "X-Auth-Request-Groups": f"x,students-{world.run}",
+    }
+
+    async def allowed() -> bool:
+        return (await ask(running, "GET", "/user-status", headers)).status_code == 404
+
+    try:
+        await eventually(allowed, "the right of the group counts")
+    finally:
+        await world.admin.delete(f"{path}/{world.people.namespace}-group")

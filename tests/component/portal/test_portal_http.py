@@ -1,0 +1,319 @@
+"""The routes of the portal, answered by whole replicas, on the real API server (R002-012 to R002-037, C41, C42)."""
+
+import asyncio
+import base64
+import contextlib
+import json
+from collections.abc import AsyncIterator
+from typing import Any, Final
+
+import httpx
+import pytest
+from httpx_sse import aconnect_sse
+from openapi_core import OpenAPI
+
+from tests.component.controllers.looking import eventually, when
+from tests.component.portal.harness import PortalWorld, Running
+from tests.component.portal.nublado import NubladoSpawner, SpawnError
+from tests.component.portal.people import HUB_ROLE, USER_ROLE, People
+from tests.support.apiserver import SYSTEM
+from tests.support.lds_protocol import Answered, Asked, judge_answer
+from vkprovider.portal.page.openapi import document
+
+SPAWNER: Final = "/nublado/spawner/v1"
+CANARY: Final = "canary-5f1c-value-of-a-secret"
+Json = dict[str, Any]
+
+
+class Client:
+    """Asks one replica, and has each answer judged by the document of the routes."""
+
+    def __init__(self, running: Running, dialect: str) -> None:
+        self.url = f"http://127.0.0.1:{running.page.port}"
+        self._protocol = OpenAPI.from_dict(document(dialect))
+        self.texts: list[str] = []
+
+    async def ask(self, method: str, path: str, headers: dict[str, str], body: object = None) -> httpx.Response:
+        content = body if isinstance(body, bytes) else json.dumps(body).encode() if body is not None else b""
+        async with httpx.AsyncClient(timeout=120) as http:
+            answer = await http.request(
+                method,
+                f"{self.url}{SPAWNER}{path}",
+                headers={**headers, "Content-Type": "application/json"},
+                content=content,
+            )
+        asked = Asked(method, f"{SPAWNER}{path}", headers, content)
+        judge_answer(self._protocol, asked, Answered(answer.status_code, answer.content, dict(answer.headers)))
+        self.texts += [answer.text, str(answer.headers)]
+        return answer
+
+    async def follow(self, user: str, headers: dict[str, str]) -> list[tuple[str, str]]:
+        """Return all events of a lab until the stream ends."""
+        path = f"{self.url}{SPAWNER}/labs/{user}/events"
+        async with (
+            httpx.AsyncClient(timeout=120) as http,
+            aconnect_sse(http, "GET", path, headers=headers) as source,
+        ):
+            assert source.response.status_code == 200
+            found = [(each.event, each.data) async for each in source.aiter_sse()]
+        self.texts.append(str(found))
+        return found
+
+
+class Setting:
+    """A replica, a definition, a user and a hub."""
+
+    def __init__(self, world: PortalWorld, people: People, running: Running, dialect: str) -> None:
+        self.world = world
+        self.people = people
+        self.running = running
+        self.client = Client(running, dialect)
+        self.definition = ""
+        self.family = ""
+        self.alice: dict[str, str] = {}
+        self.hub: dict[str, str] = {}
+
+    def body(self, **options: object) -> Json:
+        chosen = options or {"image_list": [f"{self.family}:1.0.0"], "size": ["small"], "enable_debug": ["false"]}
+        return {"options": chosen, "env": {"HUB_TOKEN": CANARY}}
+
+    async def known(self, status: str) -> None:
+        """Wait until the replica shows a status of the lab."""
+
+        async def look() -> bool:
+            answer = await self.client.ask("GET", "/labs/alice", self.hub)
+            return (answer.json().get("status") if answer.status_code == 200 else "missing") == status
+
+        await eventually(look, f"the lab is {status}")
+
+
+@contextlib.asynccontextmanager
+async def setting(world: PortalWorld, dialect: str = "sqr066", **env: str) -> AsyncIterator[Setting]:
+    people = People(world.admin)
+    await people.open()
+    given = {"VKPROVIDER_PORTAL_DIALECT": dialect, "VKPROVIDER_PORTAL_USERNAME_PREFIX": people.prefix, **env}
+    running = await world.replica(**given)  # type: ignore[arg-type]  # (settings alone)
+    made = Setting(world, people, running, dialect)
+    made.family = f"net-{people.namespace}"
+    made.definition = await world.define(family=made.family)
+    made.alice = await people.person("alice", USER_ROLE)
+    made.hub = await people.person("hub", HUB_ROLE)
+    await when(lambda: running.replica.choices.menu().images, "the menu is known")
+    try:
+        yield made
+    finally:
+        await people.close()
+
+
+async def test_a_lab_from_the_form_to_its_end(world: PortalWorld) -> None:
+    async with setting(world) as has:
+        client, alice, hub = has.client, has.alice, has.hub
+        form = await client.ask("GET", "/lab-form/alice", alice)
+        assert f'value="{has.family}:1.0.0"' in form.text
+        assert (await client.ask("GET", "/user-status", alice)).status_code == 404
+        assert (await client.ask("GET", "/labs/alice", hub)).status_code == 404
+        assert (await client.ask("DELETE", "/labs/alice", hub)).status_code == 404
+        world.stage.boots = False
+        answer = await client.ask("POST", "/labs/alice/create", alice, has.body())
+        assert answer.status_code == 303
+        assert answer.headers["Location"] == f"{client.url}{SPAWNER}/labs/alice"
+        await has.known("pending")
+        following = asyncio.create_task(client.follow("alice", alice))
+        assert (await client.ask("GET", "/labs", hub)).json() == []
+        second = await client.ask("POST", "/labs/alice/create", alice, has.body())
+        assert (second.status_code, second.json()["detail"][0]["type"]) == (409, "operation_in_progress")
+        world.stage.boots = True
+        events = await following
+        assert events[0][0] == "progress"
+        assert events[1][0] == "info"
+        assert events[-2:] == [("progress", "100"), ("complete", "complete")]
+        await has.known("running")
+        status = (await client.ask("GET", "/user-status", alice)).json()
+        assert status == (await client.ask("GET", "/labs/alice", hub)).json()
+        assert (status["username"], status["pod"], status["env"]) == ("alice", "present", ["HUB_TOKEN"])
+        assert status["options"]["size"] == "small"
+        assert status["events"][-1] == {"event": "complete", "data": "complete", "sent": False}
+        assert status["ends"].startswith("ends ")
+        assert (status["last_activity"], status["exposed"]) == (None, False)
+        assert (await client.ask("GET", "/labs", hub)).json() == ["alice"]
+        third = await client.ask("POST", "/labs/alice/create", alice, has.body())
+        assert (third.status_code, third.json()["detail"][0]["type"]) == (409, "lab_exists")
+        extended = await client.ask("POST", "/labs/alice/extend", alice, {"seconds": 600})
+        assert extended.json()["ends_at"] > status["ends_at"]
+        assert (await client.ask("POST", "/labs/alice/extend", alice)).status_code == 200
+        world.stage.stops = False
+        assert (await client.ask("DELETE", "/labs/alice", hub)).status_code == 202
+        await has.known("terminating")
+        following = asyncio.create_task(client.follow("alice", alice))
+        await asyncio.sleep(0)
+        world.stage.stops = True
+        assert (await following)[-2:] == [("progress", "100"), ("complete", "complete")]
+        await world.until_gone("alice")
+        await has.known("missing")
+
+
+async def test_images_and_prepulls(world: PortalWorld) -> None:
+    async with setting(world) as has:
+        images = (await has.client.ask("GET", "/images", has.hub)).json()
+        assert set(images) == {"recommended", "latest-release", "all"}, "there is no weekly or daily one"
+        assert f"{has.family}:1.0.0" in [each["reference"] for each in images["all"]]
+        prepulls = (await has.client.ask("GET", "/prepulls", has.hub)).json()
+        assert set(prepulls) == {"config", "images", "nodes"}
+    async with setting(world, "nublado") as has:
+        images = (await has.client.ask("GET", "/images", has.hub)).json()
+        assert set(images) == {"recommended", "latest_release", "all"}
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "kind"),
+    [
+        (b"{", 422, "json_invalid"),
+        (b"\xff", 422, "json_invalid"),
+        ([], 422, "value_error"),
+        ({}, 422, "value_error"),
+        ({"options": {}}, 422, "value_error"),
+        ({"options": {"image_tag": ["1", "2"]}}, 422, "value_error"),
+        ({"options": {"image_tag": "9.9.9"}}, 400, "unknown_image"),
+        ({"options": {"image_list": "no-reference"}}, 422, "invalid_docker_reference"),
+        ({"options": {"image_type": "recommended", "size": "colossal"}}, 422, "invalid_lab_size"),
+        ({"options": {"image_type": "odd"}}, 422, "value_error"),
+    ],
+)
+async def test_what_is_wrong_with_a_request_is_said(world: PortalWorld, body: object, status: int, kind: str) -> None:
+    async with setting(world) as has:
+        answer = await has.client.ask("POST", "/labs/alice/create", has.alice, body)
+        assert (answer.status_code, answer.json()["detail"][0]["type"]) == (status, kind)
+        assert answer.json()["detail"][0]["loc"][0] == "body"
+        assert await world.admin.get(world.namespace("alice")) is None
+
+
+async def test_a_quota_is_kept(world: PortalWorld) -> None:
+    async with setting(world) as has:
+        pass
+    config = {"quotas": {"default": {"spawn": False}}}
+    running = await world.replica(config=config, VKPROVIDER_PORTAL_USERNAME_PREFIX=has.people.prefix)
+    client = Client(running, "sqr066")
+    await has.people.allow("alice", USER_ROLE)
+    await when(lambda: running.replica.choices.menu().images, "the menu is known")
+    answer = await client.ask("POST", "/labs/alice/create", has.alice, has.body())
+    assert (answer.status_code, answer.json()["detail"][0]["type"]) == (403, "permission_denied")
+    assert "quota" in (await client.ask("GET", "/lab-form/alice", has.alice)).text
+    await has.people.close()
+
+
+async def test_no_value_of_an_environment_is_said_anywhere(
+    world: PortalWorld, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Values stand in the Secret alone, and so does the token; answers, Events, logs and other objects have neither."""
+    async with setting(world) as has:
+        client, alice, hub = has.client, has.alice, has.hub
+        options = {"image_list": f"{has.family}:1.0.0"}
+        for wrong in (
+            {"options": options, "env": CANARY},
+            {"options": options, "env": [CANARY]},
+            {"options": options, "env": {"A": {"x": CANARY}}},
+            {"options": options, "env": {"A": [CANARY]}},
+            {"options": options, "env": {"A": CANARY * 20_000}},
+            {"options": options, "env": {"A": CANARY + "\0"}},
+            {"options": options, "env": {"not a name": CANARY}},
+            {"options": options, "env": {"token": CANARY}},
+            {"options": {"image_tag": "9.9.9"}, "env": {"A": CANARY}},
+            f'{{"options": {{}}, "env": {{"A": "{CANARY}"'.encode(),
+            f'{{"env": {{"A": {CANARY}}}}}'.encode(),
+        ):
+            answer = await client.ask("POST", "/labs/alice/create", alice, wrong)
+            assert 400 <= answer.status_code < 500, wrong
+        created = await client.ask("POST", "/labs/alice/create", alice, has.body())
+        assert created.status_code == 303
+        await client.follow("alice", alice)
+        await has.known("running")
+        await client.ask("POST", "/labs/alice/create", alice, has.body())
+        for path, headers in (
+            ("/labs", hub),
+            ("/labs/alice", hub),
+            ("/user-status", alice),
+            ("/lab-form/alice", alice),
+        ):
+            await client.ask("GET", path, headers)
+        token = alice["Authorization"].removeprefix("Bearer ")
+        found = []
+        for kind in ("pods", "configmaps", "events", "serviceaccounts"):
+            found += await world.admin.items(f"{world.namespace('alice')}/{kind}")
+            found += await world.admin.items(f"/api/v1/namespaces/{SYSTEM}/{kind}")
+        found += await world.admin.items("/api/v1/namespaces")
+        found += await world.admin.items("/apis/rbac.authorization.k8s.io/v1/namespaces/nublado-alice/rolebindings")
+        found += await world.admin.items(f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases")
+        secret = await world.admin.get(f"{world.namespace('alice')}/secrets/nb-alice")
+        assert secret is not None
+        assert base64.b64decode(secret["data"]["HUB_TOKEN"]).decode() == CANARY
+        assert base64.b64decode(secret["data"]["token"]).decode() == token
+        assert (await client.ask("DELETE", "/labs/alice", hub)).status_code == 202
+        await world.until_gone("alice")
+        async with httpx.AsyncClient() as http:
+            client.texts += [(await http.get(f"{client.url}/{path}")).text for path in ("metrics", "health")]
+    out, err = capfd.readouterr()
+    assert "lab requested" in out + err
+    for text in (*client.texts, json.dumps(found), out, err):
+        for secret_text in (CANARY, base64.b64encode(CANARY.encode()).decode(), token):
+            assert secret_text not in text
+
+
+async def test_the_spawner_of_nublado_starts_polls_and_stops(world: PortalWorld) -> None:
+    async with setting(world, "nublado") as has:
+        spawner = NubladoSpawner(f"{has.client.url}{SPAWNER}", "alice", has.alice, has.hub)
+        options = {"image_class": ["recommended"], "size": ["small"]}
+        assert "<fieldset>" in await spawner.options_form()
+        assert await spawner.poll() == 0
+        world.stage.boots = False
+        starting = asyncio.create_task(spawner.start(options, {"JUPYTERHUB_SERVICE_PREFIX": "/user/alice"}))
+
+        async def bound() -> bool:
+            pod = await world.admin.get(world.pod("alice"))
+            return pod is not None and bool(pod["spec"].get("nodeName"))
+
+        await eventually(bound, "the Pod has its Node")
+        assert await spawner.poll() is None
+        await world.stage.report(world.pod("alice"), {"vkprovider.io/lab-url": "https://cml.test/lab/1"})
+        world.stage.boots = True
+        assert await starting == "https://cml.test/lab/1"
+        assert await spawner.poll() is None
+        progress = [each for each, _ in spawner.events]
+        assert progress == sorted(progress) or progress[-1] == 75
+        assert spawner.events[-1] == (75, "[complete] complete")
+        assert not [text for _, text in spawner.events if "unknown" in text]
+        await spawner.stop()
+        assert await world.admin.get(world.namespace("alice")) is None
+        assert await spawner.poll() == 0
+        await spawner.stop()
+        await spawner.close()
+
+
+async def test_the_spawner_of_nublado_replaces_an_orphan_and_hears_of_a_failure(world: PortalWorld) -> None:
+    async with setting(world, "nublado", VKPROVIDER_PORTAL_START_TIMEOUT_SECONDS="3") as has:
+        spawner = NubladoSpawner(f"{has.client.url}{SPAWNER}", "alice", has.alice, has.hub)
+        created = await has.client.ask("POST", "/labs/alice/create", has.alice, has.body())
+        assert created.status_code == 201
+        await has.known("running")
+        with pytest.raises(SpawnError, match="no URL"):
+            await spawner.start({"image_class": "recommended"}, {})
+        assert spawner.events[0][1] == "[warning] Deleting existing orphaned lab"
+        answers = await asyncio.gather(*(has.client.ask("DELETE", "/labs/alice", has.hub) for _ in range(5)))
+        assert {answer.status_code for answer in answers} <= {204, 404}
+        assert 204 in {answer.status_code for answer in answers}
+        world.stage.boots = False
+        with pytest.raises(SpawnError):
+            await spawner.start({"image_class": "recommended"}, {})
+        assert spawner.events[-1][1].startswith("[failed]")
+        assert any(text.startswith("[error]") for _, text in spawner.events)
+        assert await spawner.poll() == 1
+        await spawner.close()
+
+
+async def test_a_request_that_names_two_images_is_refused_by_nublado_alone(world: PortalWorld) -> None:
+    both = {"image_class": "recommended", "image_tag": "1.0.0"}
+    async with setting(world, "nublado") as has:
+        answer = await has.client.ask("POST", "/labs/alice/create", has.alice, has.body(**both))
+        assert answer.status_code == 422
+    async with setting(world) as has:
+        answer = await has.client.ask("POST", "/labs/alice/create", has.alice, has.body(**both))
+        assert answer.status_code == 303

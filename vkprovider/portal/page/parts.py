@@ -1,0 +1,49 @@
+"""The page, made of its parts."""
+
+from vkprovider.portal.choices import Choices
+from vkprovider.portal.index import Index
+from vkprovider.portal.page.bodies import Bodies
+from vkprovider.portal.page.callers import ByHeaders, ByToken, Callers
+from vkprovider.portal.page.dialects import DIALECTS
+from vkprovider.portal.page.routes import PortalPage
+from vkprovider.portal.page.streams import Streams, Times
+from vkprovider.portal.requests import Requests
+from vkprovider.runtime.context import Context
+from vkprovider.serving.access import AccessControl
+from vkprovider.settings.portal import PortalSettings
+from vkprovider.settings.services import reveal
+
+
+def portal_page(
+    ctx: Context,
+    settings: PortalSettings,
+    index: Index,
+    requests: Requests,
+    choices: Choices,
+    times: Times | None = None,
+) -> PortalPage:
+    """Make the page of a replica.
+
+    Args:
+        ctx: The replica.
+        settings: What callers and answers are like.
+        index: All user labs.
+        requests: Makes, deletes and extends labs.
+        choices: The menu and the quotas.
+        times: Those of streams; None for the usual ones.
+    """
+    access = AccessControl(ctx.kube, audiences=settings.token_audiences)
+    secret, prefix = reveal(settings.ingress_secret), settings.username_prefix
+    by_headers = settings.callers == "headers" and secret is not None
+    source = ByHeaders(secret, prefix) if by_headers and secret is not None else ByToken(access)
+    dialect = DIALECTS[settings.dialect]
+    return PortalPage(
+        settings,
+        index,
+        requests,
+        choices,
+        Callers(access, source, ctx.namespace, prefix),
+        dialect,
+        Bodies(dialect, ctx.wall),
+        Streams(index, dialect, times or Times()),
+    )
