@@ -1,0 +1,221 @@
+"""Replicas die, are cut off, and lose answers at every step: one Pod for each request, nothing left (R002-077-080)."""
+
+import asyncio
+import re
+
+import pytest
+
+from tests.component.controllers.looking import eventually
+from tests.component.portal.harness import PortalWorld, Running
+from tests.component.portal.wishes import ask
+from tests.support.faultyapi import Asked
+from vkprovider.portal.requests import Rejected
+
+CREATES = [
+    r"^POST .*/leases$",
+    r"^POST /api/v1/namespaces$",
+    r"^POST .*/secrets$",
+    r"^POST .*/configmaps$",
+    r"^POST .*/serviceaccounts$",
+    r"^POST .*/rolebindings$",
+    r"^POST .*/pods$",
+    r"^PATCH /api/v1/namespaces/nublado-alice$",
+    r"^DELETE .*/leases/vkprovider-userlab-alice$",
+]
+"""The writes of a creation, in their order."""
+DELETES = [
+    r"^PATCH /api/v1/namespaces/nublado-alice$",
+    r"^DELETE .*/pods/nb-alice$",
+    r"^DELETE /api/v1/namespaces/nublado-alice$",
+    r"^DELETE .*/leases/vkprovider-userlab-alice$",
+]
+LOCK = r"vkprovider-userlab-alice"
+
+
+def dies_at(running: Running, pattern: str, *, after: bool) -> asyncio.Event:
+    """Have a replica end as by SIGKILL before, or right after, its first write that matches; return when it did."""
+    died = asyncio.Event()
+
+    def cut(asked: Asked) -> None:
+        if asked.method == "POST" and asked.path.endswith("/leases") and not re.search(LOCK, asked.body.decode()):
+            return
+        running.api.cut()
+        running.task.cancel()
+        died.set()
+
+    async def cut_then() -> None:
+        running.api.cut()
+        running.task.cancel()
+        died.set()
+
+    if after:
+        running.api.fault(pattern, then=cut_then, lose=True)
+    else:
+        running.api.fault(pattern, first=cut, count=None)
+    return died
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("pattern", CREATES)
+async def test_a_creation_is_finished_or_removed_wherever_its_replica_dies(
+    world: PortalWorld, pattern: str, *, after: bool
+) -> None:
+    first, second = await world.replica(), await world.replica()
+    name = await world.define()
+    if after and pattern.endswith("/leases$"):
+        pytest.skip("its membership is renewed by requests that look alike")
+    died = dies_at(first, pattern, after=after)
+    try:
+        await ask(world, first, "alice", name)
+        accepted = True
+    except Rejected:
+        accepted = False
+    await asyncio.wait_for(died.wait(), 30)
+    if not accepted:  # without its Secret it goes, or never was, and can be had; with it, it goes on
+
+        async def had() -> bool:
+            try:
+                await ask(world, second, "alice", name)
+            except Rejected:
+                return bool(await world.note("alice", "operation"))
+            return True
+
+        await eventually(had, "the lab can be had from the other replica")
+    await world.until_phase("alice", "complete")
+    await world.until_unlocked()
+    assert len(await world.pods()) == 1
+    assert len(world.stage.made) == 1
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+@pytest.mark.parametrize("pattern", DELETES)
+async def test_a_deletion_is_finished_wherever_its_replica_dies(
+    world: PortalWorld, pattern: str, *, after: bool
+) -> None:
+    first, second = await world.replica(), await world.replica()
+    name = await world.define()
+    await ask(world, first, "alice", name)
+    await world.until_phase("alice", "complete")
+    await world.until_unlocked()
+    died = dies_at(first, pattern, after=after)
+    try:
+        await first.replica.requests.delete("alice", "alice")
+    except Rejected:
+        assert pattern == DELETES[0]
+        if not after:
+            await second.replica.requests.delete("alice", "alice")
+    await asyncio.wait_for(died.wait(), 30)
+    await world.until_gone("alice")
+    await world.until_unlocked()
+    assert await world.pods() == []
+
+
+@pytest.mark.parametrize("pattern", CREATES[1:])
+async def test_a_lost_answer_makes_nothing_twice(world: PortalWorld, pattern: str) -> None:
+    running, name = await world.replica(), await world.define()
+    running.api.fault(pattern, lose=True)
+
+    async def had() -> bool:
+        try:
+            await ask(world, running, "alice", name)
+        except Rejected:
+            return bool(await world.note("alice", "operation"))
+        return True
+
+    await eventually(had, "the lab can be had")
+    await world.until_phase("alice", "complete")
+    await world.until_unlocked()
+    assert len(world.stage.made) == 1
+
+
+async def test_what_a_dead_replica_had_in_hand_goes_on_while_it_boots(world: PortalWorld) -> None:
+    first, second = await world.replica(), await world.replica()
+    name = await world.define()
+    world.stage.boots = False
+    for number in range(10):
+        await ask(world, first, f"user-{number}", name)
+    await world.admin.until(world.pod("user-9"), bool)
+    await first.crash()
+    world.stage.boots = True
+    for number in range(10):
+        await world.until_phase(f"user-{number}", "complete")
+    await world.until_unlocked()
+    assert len(world.stage.made) == 10
+    assert len(second.replica.index.labs()) == 10
+
+
+async def test_a_replica_that_ends_hands_over_at_once(world: PortalWorld) -> None:
+    first, _ = await world.replica(LEADER_LEASE_TTL="600"), await world.replica(LEADER_LEASE_TTL="600")
+    name = await world.define()
+    world.stage.boots = False
+    await ask(world, first, "alice", name)
+    await world.admin.until(world.pod("alice"), bool)
+    await first.stop()
+    world.stage.boots = True
+    await world.until_phase("alice", "complete")
+    await world.until_unlocked()
+
+
+async def test_a_replica_that_was_cut_off_writes_nothing_late(world: PortalWorld) -> None:
+    """Its lab goes on with the other replica; what it still had to say does not arrive."""
+    first, second = await world.replica(), await world.replica()
+    name = await world.define()
+    held = asyncio.Event()
+    first.api.fault(r"^POST .*/pods$", first=lambda _: held.wait())
+    await ask(world, first, "alice", name)
+    await eventually(lambda: _asked(first, r"^POST .*/pods$"), "its Pod is about to be made")
+    first.api.cut()
+    await world.until_phase("alice", "complete")
+    assert second.replica.labs.steps_total["Make"] == 1
+    before = await world.admin.get(world.namespace("alice"))
+    first.api.heal()
+    held.set()
+    await eventually(lambda: _ready(first), "it acts again")
+    await world.until_unlocked()
+    assert len(world.stage.made) == 1
+    assert await world.admin.get(world.namespace("alice")) == before
+
+
+async def test_an_api_server_that_is_away_loses_nothing(world: PortalWorld) -> None:
+    running, name = await world.replica(), await world.define()
+    world.stage.boots = False
+    await ask(world, running, "alice", name)
+    await world.admin.until(world.pod("alice"), bool)
+    running.api.cut()
+    with pytest.raises(Rejected, match="try again"):
+        await ask(world, running, "bob", name)
+    world.stage.boots = True
+    running.api.heal()
+    await world.until_phase("alice", "complete")
+
+    async def had() -> bool:
+        try:
+            await ask(world, running, "bob", name)
+        except Rejected:
+            return False
+        return True
+
+    await eventually(had, "bob gets a lab")
+    await world.until_phase("bob", "complete")
+    await world.until_unlocked()
+
+
+async def test_a_namespace_that_somebody_deletes_is_gone_and_can_be_had_again(world: PortalWorld) -> None:
+    running, name = await world.replica(), await world.define()
+    world.stage.boots = False
+    await ask(world, running, "alice", name)
+    await world.admin.until(world.pod("alice"), bool)
+    await world.admin.delete(world.namespace("alice"))
+    await world.until_gone("alice")
+    await world.until_unlocked()
+    world.stage.boots = True
+    await ask(world, running, "alice", name)
+    await world.until_phase("alice", "complete")
+
+
+async def _asked(running: Running, pattern: str) -> bool:
+    return bool(running.api.matching(pattern))
+
+
+async def _ready(running: Running) -> bool:
+    return not running.replica.process.unready()
