@@ -12,7 +12,7 @@ import shlex
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -41,6 +41,7 @@ ENTRIES_MAX: Final = 2000
 REVIEWS_AT_ONCE: Final = 4
 REVIEWS_PER_S: Final = 20.0
 REVIEWS_BURST: Final = 40.0
+"""The limits of each lane, unless a program sets others."""
 _ASK_S: Final = 5.0
 _TOKEN_CHARS_MAX: Final = 16_384
 
@@ -146,12 +147,28 @@ class _Memory(Generic[V]):
             self._entries.popitem(last=False)
 
 
+class Pace(NamedTuple):
+    """The limits of a lane of reviews.
+
+    Attributes:
+        at_once: How many run at once.
+        per_s, burst: How many there are in a second in the long run, and how many may come together.
+    """
+
+    at_once: int = REVIEWS_AT_ONCE
+    per_s: float = REVIEWS_PER_S
+    burst: float = REVIEWS_BURST
+
+
+_USUAL: Final = Pace()
+
+
 class _Lane:
     """Limits reviews: how many run at once, and how many there are in a second."""
 
-    def __init__(self, now: Callable[[], float]) -> None:
-        self._at_once = asyncio.Semaphore(REVIEWS_AT_ONCE)
-        self._bucket = TokenBucket(REVIEWS_PER_S, REVIEWS_BURST, now=now)
+    def __init__(self, pace: Pace, now: Callable[[], float]) -> None:
+        self._at_once = asyncio.Semaphore(pace.at_once)
+        self._bucket = TokenBucket(pace.per_s, pace.burst, now=now)
 
     async def run(self, review: Callable[[], Coroutine[Any, Any, V]]) -> V:
         """Run a review.
@@ -174,6 +191,7 @@ class AccessControl:
         kube: KubeClient,
         *,
         audiences: Sequence[str] = (),
+        pace: Pace = _USUAL,
         now: Callable[[], float] = time.monotonic,
         entries_max: int = ENTRIES_MAX,
     ) -> None:
@@ -182,13 +200,14 @@ class AccessControl:
         Args:
             kube: The client of the API server.
             audiences: Of which a token must have one; none means the API server's own.
+            pace: The limits of each lane.
             now: A clock.
             entries_max: How many answers each cache holds.
         """
         self._kube = kube
         self._audiences = list(audiences)
-        self._tokens = _Lane(now)
-        self._reviews = _Lane(now)
+        self._tokens = _Lane(pace, now)
+        self._reviews = _Lane(pace, now)
         self._users: _Memory[User | None] = _Memory(now, entries_max)
         self._rights: _Memory[bool] = _Memory(now, entries_max)
 

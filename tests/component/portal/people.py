@@ -57,6 +57,22 @@ class People:
         )
         return f"{path}/{bound}"
 
+    async def allow_group(self, group: str, role: str) -> str:
+        """Bind a ClusterRole to a group, and wait until it counts; return the group."""
+        path = f"{RBAC}/namespaces/{SYSTEM}/rolebindings"
+        body = {
+            "metadata": {"name": group},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+            "subjects": [{"kind": "Group", "name": group, "apiGroup": "rbac.authorization.k8s.io"}],
+        }
+        await self._admin.create(path, body)
+        self._bindings.add(f"{path}/{group}")
+        verb = _VERBS[role]
+        await eventually(
+            lambda: self._admin.may("x", verb, "userlabs", SYSTEM, group=names.GROUP, groups=[group]), f"{group} may"
+        )
+        return group
+
     async def close(self) -> None:
         """Take all roles away."""
         for binding in self._bindings:

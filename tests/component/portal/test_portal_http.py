@@ -6,6 +6,7 @@ import contextlib
 import json
 from collections.abc import AsyncIterator
 from typing import Any, Final
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -18,6 +19,7 @@ from tests.component.portal.nublado import NubladoSpawner, SpawnError
 from tests.component.portal.people import HUB_ROLE, USER_ROLE, People
 from tests.support.apiserver import SYSTEM
 from tests.support.lds_protocol import Answered, Asked, judge_answer
+from vkprovider.domain.userlab.names import user_key
 from vkprovider.portal.page.openapi import document
 
 SPAWNER: Final = "/nublado/spawner/v1"
@@ -116,7 +118,7 @@ async def test_a_lab_from_the_form_to_its_end(world: PortalWorld) -> None:
         world.stage.boots = False
         answer = await client.ask("POST", "/labs/alice/create", alice, has.body())
         assert answer.status_code == 303
-        assert answer.headers["Location"] == f"{client.url}{SPAWNER}/labs/alice"
+        assert answer.headers["Location"] == f"{SPAWNER}/labs/alice"
         await has.known("pending")
         following = asyncio.create_task(client.follow("alice", alice))
         assert (await client.ask("GET", "/labs", hub)).json() == []
@@ -317,3 +319,50 @@ async def test_a_request_that_names_two_images_is_refused_by_nublado_alone(world
     async with setting(world) as has:
         answer = await has.client.ask("POST", "/labs/alice/create", has.alice, has.body(**both))
         assert answer.status_code == 303
+
+
+@pytest.mark.parametrize("user", ["ann.lee@example.org", "\u00c4nn /x%y", "A", "x" * 300, "nublado-alice"])
+async def test_a_user_may_have_any_name(world: PortalWorld, user: str) -> None:
+    """Such as the ingress names; the path has it percent-encoded (R002-053)."""
+    people = People(world.admin)
+    await people.open()
+    secret = "a-secret-that-only-the-ingress-knows"
+    running = await world.replica(VKPROVIDER_PORTAL_CALLERS="headers", VKPROVIDER_PORTAL_INGRESS_SECRET=secret)
+    binding = await people.allow_group(f"group-of-{people.namespace}", USER_ROLE)
+    family = await world.define()
+    await when(lambda: running.replica.choices.menu().images, "the menu is known")
+    client = Client(running, "sqr066")
+    named = {
+        "X-Portal-Ingress-Secret": secret,
+        "X-Auth-Request-User": user,
+        "X-Auth-Request-Groups": binding,
+        "X-Auth-Request-Token": "token-of-the-ingress",
+    }
+    path = f"{client.url}{SPAWNER}/labs/{quote(user, safe='')}"
+    body = {"options": {"image_list": f"{family}:1.0.0"}}
+    encoded = httpx.Headers({key.encode(): text.encode() for key, text in named.items()})
+    async with httpx.AsyncClient(timeout=60) as http:
+        for site in ("cross-site", "same-site"):
+            refused = await http.post(
+                f"{path}/create", json=body, headers=[*encoded.raw, (b"Sec-Fetch-Site", site.encode())]
+            )
+            assert refused.status_code == 403
+        created = await http.post(f"{path}/create", json=body, headers=encoded)
+        assert created.status_code == 303, created.text
+        assert f"{client.url}{created.headers['Location']}" == path
+        async with aconnect_sse(http, "GET", f"{path}/events", headers=encoded) as source:
+            assert [each.event async for each in source.aiter_sse()][-1] == "complete"
+        status = await http.get(f"{client.url}{SPAWNER}/user-status", headers=encoded)
+        assert (status.json()["username"], status.json()["status"]) == (user, "running")
+    secret_of = await world.admin.get(f"{world.namespace(user)}/secrets/nb-{user_key(user)}")
+    assert secret_of is not None
+    assert base64.b64decode(secret_of["data"]["token"]) == b"token-of-the-ingress"
+    await people.close()
+
+
+async def test_a_class_asks_in_the_same_second(world: PortalWorld) -> None:
+    """No learner is told to try again because too many are new to the replica."""
+    async with setting(world) as has:
+        tokens = await asyncio.gather(*(has.people.person(f"learner-{number}") for number in range(80)))
+        answers = await asyncio.gather(*(has.client.ask("GET", "/user-status", token) for token in tokens))
+        assert {answer.status_code for answer in answers} == {403}

@@ -25,6 +25,8 @@ PROOF: Final = "X-Portal-Ingress-Secret"
 USER: Final = "X-Auth-Request-User"
 GROUPS: Final = "X-Auth-Request-Groups"
 TOKEN: Final = "X-Auth-Request-Token"  # noqa: S105 (the name of a header)
+_ELSEWHERE: Final = frozenset({"cross-site", "same-site"})
+"""What a browser says of a request that a page of another host makes."""
 _SYSTEM: Final = "system:"
 _AUTHENTICATED: Final = "system:authenticated"
 _NO: Final = "you may not do this for this user's lab, whether there is one or not"
@@ -108,6 +110,8 @@ class ByHeaders:
 
     async def known(self, request: web.Request) -> tuple[User, str]:
         """Read the headers of a request."""
+        if request.method != "GET" and request.headers.get("Sec-Fetch-Site", "") in _ELSEWHERE:
+            raise NotAllowed("a page of another site asks; the ingress would let it pass with your cookie")
         sent = request.headers.getall(PROOF, [])
         if len(sent) != 1 or not hmac.compare_digest(sent[0].encode(errors="surrogateescape"), self._secret):
             raise TokenMissing("this portal knows callers by its ingress alone, and this request did not come through")

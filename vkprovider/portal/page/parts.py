@@ -1,5 +1,7 @@
 """The page, made of its parts."""
 
+from typing import Final
+
 from vkprovider.portal.choices import Choices
 from vkprovider.portal.index import Index
 from vkprovider.portal.page.bodies import Bodies
@@ -9,9 +11,12 @@ from vkprovider.portal.page.routes import PortalPage
 from vkprovider.portal.page.streams import Streams, Times
 from vkprovider.portal.requests import Requests
 from vkprovider.runtime.context import Context
-from vkprovider.serving.access import AccessControl
+from vkprovider.serving.access import AccessControl, Pace
 from vkprovider.settings.portal import PortalSettings
 from vkprovider.settings.services import reveal
+
+_PACE: Final = Pace(at_once=16, per_s=100, burst=500)
+"""The limits of reviews: a whole class asks for labs in the same second, each learner with another token."""
 
 
 def portal_page(
@@ -32,7 +37,7 @@ def portal_page(
         choices: The menu and the quotas.
         times: Those of streams; None for the usual ones.
     """
-    access = AccessControl(ctx.kube, audiences=settings.token_audiences)
+    access = AccessControl(ctx.kube, audiences=settings.token_audiences, pace=_PACE)
     secret, prefix = reveal(settings.ingress_secret), settings.username_prefix
     by_headers = settings.callers == "headers" and secret is not None
     source = ByHeaders(secret, prefix) if by_headers and secret is not None else ByToken(access)

@@ -6,6 +6,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 import structlog
@@ -40,6 +41,7 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
 }
 """The security headers of every answer but a stream."""
+_BODY_S: Final = 30.0
 _LATE_S: Final = 10.0
 """How much longer than a deletion may take its caller waits for the answer."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -169,7 +171,7 @@ class PortalPage:
         if isinstance(wanted, list):
             return rejected(wanted)
         await self._requests.create(caller, wanted)
-        location = str(request.url.origin().with_path(f"{SPAWNER}/labs/{user}"))
+        location = f"{SPAWNER}/labs/{quote(user, safe='')}"  # without a host: a proxy may have another
         return web.Response(status=self._dialect.created, headers={"Location": location})
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
@@ -214,11 +216,14 @@ async def _json(request: web.Request, empty: Any = None) -> Any:
     """Return the body of a request.
 
     Raises:
-        Rejected: It is no JSON, or too large.
+        Rejected: It is no JSON, too large, or too slow.
     """
     try:
-        body = await request.read()
+        async with asyncio.timeout(_BODY_S):
+            body = await request.read()
         return msgspec.json.decode(body) if body else empty
+    except TimeoutError:
+        raise Rejected(Grounds.INVALID_BODY, f"the body did not come within {_BODY_S:.0f} s", (BODY,)) from None
     except web.HTTPRequestEntityTooLarge:
         raise Rejected(Grounds.INVALID_BODY, "the body is larger than 1 MiB", (BODY,)) from None
     except msgspec.DecodeError as error:
