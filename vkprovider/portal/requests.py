@@ -282,7 +282,8 @@ class Requests:
         key = record.key
         await self._contents.clear(record.namespace, secret_name(key), env_name(key), guard)
         try:
-            await self._records.patch(record, replaced(record.user, request), guard, labels)
+            labels_now = {names.LABEL_CLASS: None, **labels}  # another class's instructors have no right any more
+            await self._records.patch(record, replaced(record.user, request), guard, labels_now)
         except (Conflict, NotFound):
             raise Rejected(Grounds.OPERATION_IN_PROGRESS, _busy(record.user), USERNAME) from None
         return record.namespace

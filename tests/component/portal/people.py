@@ -9,7 +9,8 @@ from vkprovider.api import names
 
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 HUB_ROLE, USER_ROLE = "vkprovider-portal-hub", "vkprovider-portal-user"
-_VERBS: Final = {HUB_ROLE: "manage", USER_ROLE: "use"}
+INSTRUCTOR_ROLE: Final = "vkprovider-instructor"
+_VERBS: Final = {HUB_ROLE: "manage", USER_ROLE: "use", INSTRUCTOR_ROLE: "teach"}
 _runs = itertools.count(1)
 
 
@@ -40,9 +41,9 @@ class People:
         made = await self._admin.create(f"{accounts}/{name}/token", {"spec": {"expirationSeconds": 3600}})
         return {"Authorization": f"Bearer {made['status']['token']}"}
 
-    async def allow(self, name: str, role: str) -> str:
-        """Bind a ClusterRole to somebody, and wait until it counts; return the path of the binding."""
-        path = f"{RBAC}/namespaces/{SYSTEM}/rolebindings"
+    async def allow(self, name: str, role: str, namespace: str = SYSTEM) -> str:
+        """Bind a ClusterRole to somebody in a namespace, wait until it counts, and return the path of the binding."""
+        path = f"{RBAC}/namespaces/{namespace}/rolebindings"
         bound = f"{self.namespace}-{name}-{role}"
         body = {
             "metadata": {"name": bound},
@@ -53,7 +54,7 @@ class People:
         self._bindings.add(f"{path}/{bound}")
         user, verb = f"{self.prefix}{name}", _VERBS[role]
         await eventually(
-            lambda: self._admin.may(user, verb, "userlabs", SYSTEM, group=names.GROUP), f"{name} may {verb}"
+            lambda: self._admin.may(user, verb, "userlabs", namespace, group=names.GROUP), f"{name} may {verb}"
         )
         return f"{path}/{bound}"
 

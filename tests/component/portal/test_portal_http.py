@@ -16,7 +16,7 @@ from openapi_core import OpenAPI
 from tests.component.controllers.looking import eventually, when
 from tests.component.portal.harness import PortalWorld, Running
 from tests.component.portal.nublado import NubladoSpawner, SpawnError
-from tests.component.portal.people import HUB_ROLE, USER_ROLE, People
+from tests.component.portal.people import HUB_ROLE, INSTRUCTOR_ROLE, USER_ROLE, People
 from tests.support.apiserver import SYSTEM
 from tests.support.lds_protocol import Answered, Asked, judge_answer
 from vkprovider.domain.userlab.names import user_key
@@ -319,6 +319,40 @@ async def test_a_request_that_names_two_images_is_refused_by_nublado_alone(world
     async with setting(world) as has:
         answer = await has.client.ask("POST", "/labs/alice/create", has.alice, has.body(**both))
         assert answer.status_code == 303
+
+
+async def test_a_teacher_looks_after_the_labs_of_the_class_that_their_users_name(world: PortalWorld) -> None:
+    async with setting(world, VKPROVIDER_PORTAL_START_TIMEOUT_SECONDS="2") as has:
+        client, class_ = has.client, f"class-of-{has.people.namespace}"
+        await world.admin.create("/api/v1/namespaces", {"metadata": {"name": class_}})
+        teacher = await has.people.person("teacher")
+        await has.people.allow("teacher", INSTRUCTOR_ROLE, class_)
+        other = await has.people.person("other")
+        await has.people.allow("other", INSTRUCTOR_ROLE)
+
+        async def statuses(who: dict[str, str]) -> tuple[int, int]:
+            shown = await client.ask("GET", "/labs/alice", who)
+            extended = await client.ask("POST", "/labs/alice/extend", who, {"seconds": 60})
+            return shown.status_code, extended.status_code
+
+        assert await statuses(teacher) == (403, 403), "there is no lab"
+        chosen = {"image_list": f"{has.family}:1.0.0", "class": class_}
+        assert (await client.ask("POST", "/labs/alice/create", has.alice, has.body(**chosen))).status_code == 303
+        await has.known("running")
+        assert await statuses(teacher) == (200, 200)
+        assert await statuses(other) == (403, 403)
+        assert (await client.follow("alice", teacher))[-1] == ("complete", "complete")
+        assert (await client.ask("DELETE", "/labs/alice", other)).status_code == 403
+        assert (await client.ask("DELETE", "/labs/alice", teacher)).status_code == 202
+        await world.until_gone("alice")
+        world.stage.boots = False
+        assert (await client.ask("POST", "/labs/alice/create", has.alice, has.body(**chosen))).status_code == 303
+        await has.known("failed")
+        world.stage.boots = True
+        chosen.pop("class")
+        assert (await client.ask("POST", "/labs/alice/create", has.alice, has.body(**chosen))).status_code == 303
+        await has.known("running")
+        assert await statuses(teacher) == (403, 403), "the lab is of no class any more"
 
 
 @pytest.mark.parametrize("user", ["ann.lee@example.org", "\u00c4nn /x%y", "A", "x" * 300, "nublado-alice"])

@@ -93,7 +93,7 @@ def _amounts(lab: UserLab) -> Body:
 
 def _url(lab: UserLab) -> str:
     """Return the address of the lab in CML, or of its worker while only an agent knows CML; "" while there is none."""
-    if lab.pod is None or status_of(lab) is not _RUNNING:
+    if lab.pod is None:
         return ""
     address = lab.pod.status.pod_ip
     fallback = f"https://{f'[{address}]' if ':' in address else address}/" if address else ""
