@@ -41,11 +41,13 @@ c.VkproviderSpawner.token_file = f"{here}/token"
 c.VkproviderSpawner.service_ca_file = os.environ.get("SSL_CERT_FILE", "")
 c.Spawner.http_timeout = 3
 async def token_for_the_portal(authenticator, handler, authentication):
-    return {**authentication, "auth_state": {"token": f"token-of-{authentication['name']}"}}
+    name = authentication["name"]
+    kept = os.path.join(here, "tokens", name)
+    token = open(kept).read() if os.path.exists(kept) else f"token-of-{name}"
+    return {**authentication, "auth_state": {"token": token}}
 c.Authenticator.post_auth_hook = token_for_the_portal
 """
 TRUST = ("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS")
-PROGRAMS = Path(sys.prefix) / "npm" / "node_modules" / ".bin"
 
 
 def free_ports(count: int) -> list[int]:
@@ -64,14 +66,18 @@ class RealHub:
     """The two processes; the hub can be killed and started again.
 
     Attributes:
-        folder: The hub's database, cookies, token and log.
+        folder: The hub's database, cookies, token and log; `tokens` in it may have that of each learner.
+        portal_url: The portal.
+        hub_token: The hub's own token.
         ca_file: Certificates that both processes trust.
+        venv: Where JupyterHub is installed.
     """
 
     folder: Path
     portal_url: str
     hub_token: str
     ca_file: Path | None = None
+    venv: Path = Path(sys.prefix)
     ports: list[int] = field(default_factory=lambda: free_ports(3))
     watcher: str = field(default_factory=lambda: secrets.token_hex(16))
     processes: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
@@ -87,7 +93,7 @@ class RealHub:
         try:
             await self._run(
                 "proxy",
-                str(PROGRAMS / "configurable-http-proxy"),
+                str(self.venv / "npm" / "node_modules" / ".bin" / "configurable-http-proxy"),
                 *("--ip", "127.0.0.1", "--port", str(self.ports[0]), "--api-ip", "127.0.0.1"),
                 *("--api-port", str(self.ports[2]), "--error-target", f"http://127.0.0.1:{self.ports[1]}/hub/error"),
             )
@@ -99,7 +105,9 @@ class RealHub:
 
     async def start(self) -> None:
         """Start the hub, and wait until it answers."""
-        await self._run("hub", sys.executable, "-m", "jupyterhub", "-f", str(self.folder / "config.py"))
+        await self._run(
+            "hub", str(self.venv / "bin" / "python"), "-m", "jupyterhub", "-f", str(self.folder / "config.py")
+        )
         async with asyncio.timeout(60), aiohttp.ClientSession() as session:
             while True:
                 try:
@@ -185,3 +193,10 @@ class Learner:
             f"{self.hub.url}{path}", params={"_xsrf": cookies["_xsrf"].value}, data=form
         ) as answer:
             return answer.status, answer.url.path, await answer.text()
+
+    async def stop(self) -> None:
+        """Stop the own server, as the page's button does."""
+        cookies = self.session.cookie_jar.filter_cookies(URL(f"{self.hub.url}/hub/"))
+        url = f"{self.hub.url}/hub/api/users/{self.name}/server"
+        async with self.session.delete(url, params={"_xsrf": cookies["_xsrf"].value}) as answer:
+            assert answer.status in (202, 204), await answer.text()

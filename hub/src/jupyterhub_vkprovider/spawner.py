@@ -286,8 +286,8 @@ class VkproviderSpawner(Spawner):
             return Observed(None, {}, silent=False)
 
     async def _page(self) -> str:
-        """Return the address of the lab's page. Nublado tells where the lab itself listens."""
-        if self.dialect == Dialect.NUBLADO.value:
+        """Return the address of the lab's page. Nublado has none, and tells where the lab itself listens."""
+        if self.dialect == Dialect.NUBLADO.value and not self.page_url:
             told = (await self._observe()).body.get("internal_url")
             if isinstance(told, str):
                 return told

@@ -1,0 +1,150 @@
+"""R002-039…049 with the portal itself: a real JupyterHub, whose learners have tokens of the cluster."""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hub.tests.realhub import Learner, RealHub
+from tests.support.cluster import Cluster
+from tests.support.sandboxes import started
+from tests.support.topologies import definition, topology
+from tests.support.waiting import until
+from vkpsandbox import Sandbox
+from vkpsandbox.controlplane.content import NAMESPACE
+
+VENV = Path(sys.prefix) / "hub"
+FAMILY = {"vkprovider.io/family": "ospf", "vkprovider.io/size": "small"}
+
+
+@pytest.fixture(scope="module")
+def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
+    """One worker, and a portal."""
+    if not (VENV / ".wanted").exists():
+        why = "JupyterHub is not installed in .venv/hub; get it: make hub, or `make test`, which does so first"
+        if os.environ.get("CI"):
+            pytest.fail(why)
+        pytest.skip(why)
+    with started(
+        "hub",
+        tmp_path_factory.mktemp("sandbox"),
+        workers=1,
+        portals=1,
+        worker_args=[["--boot-seconds=0.5-1"]],
+    ) as made:
+        yield made
+
+
+@pytest.fixture
+def offered(cluster: Cluster) -> Iterator[None]:
+    """Offer one lab to the learners."""
+    made = definition("hub-ospf", topology({"r1": "alpine", "r2": "alpine"}))
+    made["metadata"]["labels"] = FAMILY
+    cluster.define(made)
+    yield
+    for found in cluster.items("/api/v1/namespaces"):
+        if found["metadata"]["name"].startswith("nublado-"):
+            cluster.kubectl("delete", "namespace", found["metadata"]["name"], "--wait=false")
+
+
+def token(cluster: Cluster, namespace: str, name: str) -> str:
+    return cluster.kubectl("create", "token", name, f"--namespace={namespace}").stdout.strip()
+
+
+@asynccontextmanager
+async def hub_of(cluster: Cluster, folder: Path, *learners: str) -> AsyncIterator[RealHub]:
+    """Run a hub whose learners log in with tokens of ServiceAccounts."""
+    (folder / "tokens").mkdir()
+    for name in learners:
+        cluster.kubectl("create", "serviceaccount", name, "--namespace=learners")
+        (folder / "tokens" / name).write_text(token(cluster, "learners", name))
+    portal = cluster.sandbox.process("portal-1").url
+    async with RealHub(folder, portal, token(cluster, NAMESPACE, "hub"), venv=VENV).running() as hub:
+        yield hub
+
+
+def namespaces(cluster: Cluster) -> list[str]:
+    found = (item["metadata"]["name"] for item in cluster.items("/api/v1/namespaces"))
+    return [name for name in found if name.startswith("nublado-")]
+
+
+async def eventually(condition: Any, within_s: float = 90) -> None:
+    async with asyncio.timeout(within_s):
+        while not await condition():  # noqa: ASYNC110 (another process has to change)
+            await asyncio.sleep(0.2)
+
+
+@pytest.mark.usefixtures("offered")
+async def test_a_learner_of_a_hub_starts_and_stops_a_lab(cluster: Cluster, tmp_path: Path) -> None:
+    async with hub_of(cluster, tmp_path, "anna") as hub, Learner.of(hub, "anna") as anna:
+        code, _, form = await anna.get("/hub/spawn")
+        assert code == 200
+        assert "hub-ospf" in form or "ospf" in form
+        code, path, page = await anna.post("/hub/spawn", {"image_list": "ospf:1.0.0", "size": "small"})
+        assert (code, path) == (200, "/hub/spawn-pending/anna"), page
+        async with anna.session.get(f"{hub.url}/hub/api/users/anna/server/progress") as stream:
+            events = [json.loads(line[6:]) async for line in stream.content if line.startswith(b"data:")]
+        assert events[-1].get("ready") is True, (events, hub.log()[-3000:])
+        said = [event["message"] for event in events]
+        assert "The lab is imported" in said
+        assert "The lab is ready." in said
+        numbers = [event["progress"] for event in events]
+        assert numbers == sorted(numbers)
+        assert namespaces(cluster) == ["nublado-anna"]
+        assert (await anna.get("/user/anna/"))[0] < 500
+        await anna.stop()
+
+        async def stopped() -> bool:
+            return not (await hub.user("anna"))["servers"]
+
+        await eventually(stopped)
+        until(lambda: namespaces(cluster) == [], 30, "the lab of a stopped server stays")
+
+
+@pytest.mark.usefixtures("offered")
+async def test_a_hub_and_a_portal_that_are_killed_stop_no_lab(cluster: Cluster, tmp_path: Path) -> None:
+    async with hub_of(cluster, tmp_path, "carl", "dora") as hub, Learner.of(hub, "carl") as carl:
+        await carl.post("/hub/spawn", {"image_list": "ospf:1.0.0", "size": "small"})
+
+        async def ready() -> bool:
+            return await hub.ready("carl")
+
+        await eventually(ready)
+        async with Learner.of(hub, "dora") as dora:
+            await dora.post("/hub/spawn", {"image_list": "ospf:1.0.0", "size": "small"})
+            cluster.sandbox.kill("portal-1")
+            await hub.kill()
+            await hub.start()
+            await asyncio.sleep(8)
+            assert set(namespaces(cluster)) >= {"nublado-carl"}
+            cluster.sandbox.start("portal-1")
+            await eventually(ready, 40)
+            await asyncio.sleep(1)
+            assert "nublado-carl" in namespaces(cluster)
+            if not (await hub.user("dora"))["servers"]:
+                await dora.post("/hub/spawn", {"image_list": "ospf:1.0.0", "size": "small"})
+
+            async def dora_too() -> bool:
+                return await hub.ready("dora")
+
+            await eventually(dora_too)
+            assert sorted(namespaces(cluster)) == ["nublado-carl", "nublado-dora"]
+
+
+@pytest.mark.usefixtures("offered")
+async def test_what_the_portal_refuses_a_learner_reads(cluster: Cluster, tmp_path: Path) -> None:
+    async with hub_of(cluster, tmp_path, "emil") as hub, Learner.of(hub, "emil") as emil:
+        await emil.post("/hub/spawn", {"image_list": "ospf:9.9.9", "size": "small"})
+
+        async def told() -> bool:
+            page = (await emil.get("/hub/spawn-pending/emil"))[2]
+            return "ospf:9.9.9" in page
+
+        await eventually(told, 20)
+        assert namespaces(cluster) == []
