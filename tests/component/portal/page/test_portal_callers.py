@@ -90,6 +90,43 @@ async def test_a_hub_sees_and_deletes_but_creates_for_nobody(world: PageWorld) -
     assert await world.admin.get("/api/v1/namespaces/nublado-nobody") is None
 
 
+async def test_polls_of_a_hub_cost_no_request_for_each_user(world: PageWorld) -> None:
+    running = await world.replica()
+    hub = await world.person("hub", HUB_ROLE)
+    assert (await ask(running, "GET", "/labs", hub)).status_code == 200
+    before = len(running.api.asked)
+    for number in range(30):
+        assert (await ask(running, "GET", f"/labs/user-{number}", hub)).status_code == 404
+    asked = [each.line for each in running.api.asked[before:] if "/leases" not in each.line]
+    assert len(asked) <= 2, "the rights of the hub were asked for again, and who it is"
+
+
+async def test_a_role_may_name_the_users_whose_labs_it_manages(world: PageWorld) -> None:
+    running = await world.replica()
+    helper = await world.person("helper")
+    roles = f"{RBAC}/namespaces/{SYSTEM}"
+    name = f"helper-{world.run}"
+    rule = {"apiGroups": [names.GROUP], "resources": ["userlabs"], "verbs": ["manage"], "resourceNames": ["ann"]}
+    await world.admin.create(f"{roles}/roles", {"metadata": {"name": name}, "rules": [rule]})
+    binding = {
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": "helper", "namespace": world.people.namespace}],
+    }
+    await world.admin.create(f"{roles}/rolebindings", binding)
+
+    async def allowed() -> bool:
+        return (await ask(running, "GET", "/labs/ann", helper)).status_code == 404
+
+    try:
+        await eventually(allowed, "the right counts")
+        assert (await ask(running, "GET", "/labs/bob", helper)).status_code == 403
+        assert (await ask(running, "GET", "/labs", helper)).status_code == 403
+    finally:
+        await world.admin.delete(f"{roles}/rolebindings/{name}")
+        await world.admin.delete(f"{roles}/roles/{name}")
+
+
 async def test_a_user_reaches_the_own_lab_alone(world: PageWorld) -> None:
     running, alice, bob = await world.replica(), world.user("alice"), world.user("bob")
     token = await world.person(alice, USER_ROLE)
