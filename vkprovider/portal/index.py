@@ -12,6 +12,7 @@ from vkprovider.api.objects import CustomResource, Event, Pod
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.names import pod_name
 from vkprovider.domain.userlab.record import LabRecord, record_of
+from vkprovider.domain.userlab.state import precedence
 from vkprovider.kube.event import ObjectRef
 from vkprovider.kube.resources import PartialObject
 from vkprovider.portal.line import Line
@@ -44,7 +45,7 @@ class Index:
     # ------------------------------------------------------------------------------------------ what is known
 
     def lab(self, user: str) -> UserLab | None:
-        """Return the lab of a user, by the exact name; None if there is none. Of several it is the oldest."""
+        """Return the lab of a user, by the exact name; None if there is none."""
         namespace = self._first(user)
         return self.at(namespace) if namespace is not None else None
 
@@ -124,10 +125,10 @@ class Index:
         return self._line.waiting
 
     def _first(self, user: str) -> str | None:
-        """Return the namespace of a user's oldest lab; one whose deletion has begun comes last."""
+        """Return the namespace of a user's lab; the first of several, which end."""
         records = [self._records[namespace] for namespace in self._of_user.get(user, ())]
-        oldest = min(records, key=lambda one: (one.deleted, one.created_at, one.uid), default=None)
-        return oldest.namespace if oldest is not None else None
+        first = min(records, key=precedence, default=None)
+        return first.namespace if first is not None else None
 
     def _pod_of(self, record: LabRecord) -> Pod | None:
         """Return the Pod of a lab: that of the present request, else the first one that is in the way."""

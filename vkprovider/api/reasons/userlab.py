@@ -15,7 +15,7 @@ class UserLabReason(Reasons):
     )
     SECOND_LAB = (
         "SecondLab",
-        "The user has an older lab, so that this one is deleted: a replica of the portal wrote after it was overtaken.",
+        "The user has another lab, so that this one is deleted: a replica of the portal wrote after it was overtaken.",
     )
     POD_ENDED = ("PodEnded", "The user's lab has ended, such as by the end of its session.")
     START_TIMED_OUT = (

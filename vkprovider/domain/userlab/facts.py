@@ -20,7 +20,7 @@ class UserLab(NamedTuple):
         exposed: Whether the lablet lends its ports to a mux, so that nobody knows whether it was opened; also while
             that is not known.
         ahead: How many labs start before this one; 0 if it may start now.
-        second: Whether the user has an older lab.
+        second: Whether the user has another lab, which goes before this one.
     """
 
     record: LabRecord

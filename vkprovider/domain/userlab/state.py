@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
 from vkprovider.domain.userlab.facts import UserLab
-from vkprovider.domain.userlab.record import DELETE, FAILED
+from vkprovider.domain.userlab.record import COMPLETE, DELETE, FAILED, LabRecord
 from vkprovider.domain.userlab.rejections import USERNAME, Grounds, Rejection
 
 
@@ -59,6 +59,15 @@ def may_create(lab: UserLab | None) -> Rejection | None:
 def unknown(user: str) -> Rejection:
     """Return the answer to a request about a lab that does not exist."""
     return Rejection(Grounds.UNKNOWN_USER, f"{user} has no lab", USERNAME)
+
+
+def precedence(record: LabRecord) -> tuple[bool, bool, float, str]:
+    """Return the key by which the lab of a user is found among several, the least first: the others end.
+
+    One that was made stays, whenever the others were asked for; one whose deletion has begun comes last.
+    """
+    made = record.outcome is not None and record.outcome.phase == COMPLETE
+    return record.deleted, not made, record.created_at, record.uid
 
 
 def places(labs: Iterable[UserLab], starts_max: int) -> Mapping[str, int]:

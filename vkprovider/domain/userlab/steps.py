@@ -8,7 +8,7 @@ from vkprovider.api.reasons import UserLabReason
 class Look(NamedTuple):
     """Ask the API server itself before something is decided from the absence of an object, or is final.
 
-    The answer is the lab as it is now: its Pod, whether the user has an older lab, and whether the Secret of its
+    The answer is the lab as it is now: its Pod, whether the user has another lab, and whether the Secret of its
     request was written.
     """
 

@@ -103,3 +103,10 @@ def test_never_more_labs_start_than_may(found: list[tuple[int, bool]], starts_ma
     now = list(places.values()).count(0)
     assert now == min(waiting, max(0, starts_max - starting))
     assert sorted(places.values())[now:] == list(range(1, 1 + waiting - now))
+
+
+def test_of_several_labs_of_a_user_the_one_that_was_made_stays() -> None:
+    early, late = (lab(REQUEST).record._replace(created_at=at, uid=f"uid-{at}") for at in (1.0, 2.0))
+    made = lab(REQUEST, COMPLETE).record._replace(created_at=3.0, uid="uid-3")
+    going = lab(REQUEST, COMPLETE, deleted=True).record._replace(created_at=0.0, uid="uid-0")
+    assert sorted([going, late, made, early], key=state.precedence) == [made, early, late, going]
