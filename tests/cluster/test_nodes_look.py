@@ -146,3 +146,26 @@ def test_calm_node_is_written_by_nobody(cluster: Cluster) -> None:
     assert [node and node["metadata"]["resourceVersion"] for node in from_start] == [
         node and node["metadata"]["resourceVersion"] for node in map(cluster.node, cluster.workers)
     ]
+
+
+def test_node_shows_the_image_definitions_of_a_worker_that_is_to_be_asked(cluster: Cluster) -> None:
+    worker = cluster.workers[1]
+
+    def shown() -> list[str]:
+        node = cluster.node(worker)
+        assert node
+        return [name for image in node["status"].get("images", ()) for name in image["names"]]
+
+    def switch(to: str) -> None:
+        body = f'{{"spec": {{"images": "{to}"}}}}'
+        cluster.kubectl("patch", "cmlworker", worker.name, "--type=merge", "-p", body)
+
+    assert shown() == []
+    switch("On")
+    try:
+        names = until(shown, 60)
+        assert "cml/alpine-sim" in names
+        assert names == sorted(names)
+    finally:
+        switch("Off")
+    until(lambda: not shown(), 60)

@@ -166,6 +166,12 @@ class DaemonEndpoints(msgspec.Struct, frozen=True, rename="camel", gc=False):
     kubelet_endpoint: DaemonEndpoint = DaemonEndpoint()
 
 
+class NodeImage(msgspec.Struct, frozen=True, gc=False):
+    """An image on a Node: the image definition of a worker, such as `cml/iosv-159-3-m3`."""
+
+    names: list[str] = msgspec.field(default_factory=list)
+
+
 class NodeStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """The part of a Node's status that we own or read."""
 
@@ -176,6 +182,7 @@ class NodeStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
     node_info: dict[str, Any] = msgspec.field(default_factory=dict)
     daemon_endpoints: DaemonEndpoints = DaemonEndpoints()
     declared_features: list[str] = msgspec.field(default_factory=list)
+    images: list[NodeImage] = msgspec.field(default_factory=list)
 
 
 class Node(msgspec.Struct, frozen=True, gc=False):

@@ -1,8 +1,8 @@
 """The only requests that may leave for a CML worker, with their timeouts.
 
 `LABS_API` is what the program sends for lablets: no user, licence or system management. `STREAMS_API` is for their
-consoles, `STATS_API` for `stats: On` alone. What the clients offer beyond that (`MORE`) passes only in a session
-opened with a wider list.
+consoles, `STATS_API` for `stats: On` alone, `IMAGES_API` for `images: On`. What the clients offer beyond that
+(`MORE`) passes only in a session opened with a wider list.
 """
 
 from typing import Final
@@ -59,6 +59,7 @@ TEXT_PATHS: Final = frozenset({CONSOLE_PATH})
 
 SYSTEM_STATS: Final = Operation("system_stats", "GET", "/system_stats", _READ_S)
 LIST_DEFINITIONS: Final = Operation("list_definitions", "GET", "/simplified_node_definitions", _OBSERVE_S)
+LIST_IMAGES: Final = Operation("list_image_definitions", "GET", "/image_definitions", _OBSERVE_S)
 LICENSING: Final = Operation("licensing", "GET", "/diagnostics/licensing", _READ_S)
 
 LABS: Final = (
@@ -81,6 +82,7 @@ LABS: Final = (
 CONSOLES: Final = (GET_CONSOLE_KEY, GET_VNC_KEY, CONSOLE_LOG, SIMULATION_STATS)
 MORE: Final = (GET_NODE_STATE,)
 STATS: Final = (LOG_IN, SYSTEM_STATS, LICENSING, LIST_DEFINITIONS)
+IMAGES: Final = (LOG_IN, LIST_IMAGES)
 
 LABS_API: Final = allow_list((*LABS, *CONSOLES), BASE)
 """Labs, their nodes and consoles, import, login, and the handshake, which reports the version to everyone."""
@@ -88,3 +90,5 @@ STREAMS_API: Final = AllowList(("OPEN", path) for path in (CONSOLE_PATH, SCREEN_
 """Streams of bytes: consoles, screens, and ports of CML's host."""
 STATS_API: Final = allow_list(STATS, BASE)
 """Read-only figures: load, licences, and what node definitions need."""
+IMAGES_API: Final = allow_list(IMAGES, BASE)
+"""The list of image definitions."""

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 import vkprovider.cml
-from vkprovider.cml.operations import CONSOLES, HANDSHAKE, LABS, LABS_API, LOG_IN, STATS_API
+from vkprovider.agent.upstream import AGENT_API
+from vkprovider.cml.operations import CONSOLES, HANDSHAKE, IMAGES_API, LABS, LABS_API, LOG_IN, STATS_API
 
 SYSTEM = (
     "system_stats", "system_health", "system/compute_hosts", "system/maintenance_mode", "licensing",
@@ -64,6 +65,16 @@ def test_statistics_only_read() -> None:
 def test_node_definitions_are_asked_for_with_the_statistics_only() -> None:
     path = "/api/v0/simplified_node_definitions"
     assert (STATS_API.allows("GET", path), LABS_API.allows("GET", path)) == (True, False)
+
+
+def test_the_list_of_image_definitions_is_one_path_of_its_own() -> None:
+    """That of an agent has it, too; nothing else about image definitions leaves for a worker."""
+    path = "/api/v0/image_definitions"
+    assert set(IMAGES_API.entries) == {("POST", "/api/v0/authenticate"), ("GET", path)}
+    assert AGENT_API.allows("GET", path)
+    for method, wanted in (("POST", path), ("DELETE", f"{path}/iosv"), ("GET", f"{path}/iosv"), ("PUT", path)):
+        assert not IMAGES_API.allows(method, wanted)
+        assert not AGENT_API.allows(method, wanted)
 
 
 def test_only_wiring_may_import_the_statistics() -> None:

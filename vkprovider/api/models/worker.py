@@ -109,6 +109,11 @@ class CMLWorkerSpec(Model):
         "Off",
         description="Whether CML is asked for capacity, for what foreign labs use, and for its node definitions.",
     )
+    images: Literal["Off", "On"] = Field(
+        "Off",
+        description="Whether CML is asked every five minutes for its image definitions, which the Node then shows in "
+        "`status.images`.",
+    )
     node_labels: Labels = Field(
         default_factory=dict, description="Labels of the Node, such as `topology.kubernetes.io/zone`."
     )

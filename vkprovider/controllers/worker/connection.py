@@ -18,7 +18,8 @@ from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.usage import DeviceFigures, WorkerUsage
 from vkprovider.cml.dialect import BY_AGENT
 from vkprovider.cml.factory import open_labs, session_over
-from vkprovider.cml.operations import LABS_API, STATS_API, STREAMS_API
+from vkprovider.cml.images import CmlWorkerImages, WorkerImages, open_worker_images
+from vkprovider.cml.operations import IMAGES_API, LABS_API, STATS_API, STREAMS_API
 from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
 from vkprovider.cml.stats import CmlWorkerStats, WorkerStats, open_worker_stats
 from vkprovider.cml.worker import CmlLabs
@@ -44,6 +45,7 @@ class WorkerConnection:
         away: Returns why the agent between here and the worker cannot be asked; None if it can, or there is none.
         is_watched: Returns whether an agent reports every change of the worker, so that nobody need ask for it.
         stats: For statistics; None unless the CMLWorker asks for them.
+        images: For image definitions; the same.
     """
 
     spec: CMLWorkerSpec
@@ -52,12 +54,15 @@ class WorkerConnection:
     away: Callable[[], Health | None]
     is_watched: Callable[[], bool]
     stats: WorkerStats | None = None
+    images: WorkerImages | None = None
 
     async def close(self) -> None:
         """Close the connections."""
         await self.labs.close()
         if self.stats is not None:
             await self.stats.close()
+        if self.images is not None:
+            await self.images.close()
 
 
 class Connector:
@@ -88,10 +93,11 @@ class Connector:
         way = WorkerRoute(name, guard, partial(self._term, name))
         labs = self._open_labs(spec, way)
         stats = self._open_stats(spec, way) if spec.stats == "On" else None
+        images = self._open_images(spec, way) if spec.images == "On" else None
         away = partial(self._tunnels.away, spec.tunnel, name)
         lab_index = LabIndex(self._ctx.installation, name, labs)
         return WorkerConnection(
-            spec, labs, lab_index, away, lambda: self._tunnels.facts(spec.tunnel, name).watches, stats
+            spec, labs, lab_index, away, lambda: self._tunnels.facts(spec.tunnel, name).watches, stats, images
         )
 
     def open_reader(self, name: str, spec: CMLWorkerSpec) -> Labs:
@@ -130,6 +136,19 @@ class Connector:
         transport = self._tunnels.transport(spec.tunnel, way, STATS_API, user_agent(self._ctx.replica))
         asked = CmlWorkerStats(self._session(spec, way, transport))
         return _ReportedStats(lambda: self._tunnels.facts(spec.tunnel, way.name).usage, asked)
+
+    def _open_images(self, spec: CMLWorkerSpec, way: WorkerRoute) -> WorkerImages:
+        if spec.tunnel == "direct":
+            return open_worker_images(
+                spec.cml_url,
+                _credentials_of(self._ctx, way.name, spec),
+                verify=not spec.tls.insecure_skip_verify,
+                ca_bundle=spec.tls.ca_bundle,
+                guard=way.guard,
+                user_agent=user_agent(self._ctx.replica),
+            )
+        transport = self._tunnels.transport(spec.tunnel, way, IMAGES_API, user_agent(self._ctx.replica))
+        return CmlWorkerImages(self._session(spec, way, transport))
 
     def _session(self, spec: CMLWorkerSpec, way: WorkerRoute, transport: Transport) -> ServiceClient:
         """Open a session through an agent, which logs in itself unless the CMLWorker names a Secret."""

@@ -252,6 +252,7 @@ class NodeWriter:
             kubelet_version=kubelet_version,
             cordoned=worker.unapproved is not None,
             identified=self._settings.provider_id,
+            images=worker.seen.images if worker.spec.images == "On" else (),
         )
 
     # --------------------------------------------------------------------------------------------- the CMLWorker

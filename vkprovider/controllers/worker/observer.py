@@ -23,6 +23,7 @@ from vkprovider.controllers.worker.worker import FOREVER, NEVER, Worker
 from vkprovider.domain.topology.nodedefinitions import lacking
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker.capacity import Stats
+from vkprovider.domain.worker.images import shown_images
 from vkprovider.domain.worker.node import address_of, is_ip, unhealthy
 from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import WorkerSettings
@@ -32,6 +33,7 @@ _VERSION_EVERY_S: Final = 60.0
 _STATS_S_MAX: Final = 5.0
 _DEFINITIONS_EVERY_S: Final = 600.0
 """People add node definitions by hand, and rarely."""
+_IMAGES_EVERY_S: Final = 300.0
 _RESOLVE_EVERY_S: Final = 60.0
 _RESOLVE_S_MAX: Final = 2.0
 _PORTS_LET_OUT: Final = frozenset({443, 6443, 8443, 8883, 9000})
@@ -141,11 +143,16 @@ class Observer:
         worker.seen.silent_because = f"worker {worker.name}: {fault.reason}: {fault.message}"
         return worker.seen.silent_because != before
 
-    def reconnected(self, worker: Worker) -> None:
-        """Keep what is known of the labs of a worker whose connection changed, and ask for everything again."""
+    def reconnected(self, worker: Worker, before: CMLWorkerSpec) -> None:
+        """Keep what is known of the labs of a worker whose connection changed, and ask for everything again.
+
+        Only another worker, by its spec of before, is asked for its image definitions sooner than else.
+        """
         seen = worker.seen
         seen.version_at = seen.usage_at = seen.labs_at = seen.devices_at = seen.definitions_at = NEVER
         seen.usage, seen.host = None, ""
+        if (before.cml_url, before.tunnel) != (worker.spec.cml_url, worker.spec.tunnel):
+            seen.images, seen.images_at = None, NEVER
         seen.login_at, seen.login_fault = NEVER, None
 
     def _failed(self, worker: Worker, error: OutsideError) -> None:
@@ -192,6 +199,12 @@ class Observer:
         else:
             seen.login_fault = None
 
+    async def ask_more(self, worker: Worker) -> None:
+        """Ask for more than labs, as far as the CMLWorker says so."""
+        await self.ask_stats(worker)
+        await self.ask_definitions(worker)
+        await self.ask_images(worker)
+
     async def ask_stats(self, worker: Worker) -> None:
         """Ask how much is used, now and then, and not for long: lablets wait for what else was observed."""
         settings, now, seen, stats = self._settings, self._ctx.now(), worker.seen, worker.connection.stats
@@ -222,6 +235,29 @@ class Observer:
         except (OutsideError, TimeoutError) as error:
             why = str(error) or f"{_STATS_S_MAX:g} s"
             _log.warning("worker sends no node definitions", worker=worker.name, error=why)
+
+    async def ask_images(self, worker: Worker) -> None:
+        """Ask for CML's image definitions, if the CMLWorker says so, and rarely.
+
+        Without an answer the last list stays, also that on the Node, which this replica may not have written itself.
+        """
+        now, seen, images = self._ctx.now(), worker.seen, worker.connection.images
+        if images is None or seen.silent_because or seen.failures or now - seen.images_at < _IMAGES_EVERY_S:
+            return
+        seen.images_at = now
+        try:
+            async with asyncio.timeout(_STATS_S_MAX):
+                ids = await images.ids()
+        except Fenced:
+            return
+        except (OutsideError, TimeoutError) as error:
+            why = str(error) or f"{_STATS_S_MAX:g} s"
+            _log.warning("worker sends no image definitions", worker=worker.name, error=why)
+            return
+        shown = shown_images(ids)
+        if shown is None:
+            _log.warning("the Node shows no image definitions: there are too many", worker=worker.name, count=len(ids))
+        seen.images = shown or ()
 
     def _amounts(self, worker: Worker, usage: WorkerUsage) -> Stats:
         """Return a worker's capacity and the usage by foreign labs, from CML's current figures."""

@@ -187,8 +187,7 @@ class Workers:
         if self._observer.is_due(worker) and (news := await self._observer.observe(worker)):
             self._lablets.wake(news)
         await self._observer.check_login(worker)
-        await self._observer.ask_stats(worker)
-        await self._observer.ask_definitions(worker)
+        await self._observer.ask_more(worker)
         offered = capacity(worker.spec, seen.usage, self._ports.range, self._nodes.known(name))
         own = worker.spec.port_range
         first, last = self._ports.range if own is None else (own.start, own.end)
@@ -273,7 +272,7 @@ class Workers:
         if worker.spec != spec:
             connection = self._connector.connect(name, spec, worker.guard)
             before, worker.connection = worker.connection, connection
-            self._observer.reconnected(worker)
+            self._observer.reconnected(worker, before.spec)
             await before.close()
         worker.raw_spec = resource.spec
         return worker

@@ -40,9 +40,11 @@ class Observation:
 
     Attributes:
         version, lab_ids, devices, usage: CML's version, its labs, their devices by lab id, and what is used.
-        version_at, labs_at, devices_at, usage_at, definitions_at: When the last answer to each was *asked for*.
+        version_at, labs_at, devices_at, usage_at, definitions_at, images_at: When the last answer to each was *asked
+            for*.
         definitions: What devices of CML's own node definitions need, without those that are known anyway; None while
             that is unknown.
+        images: The names of its image definitions, for its Node; None while they are unknown.
         host: Id of the controller's compute host; "" while it is unknown.
         ip: The address that learners reach, resolved; "" while it is unknown.
         failures: Probes in a row that failed.
@@ -63,6 +65,8 @@ class Observation:
     definitions: tuple[DeviceFigures, ...] | None = None
     definitions_at: float = NEVER
     usage_at: float = NEVER
+    images: tuple[str, ...] | None = None
+    images_at: float = NEVER
     host: str = ""
     ip: str = ""
     failures: int = 0

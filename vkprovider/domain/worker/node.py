@@ -80,6 +80,7 @@ class NodeView:
         endpoint: Where the replica serves the kubelet API; None if it does not.
         cordoned: Whether the worker awaits approval.
         identified: Whether it has a provider id.
+        images: The names of its image definitions; None while they are unknown, and the Node keeps those that it has.
     """
 
     worker: str
@@ -97,6 +98,7 @@ class NodeView:
     kubelet_version: str
     cordoned: bool = False
     identified: bool = True
+    images: tuple[str, ...] | None = ()
 
     @property
     def labels(self) -> dict[str, str]:
@@ -313,6 +315,7 @@ def status_patch(node: Node, view: NodeView, now_unix: int) -> dict[str, Any] | 
         and view.capacity.items() <= node.status.capacity.items()
         and view.allocatable.items() <= node.status.allocatable.items()
         and all(node.status.node_info.get(key, "") == value for key, value in view.node_info.items())
+        and _images(view, node) is None
     )
     if same:
         return None
@@ -345,7 +348,16 @@ def _status(view: NodeView, node: Node | None, now_unix: int) -> dict[str, Any]:
         "conditions": conditions,
         "nodeInfo": view.node_info,
         **(declared(view.endpoint) if node is not None or view.endpoint is not None else {}),
+        **(_images(view, node) or {}),
     }
+
+
+def _images(view: NodeView, node: Node | None) -> dict[str, Any] | None:
+    """Return `status.images` as it is to be written; None if it is to stay as it is."""
+    shown = [image.names for image in node.status.images] if node is not None else []
+    if view.images is None or shown == (wanted := [[name] for name in view.images]):
+        return None
+    return {"images": [{"names": each} for each in wanted] or None}
 
 
 def _taint(taint: Taint) -> dict[str, str]:

@@ -19,6 +19,7 @@ from vkprovider.domain.worker import capacity as capacities
 from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.capacity import Capacity, Stats
 from vkprovider.domain.worker.endpoint import Endpoint, withdrawal
+from vkprovider.domain.worker.images import shown_images
 from vkprovider.domain.worker.node import NodeView
 
 UNIX = 1_800_000_000
@@ -464,3 +465,46 @@ def test_a_provider_id_is_added_and_never_taken_away() -> None:
     assert nodes.metadata_patch(made(known), without) is None
     assert nodes.metadata_patch(made(known), known) is None
     assert nodes.metadata_patch(made(without), without) is None
+
+
+def test_image_definitions_are_shown_and_removed_and_kept_while_unknown() -> None:
+    assert "images" not in nodes.create(view(), UNIX)["status"]
+    assert "images" not in nodes.create(view(images=None), UNIX)["status"]
+    some = made(view(images=("cml/a", "cml/b")))
+    assert [image.names for image in some.status.images] == [["cml/a"], ["cml/b"]]
+    assert nodes.status_patch(some, view(images=("cml/a", "cml/b")), UNIX) is None
+    assert nodes.status_patch(some, view(images=None), UNIX) is None, "could not list is not empty"
+    sick = nodes.status_patch(some, view(images=None, health=nodes.unhealthy(WorkerReason.WORKER_ERROR, "m")), UNIX)
+    assert patched(some, sick).status.images == some.status.images
+    more = patched(some, nodes.status_patch(some, view(images=("cml/a", "cml/b", "cml/c")), UNIX))
+    assert len(more.status.images) == 3
+    gone = nodes.status_patch(some, view(), UNIX)
+    assert gone is not None
+    assert gone["status"]["images"] is None
+
+
+def test_images_of_others_are_those_of_the_worker_again() -> None:
+    forged = msgspec.convert(
+        {"metadata": {"name": "vnode.w1"}, "status": {"images": [{"names": ["cml/a", "x"], "sizeBytes": 5}]}}, Node
+    )
+    patch = nodes.status_patch(forged, view(images=("cml/a",)), UNIX)
+    assert patch is not None
+    assert patch["status"]["images"] == [{"names": ["cml/a"]}]
+
+
+@pytest.mark.parametrize(
+    ("ids", "shown"),
+    [
+        ([], ()),
+        (["b", "a", "b"], ("cml/a", "cml/b")),
+        ([str(number) for number in range(1001)], None),
+        (["x" * 251], None),
+    ],
+)
+def test_a_node_shows_all_image_definitions_or_none(ids: list[str], shown: tuple[str, ...] | None) -> None:
+    assert shown_images(ids) == shown
+
+
+def test_as_many_as_a_node_can_show() -> None:
+    """More than the 50 of a kubelet: a part of the list would tell of a worker that it lacks the rest."""
+    assert len(shown_images([str(number) for number in range(1000)]) or ()) == 1000
