@@ -5,6 +5,7 @@ Who may write EndpointSlices in a namespace could have a mux lead into the clust
 
 import ipaddress
 from collections.abc import Container
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -26,23 +27,33 @@ def suspicion(address: str, reserved: Reserved) -> str:
     >>> suspicion("127.0.0.1", Reserved())
     'a loopback address'
     """
+    text, what = _read(address)
+    if what:
+        return what
+    if text in reserved.api_servers:
+        return "an address of the API server"
+    if text in reserved.workers:
+        return "the address of a CML worker"
+    return ""
+
+
+@lru_cache(maxsize=16_384)
+def _read(address: str) -> tuple[str, str]:
+    """Return an address in one spelling, and what it is, if it is no backend: every pass over a mux asks for all."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:
-        return "no IP address"
+        return address, "no IP address"
     if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
         parsed = parsed.ipv4_mapped
+    what = ""
     if parsed.is_loopback:
-        return "a loopback address"
-    if parsed.is_link_local:
-        return "a link-local address"
-    if parsed.is_unspecified or parsed.is_multicast:
-        return "no address of one machine"
-    if str(parsed) in reserved.api_servers:
-        return "an address of the API server"
-    if str(parsed) in reserved.workers:
-        return "the address of a CML worker"
-    return ""
+        what = "a loopback address"
+    elif parsed.is_link_local:
+        what = "a link-local address"
+    elif parsed.is_unspecified or parsed.is_multicast:
+        what = "no address of one machine"
+    return str(parsed), what
 
 
 def canonical(address: str) -> str:
