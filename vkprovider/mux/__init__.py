@@ -5,6 +5,7 @@
 * `informers`: what is followed.
 * `backends`: the backends of channels, and the Pods that vouch for suspicious ones.
 * `reconciler`: one pass over a mux; `memory`: the last passes; `effects`: what they write, a package.
+* `showing`: what muxes show, apart from passes.
 * `strays`: what belongs to no mux; `events`: Events, once each.
 * `leases`: which replica serves which mux.
 * `page`: the debug page, a package.

@@ -14,6 +14,7 @@ from vkprovider.mux.memory import Memory
 from vkprovider.mux.page.callers import Callers
 from vkprovider.mux.page.routes import DebugPage
 from vkprovider.mux.reconciler import Muxes
+from vkprovider.mux.showing import Showing
 from vkprovider.mux.strays import Strays
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.membership import Membership
@@ -48,6 +49,7 @@ def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
     """Build a replica; nothing is read or written before its process runs."""
     of_mux = settings.mux
     queue: KeyedQueue[str] = KeyedQueue(name="muxes", workers=_AT_ONCE)
+    shown: KeyedQueue[str] = KeyedQueue(name="shown", workers=_AT_ONCE)
     writes, events = Writes(dry=of_mux.dry_run), Events(ctx)
     memory = Memory(events)
     membership = Membership(ctx, settings.replica.lease_ttl_s)
@@ -67,7 +69,8 @@ def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
         wake=queue.add,
         holders=(memory,),
     )
-    muxes = Muxes(ctx, of_mux, index, objects, ownership, memory, writes, events)
+    muxes = Muxes(ctx, of_mux, index, objects, ownership, memory, writes, events, show=shown.add)
+    showing = Showing(ctx, of_mux, ownership, memory, writes, events)
     strays = Strays(ctx, of_mux, index, objects.services, ownership, muxes.leaving, events)
 
     def wake_all() -> None:
@@ -86,7 +89,7 @@ def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
             Change(objects.services, index.service_changed),
             Change(objects.slices, index.slice_changed),
         ),
-        works=(Work(queue, muxes.reconcile),),
+        works=(Work(queue, muxes.reconcile), Work(shown, showing.show)),
         loops={
             "plan": ownership.plan.run,  # decides which muxes to take and to hand over
             "heartbeat": ownership.run_heartbeat,  # renews the Leases of our muxes

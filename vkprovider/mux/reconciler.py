@@ -1,6 +1,6 @@
 """One pass over a mux: read what is there, decide, write what is to be remembered, then what differs."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import structlog
@@ -26,7 +26,7 @@ from vkprovider.mux.backends import Vouching, backends_of, lent_to
 from vkprovider.mux.effects.answers import answers_of
 from vkprovider.mux.effects.carriers import Carriers
 from vkprovider.mux.effects.leaving import Leaving
-from vkprovider.mux.effects.reports import AT_ONCE, Reports, channel_reports, mux_annotations
+from vkprovider.mux.effects.reports import AT_ONCE, Reports, channel_reports
 from vkprovider.mux.effects.store import Store, Stored
 from vkprovider.mux.effects.writes import Writes
 from vkprovider.mux.events import Events, Told
@@ -64,6 +64,8 @@ class Muxes:
         memory: Memory,
         writes: Writes,
         events: Events,
+        *,
+        show: Callable[[str], None],
     ) -> None:
         """Serve none yet.
 
@@ -76,6 +78,7 @@ class Muxes:
             memory: What is remembered of them.
             writes: Carries out writes.
             events: Tells of what was done and found.
+            show: Called with a mux at the end of each pass over it.
         """
         self._ctx = ctx
         self._settings = settings
@@ -85,6 +88,7 @@ class Muxes:
         self._memory = memory
         self._writes = writes
         self._events = events
+        self._show = show
         self._services = Resource(ctx.kube, SERVICES)
         self._store = Store(ctx, settings.prefix, writes)
         self._carriers = Carriers(ctx, settings.endpoints, index, writes)
@@ -161,11 +165,9 @@ class Muxes:
         await self._write(service, mux, seen, guard)
         self._memory.seen[key] = seen
         self._tell(key, seen, guard)
-        wait_s = await self._annotate(key, service, seen, guard)
+        self._show(key)
         wake_at = seen.plan.wake_at
-        if wake_at is not None:
-            wait_s = min(wait_s, max(0.1, wake_at - self._ctx.wall()))
-        return Result(min(again_s, wait_s))
+        return Result(again_s if wake_at is None else min(again_s, max(0.1, wake_at - self._ctx.wall())))
 
     async def _pass(self, service: Service, mux: Mux, stored: Stored) -> Seen:
         """Read what channels have, and decide; nothing is written."""
@@ -241,27 +243,6 @@ class Muxes:
         self._events.happened(
             str(service.ref), service.about, MuxReason.MUX_PORTS_CHANGED, _changes(mux.ports, ports), guard
         )
-
-    async def _annotate(self, key: str, service: Service, seen: Seen, guard: Guard) -> float:
-        """Write what the mux shows, once in a while; return the seconds until the next time."""
-        prefix, meta = self._settings.prefix, service.metadata
-        wanted = mux_annotations(service.ref, seen.plan, seen.sources, service.addresses, prefix)
-        if all(meta.annotations.get(name) == text for name, text in wanted.items()):
-            return self._settings.queue_timeout_s
-        due_at = self._memory.annotated_at.get(key, float("-inf")) + self._settings.queue_timeout_s
-        if due_at > self._ctx.now():
-            return max(0.1, due_at - self._ctx.now())
-        body = {"metadata": {"annotations": wanted}}
-        services = self._services.within(meta.namespace).metadata_only
-        await self._writes.send(
-            f"patch the annotations of mux {service.ref}",
-            body,
-            lambda: services.patch(meta.name, body, uid=meta.uid, guard=guard),
-        )
-        self._memory.annotated_at[key] = self._ctx.now()
-        text = next(text for name, text in wanted.items() if name.endswith("summary"))
-        self._events.happened(str(service.ref), service.about, MuxReason.MUX_ANNOTATIONS_UPDATED, text, guard)
-        return self._settings.queue_timeout_s
 
     # ------------------------------------------------------------------------------------------ Events
 

@@ -13,6 +13,11 @@ def endpoints(*addresses: str) -> dict[str, Any]:
     return {"endpoints": [{"addresses": [each], "conditions": {"ready": True}} for each in addresses]}
 
 
+def pods_of(mux: dict[str, Any]) -> int:
+    """Return the number of backends that a mux shows."""
+    return int(mux["metadata"]["annotations"][f"{PREFIX}/summary"].split(" | ")[2].split()[0])
+
+
 async def test_a_changed_backend_is_one_write_of_one_slice(world: MuxWorld) -> None:
     running = await world.replica()
     await world.mux()
@@ -60,6 +65,32 @@ async def test_annotations_follow_in_one_patch_and_not_more_often_than_the_timeo
         each for each in running.api.matching("^PATCH .*services/mux$") if f"{PREFIX}/summary" in each.body.decode()
     ]
     assert 2 <= len(patches) <= passed_s / 2 + 2
+
+
+async def test_a_changed_backend_does_not_wait_for_the_annotations(world: MuxWorld) -> None:
+    running = await world.replica(DAEMON_QUEUE_TIMEOUT="0.1")
+    await world.mux()
+    await world.channel("a", "http:auto", backends=())
+    path = await world.slice("a", ("10.1.0.1",), ports=PORTS)
+    await when(lambda: running.replica.memory.annotated_at, "it is annotated")
+    answer, ended = asyncio.Event(), asyncio.Event()
+
+    async def hold(_: object) -> None:
+        try:
+            await answer.wait()
+        finally:
+            ended.set()
+
+    slow = running.api.fault("^PATCH .*/services/mux$", first=hold)
+    await world.admin.patch(path, endpoints("10.1.0.1", "10.1.0.2"))
+    await when(lambda: slow.met, "the annotations are sent")
+    await world.admin.patch(path, endpoints("10.1.0.3"))
+    await world.until_forwards({20000: {"10.1.0.3:8080"}})
+    assert not ended.is_set()
+    assert pods_of(await world.admin.get(world.path("mux")) or {}) == 1  # as before both changes
+    await world.admin.patch(path, endpoints("10.1.0.3", "10.1.0.4", "10.1.0.5"))
+    answer.set()
+    await world.admin.until(world.path("mux"), lambda found: pods_of(found) == 3)
 
 
 async def test_a_quiet_mux_writes_nothing_but_leases(world: MuxWorld) -> None:
