@@ -90,13 +90,15 @@ class Setting:
 
 
 @contextlib.asynccontextmanager
-async def setting(world: PortalWorld, dialect: str = "sqr066", **env: str) -> AsyncIterator[Setting]:
+async def setting(
+    world: PortalWorld, dialect: str = "sqr066", config: Json | None = None, family: str = "", **env: str
+) -> AsyncIterator[Setting]:
     people = People(world.admin)
     await people.open()
     given = {"VKPROVIDER_PORTAL_DIALECT": dialect, "VKPROVIDER_PORTAL_USERNAME_PREFIX": people.prefix, **env}
-    running = await world.replica(**given)  # type: ignore[arg-type]  # (settings alone)
+    running = await world.replica(config=config, **given)  # type: ignore[arg-type]  # (settings alone)
     made = Setting(world, people, running, dialect)
-    made.family = f"net-{people.namespace}"
+    made.family = family or f"net-{people.namespace}"
     made.definition = await world.define(family=made.family)
     made.alice = await people.person("alice", USER_ROLE)
     made.hub = await people.person("hub", HUB_ROLE)
@@ -190,17 +192,10 @@ async def test_what_is_wrong_with_a_request_is_said(world: PortalWorld, body: ob
 
 
 async def test_a_quota_is_kept(world: PortalWorld) -> None:
-    async with setting(world) as has:
-        pass
-    config = {"quotas": {"default": {"spawn": False}}}
-    running = await world.replica(config=config, VKPROVIDER_PORTAL_USERNAME_PREFIX=has.people.prefix)
-    client = Client(running, "sqr066")
-    await has.people.allow("alice", USER_ROLE)
-    await when(lambda: running.replica.choices.menu().images, "the menu is known")
-    answer = await client.ask("POST", "/labs/alice/create", has.alice, has.body())
-    assert (answer.status_code, answer.json()["detail"][0]["type"]) == (403, "permission_denied")
-    assert "quota" in (await client.ask("GET", "/lab-form/alice", has.alice)).text
-    await has.people.close()
+    async with setting(world, config={"quotas": {"default": {"spawn": False}}}) as has:
+        answer = await has.client.ask("POST", "/labs/alice/create", has.alice, has.body())
+        assert (answer.status_code, answer.json()["detail"][0]["type"]) == (403, "permission_denied")
+        assert "quota" in (await has.client.ask("GET", "/lab-form/alice", has.alice)).text
 
 
 async def test_no_value_of_an_environment_is_said_anywhere(
@@ -319,6 +314,38 @@ async def test_a_request_that_names_two_images_is_refused_by_nublado_alone(world
     async with setting(world) as has:
         answer = await has.client.ask("POST", "/labs/alice/create", has.alice, has.body(**both))
         assert answer.status_code == 303
+
+
+async def test_another_replica_tells_the_end_of_what_a_dead_one_began(world: PortalWorld) -> None:
+    """R002-077: any replica answers, and goes on with it."""
+    async with setting(world) as has:
+        other = await world.replica(VKPROVIDER_PORTAL_USERNAME_PREFIX=has.people.prefix)
+        there = Client(other, "sqr066")
+        world.stage.boots = False
+        assert (await has.client.ask("POST", "/labs/alice/create", has.alice, has.body())).status_code == 303
+        following = asyncio.create_task(there.follow("alice", has.alice))
+        await when(lambda: other.replica.index.listeners_total, "somebody listens")
+        await has.running.crash()
+        world.stage.boots = True
+        events = await following
+        assert events[-1] == ("complete", "complete")
+        assert len([each for each in events if each[0] == "complete"]) == 1
+        assert (await there.ask("DELETE", "/labs/alice", has.hub)).status_code == 202
+        await world.until_gone("alice")
+
+
+async def test_a_warm_lab_is_told_from_the_request_on(world: PortalWorld) -> None:
+    family = f"warm-of-{world.run}"
+    async with setting(world, config={"images": {"family": family}, "warm": {family: 1}}, family=family) as has:
+        index = has.running.replica.index
+        await when(lambda: [lab for lab in index.warm() if lab.ready_at], "a warm lab is ready")
+        await asyncio.sleep(6)  # it is clearly older than the request
+        assert (await has.client.ask("POST", "/labs/alice/create", has.alice, has.body())).status_code == 303
+        events = await has.client.follow("alice", has.alice)
+        lines = [text for kind, text in events if kind in {"info", "error"}]
+        assert lines[0].startswith("Lab asked for")
+        assert "The lab's objects are created" not in lines
+        assert events[-1] == ("complete", "complete")
 
 
 async def test_a_teacher_looks_after_the_labs_of_the_class_that_their_users_name(world: PortalWorld) -> None:
