@@ -18,6 +18,7 @@ from vkprovider.domain.mux.lablets import channel_of as lablet_channel
 from vkprovider.domain.mux.lablets import owner_of
 from vkprovider.domain.mux.refs import unfit_for_mux
 from vkprovider.domain.mux.slices import MuxObject, Source
+from vkprovider.domain.mux.text import format_port_changes
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.kube.client import Guard
 from vkprovider.kube.queue import DONE, Result
@@ -47,8 +48,6 @@ from vkprovider.settings.mux import MuxSettings
 
 _log: Final = structlog.get_logger(__name__)
 _TAKE_AGAIN_S: Final = 1.0
-_PORTS_TOLD: Final = 12
-"""Ports that an Event names."""
 
 
 class Muxes:
@@ -241,7 +240,7 @@ class Muxes:
             lambda: services.patch(meta.name, body, resource_version=version, guard=guard),
         )
         self._events.happened(
-            str(service.ref), service.about, MuxReason.MUX_PORTS_CHANGED, _changes(mux.ports, ports), guard
+            str(service.ref), service.about, MuxReason.MUX_PORTS_CHANGED, format_port_changes(mux.ports, ports), guard
         )
 
     # ------------------------------------------------------------------------------------------ Events
@@ -264,18 +263,3 @@ class Muxes:
 def _of_backend(owner: Owner, address: str, what: str) -> Fault:
     text = f"backend {address} is {what}, and no Pod of namespace {owner.namespace} has it: nothing leads there"
     return Fault(MuxReason.MUX_BACKEND_REFUSED, text)
-
-
-def _changes(before: Sequence[ServicePort], after: Sequence[ServicePort]) -> str:
-    """Return the ports that came and went, as an Event names them."""
-    added, removed = sorted({*after} - {*before}, key=_number), sorted({*before} - {*after}, key=_number)
-    return "; ".join(f"{word} {_listed(ports)}" for word, ports in (("added", added), ("removed", removed)) if ports)
-
-
-def _number(port: ServicePort) -> tuple[int, str]:
-    return port.port, port.protocol
-
-
-def _listed(ports: Sequence[ServicePort]) -> str:
-    text = ", ".join(f"{port.port}/{port.protocol}" for port in ports[:_PORTS_TOLD])
-    return text if len(ports) <= _PORTS_TOLD else f"{text} and {len(ports) - _PORTS_TOLD} more"

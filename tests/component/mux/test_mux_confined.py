@@ -103,6 +103,7 @@ async def test_a_mux_in_a_namespace_without_the_binding_says_so_and_goes_on_with
     await world.mux()
     await world.channel("api", "http:auto")
     event = await world.until_event("MuxWriteRefused", "mux")
+    assert event["message"].startswith(f"bind ClusterRole vkprovider-mux-store in namespace {world.edge}")
     assert 'cannot get resource "configmaps"' in event["message"]
     assert set(await world.ports()) == {(101, "TCP")}
     await world.bind_store(world.edge)

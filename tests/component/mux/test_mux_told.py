@@ -39,6 +39,13 @@ async def test_what_is_done_is_told_by_normal_events(world: MuxWorld) -> None:
     assert own["metadata"]["namespace"] == world.edge
 
 
+async def test_a_placeholder_without_a_name_is_only_renamed(world: MuxWorld) -> None:
+    await world.replica()
+    await world.mux(spec={"ports": [{"port": 101}]})
+    event = await world.until_event("MuxPortsChanged", "mux")
+    assert event["message"] == "renamed 101/TCP"
+
+
 async def test_a_port_without_a_name_is_told_and_its_channel_gets_none(world: MuxWorld) -> None:
     """R003-015, on creation, on a change, and at a start: the API server lets a single port have no name."""
     first = await world.replica()

@@ -43,7 +43,8 @@ async def check_muxes(reading: UserReading, namespace: str, definitions: Sequenc
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{names.MUX_PROXY}"
     about = f"Deployment/{namespace}/{names.MUX_PROXY}"
     program = await reading.glance(path, Workload)
-    if program is None and not lends:
+    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/{names.MUX_SERVICE_ACCOUNT}"
+    if not (lends or program is not None or await reading.glance(account, dict) is not None):
         return []
     settings = _settings(await settings_of(reading, program, about) if program is not None else {})
     default = settings.default_namespace or namespace

@@ -288,11 +288,10 @@ class _Pass:
             autos = sum(request.number is None for request in each.requests)
             searched = ", ".join(f"{start}-{end}" for start, end in self._bounds.ranges)
             lacking = f"no available port in {searched} for all of" if searched else "the mux has no port-range for"
-            self._refuse(
-                each.channel,
-                MuxReason.INVALID_PORT_MAPPING,
-                f"{lacking} {counted(autos, 'automatic port')} of {each.owner}",
-            )
+            told = f"{lacking} {counted(autos, 'automatic port')} of {each.owner}"
+            if (until := self._ledger.next_rested(each.owner, self._bounds.ranges)) is not None:
+                told += f"; the next one that rests is free at {iso(math.ceil(until))}"
+            self._refuse(each.channel, MuxReason.INVALID_PORT_MAPPING, told)
             return []
         if rows == [*self._ledger.rows_of(each.owner).values()]:
             return rows

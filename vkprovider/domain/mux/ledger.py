@@ -107,6 +107,11 @@ class Ledger:
             return None
         return rest.freed_at + self._rest_s
 
+    def next_rested(self, owner: Owner, ranges: Sequence[PortRange]) -> float | None:
+        """Return when the next number in ranges has rested for a channel; None if none rests there."""
+        waits = (self.rests_until(rest.key, owner) for rest in self._resting.values() if within(ranges, rest.port))
+        return min((until for until in waits if until is not None), default=None)
+
     def recover(self, row: PortRow) -> None:
         """Let a channel have again what it was seen to have, unless that is another's or rests for another."""
         owner, rest = owner_of(row), self._resting.get(row.key)

@@ -6,11 +6,13 @@ from typing import Final
 
 from vkprovider.domain.mux.decide import Mapped, Plan
 from vkprovider.domain.mux.endpoints import Backends, ready_addresses
-from vkprovider.domain.mux.facts import MuxRef, Owner
+from vkprovider.domain.mux.facts import MuxRef, Owner, ServicePort
 
 TOPOLOGY_CHARS_MAX: Final = 64 * 1024
 """Where the topology ends: all annotations of an object have 256 KiB together."""
 _PENDING: Final = "pending"
+_PORTS_TOLD: Final = 12
+"""Ports that an Event names."""
 
 
 def format_ports_annotation(mapped: Iterable[Mapped]) -> str:
@@ -62,3 +64,23 @@ def format_topology_annotation(
 
 def _dns(addresses: Sequence[str]) -> str:
     return ", ".join(addresses) or _PENDING
+
+
+def format_port_changes(before: Iterable[ServicePort], after: Iterable[ServicePort]) -> str:
+    """Return the ports that came, went, or have another channel, as an Event names them.
+
+    >>> format_port_changes([ServicePort("", 101)], [ServicePort("placeholder", 101)])
+    'renamed 101/TCP'
+    """
+    was, now = ({(port.port, port.protocol): port for port in ports} for ports in (before, after))
+    words = {
+        "added": sorted(now.keys() - was.keys()),
+        "removed": sorted(was.keys() - now.keys()),
+        "renamed": sorted(key for key in now.keys() & was.keys() if now[key] != was[key]),
+    }
+    return "; ".join(f"{word} {_listed(ports)}" for word, ports in words.items() if ports)
+
+
+def _listed(ports: Sequence[tuple[int, str]]) -> str:
+    text = ", ".join(f"{number}/{protocol}" for number, protocol in ports[:_PORTS_TOLD])
+    return text if len(ports) <= _PORTS_TOLD else f"{text} and {len(ports) - _PORTS_TOLD} more"

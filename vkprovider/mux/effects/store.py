@@ -1,8 +1,10 @@
 """The ConfigMap of a mux: read with each pass, written before anything else, and only over what was read."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
+from vkprovider.api.errors import Forbidden, InputError
 from vkprovider.api.objects import ConfigMap
+from vkprovider.api.reasons import MuxReason
 from vkprovider.domain.mux import state as muxstate
 from vkprovider.domain.mux.facts import Mux
 from vkprovider.domain.mux.state import MuxState
@@ -10,6 +12,8 @@ from vkprovider.domain.ports.store import DATA_KEY, GZIP_KEY
 from vkprovider.kube.client import Guard
 from vkprovider.mux.effects.writes import Writes
 from vkprovider.runtime.context import Context
+
+_ROLE: Final = "vkprovider-mux-store"
 
 
 class Stored(NamedTuple):
@@ -41,11 +45,16 @@ class Store:
             last: What was read last: if nothing has changed since, its state is not made of the document again.
 
         Raises:
-            InputError: `PortAllocationStoreInvalid`: the pass must be skipped.
+            InputError: `PortAllocationStoreInvalid`, or `MuxWriteRefused`: no admin lets the program keep ports there.
+                The pass must be skipped.
             OutsideError: It cannot be read: the pass must be skipped.
         """
         name = muxstate.store_name(mux, self._prefix)
-        found = await self._config_maps.within(mux.ref.namespace).get(name)
+        try:
+            found = await self._config_maps.within(mux.ref.namespace).get(name)
+        except Forbidden as error:
+            remedy = f"bind ClusterRole {_ROLE} in namespace {mux.ref.namespace} (docs/mux.md, Install)"
+            raise InputError(MuxReason.MUX_WRITE_REFUSED, f"{remedy}: {error.message}") from None
         if last is not None and last.config_map == found:
             return last
         return Stored(found, MuxState() if found is None else muxstate.read(found, mux.ref, self._prefix))

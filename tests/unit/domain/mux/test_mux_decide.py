@@ -194,6 +194,7 @@ def test_another_learner_never_gets_the_number_of_the_last_one_before_its_rest()
     ann = after(one, [lablet("class-1/lab-0", "ann")])
     bob = after(one, [lablet("class-1/lab-0", "bob")], ann.state, NOW + 1)
     assert (given(bob), refused(bob)) == ({}, {"class-1/lab-0": MuxReason.INVALID_PORT_MAPPING})
+    assert bob.refused[0].fault.message.endswith("; the next one that rests is free at 2026-01-31T12:05:01Z")
     again = after(one, [lablet("class-1/lab-0", "ann")], bob.state, NOW + 2)
     assert given(again) == {"class-1/lab-0/ann": [20000]}
     rested = after(one, [lablet("class-1/lab-0", "bob")], bob.state, NOW + 1 + REST_S)
