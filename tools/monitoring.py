@@ -12,10 +12,11 @@ import yaml
 
 from tools.markdown import NOTE, table
 from vkprovider.app.provider import provider
-from vkprovider.app.settings import MuxProcessSettings, Settings
+from vkprovider.app.settings import MuxProcessSettings, PortalProcessSettings, Settings
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 from vkprovider.mux.parts import mux_process
+from vkprovider.portal.parts import portal_process
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.metrics.measure import Measure
 from vkprovider.settings.cluster import KubeSettings
@@ -57,6 +58,12 @@ _ALERTS: Final = """\
 The rules of `manifests/monitoring/alerts.yaml`: what each means, and what to do. Every alert names this page in its
 annotation `runbook`. The metrics are those of [metrics.md](metrics.md).
 """
+_OF_PORTAL: Final = """
+## `vkprovider portal`
+
+The portal of [user labs](../portal.md) has those of its queue, informers and requests under the same names, and these:
+
+"""
 _RULE: Final = """
 ## {alert}
 
@@ -85,8 +92,8 @@ def files() -> dict[Path, str]:
 def metrics_page() -> str:
     """Describe every metric."""
     note = NOTE.format(source="vkprovider/app/metrics and vkprovider/runtime/metrics")
-    tables = [table([*_head(), *map(_row, of)]) for of in (measures(), mux_measures())]
-    return note + _METRICS + _OF_MUXES.join(tables)
+    parts = ((_METRICS, measures()), (_OF_MUXES, mux_measures()), (_OF_PORTAL, portal_measures()))
+    return note + "".join(heading + table([*_head(), *map(_row, of)]) for heading, of in parts)
 
 
 @cache
@@ -100,6 +107,14 @@ def mux_measures() -> Iterator[Measure]:
     common = {measure.name for measure in measures()}
     settings = MuxProcessSettings.from_environment({})
     own = asyncio.run(_of_process(lambda ctx: mux_process(ctx, settings).process.measures))
+    return (measure for measure in own if measure.name not in common)
+
+
+def portal_measures() -> Iterator[Measure]:
+    """Yield the metrics that `vkprovider portal` has beside those of every process, which the provider has as well."""
+    common = {measure.name for measure in measures()}
+    settings = PortalProcessSettings.from_environment({})
+    own = asyncio.run(_of_process(lambda ctx: portal_process(ctx, settings).process.measures))
     return (measure for measure in own if measure.name not in common)
 
 

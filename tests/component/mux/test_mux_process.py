@@ -43,7 +43,7 @@ async def test_the_command_serves_muxes_by_tls_and_ends_at_once(world: MuxWorld,
                 shown = await answer.text()
             assert "vkprovider_mux_channels 1.0" in shown
             page = (find_manifests().parent / "docs" / "reference" / "metrics.md").read_text()
-            every, own = page.split("\n## `vkprovider mux`\n")
+            every, own, *_ = re.split(r"\n## `vkprovider \w+`\n", page)
             exported = set(re.findall(r"^# TYPE (\S+)", shown, re.MULTILINE))
             described = set(re.findall(r"^\| `(\w+)`", own, re.MULTILINE))
             assert described <= exported

@@ -1,0 +1,71 @@
+"""Rights used are rights granted, by the audit log of the API server (R002-003, 006)."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.component.controllers.looking import eventually
+from tests.component.portal.harness import ACCOUNT, install, open_world
+from tests.component.portal.people import HUB_ROLE, People
+from tests.component.portal.test_portal_http import Client
+from tests.component.portal.test_portal_warm import config, until_warm
+from tests.component.portal.wishes import ask
+from tests.support import apiserver as real
+from tools import rights
+from vkprovider.doctor.rights import SHIPPED_NAMESPACE, rights_of
+from vkprovider.shipped import find_manifests
+
+
+@pytest.fixture(scope="module")
+def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.ApiServer]:
+    with real.running(tmp_path_factory.mktemp("audited"), audit=True) as server:
+        install(server)
+        yield server
+
+
+async def test_no_right_is_granted_that_is_not_used_and_none_used_beyond(
+    audited: real.ApiServer, tmp_path: Path
+) -> None:
+    async with open_world(audited, tmp_path) as world:
+        people = People(world.admin)
+        await people.open()
+        hub = await people.person("hub", HUB_ROLE)
+        family = f"warm-{world.run}"
+        running = await world.replica(config=config(family, 1))
+        dying = await world.replica(config=config(family, 1))
+        await world.define(family)
+        await until_warm(running, 1)
+        await ask(world, running, "alice", family)  # takes the warm one
+        world.stage.boots = False
+        await ask(world, running, "bob", family)
+        await world.admin.until(world.pod("bob"), lambda pod: pod["spec"].get("nodeName"))
+        await world.stage.ready(world.pod("bob"), state="False", phase="Failed")
+        await world.until_phase("bob", "failed")
+        await ask(world, dying, "bob", family)  # replaces the failed one
+        await world.admin.until(world.pod("bob"), lambda pod: not pod["metadata"].get("deletionTimestamp"))
+        await dying.crash()
+
+        async def told() -> bool:
+            events = await world.admin.items(f"{world.namespace('bob')}/events")
+            return any(event["reason"] == "UserLabTakenOver" for event in events)
+
+        await eventually(told, "the other replica goes on")
+        await world.stranger("nublado-carol")
+        with pytest.raises(Exception, match="carol"):
+            await ask(world, running, "carol", family)
+        world.stage.boots = True
+        await world.until_phase("bob", "complete")
+        assert (await Client(running, "sqr066").ask("GET", "/labs", hub)).status_code == 200
+        await running.replica.requests.delete("bob", "hub")
+        await world.until_gone("bob")
+        await people.close()
+    manifest = (find_manifests() / "components" / "portal" / "rbac.yaml").read_text()
+    lines = audited.audit_log.read_bytes().splitlines()
+    offered = rights.offers(manifest)
+    uses = rights.uses_of(rights_of(manifest, SHIPPED_NAMESPACE), offered, lines, ACCOUNT)
+    assert uses.granted
+    # No audit log shows what is bound, and an Event is patched when it is repeated within ten minutes.
+    unused = {(right.verb, right.resource) for right in uses.unused}
+    assert unused <= {("bind", "clusterroles"), ("patch", "events")}, uses.table()
+    assert not uses.beyond, uses.table()
