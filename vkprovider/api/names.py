@@ -204,6 +204,8 @@ CONDITION_SESSION_STARTED: Final = f"{GROUP}/SessionStarted"
 
 NODE_LEASE_NAMESPACE: Final = "kube-node-lease"
 NODE_PREFIX: Final = "vnode."
+IMAGE_PREFIX: Final = "cml/"
+"""The prefix of an image definition's id in `status.images` of a Node."""
 TITLE_CHARS_MAX: Final = 64
 """CML's limit on a lab's title."""
 CONTAINER_NAME_CHARS_MAX: Final = 63

@@ -70,7 +70,9 @@ def _menu_node(node: Node) -> MenuNode:
     ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
     comment = "cordoned" if node.spec.unschedulable else "" if ready else "not ready"
     environment = node.metadata.labels.get(names.LABEL_ENV, _DEFAULT_ENVIRONMENT)
-    return MenuNode(node.metadata.name, environment, comment)
+    shown = (name for image in node.status.images for name in image.names)
+    images = frozenset(name.removeprefix(names.IMAGE_PREFIX) for name in shown if name.startswith(names.IMAGE_PREFIX))
+    return MenuNode(node.metadata.name, environment, comment, images or None)
 
 
 def read_config(path: str | None) -> PortalConfig:

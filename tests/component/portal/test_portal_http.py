@@ -17,7 +17,7 @@ from tests.component.controllers.looking import eventually, when
 from tests.component.portal.harness import PortalWorld, Running
 from tests.component.portal.nublado import NubladoSpawner, SpawnError
 from tests.component.portal.people import HUB_ROLE, INSTRUCTOR_ROLE, USER_ROLE, People
-from tests.support.apiserver import SYSTEM
+from tests.support.apiserver import NODES, SYSTEM
 from tests.support.lds_protocol import Answered, Asked, judge_answer
 from vkprovider.domain.userlab.names import user_key
 from vkprovider.portal.page.openapi import document
@@ -166,6 +166,39 @@ async def test_images_and_prepulls(world: PortalWorld) -> None:
     async with setting(world, "nublado") as has:
         images = (await has.client.ask("GET", "/images", has.hub)).json()
         assert set(images) == {"recommended", "latest_release", "all"}
+
+
+async def test_prepulls_know_what_a_node_shows_and_nothing_else(world: PortalWorld) -> None:
+    """`status.images` is there with `images: On` of the CMLWorker; without it the images are unknown, never missing."""
+    name = f"vnode.images-{world.run}"
+    labels = {"vkprovider.io/component": "vnode", "vkprovider.io/env": "default"}
+    body = {"metadata": {"name": name, "labels": labels}, "spec": {}}
+    ready = {"type": "Ready", "status": "True", "reason": "WorkerReady", "message": ""}
+    await world.admin.create(NODES, body)
+    await world.admin.patch(f"{NODES}/{name}/status", {"status": {"conditions": [ready]}})
+    try:
+        async with setting(world) as has:
+
+            async def cached(images: list[str] | None) -> list[str] | None:
+                """What `prepulls` says of the Node, once the portal knows that it shows these image definitions."""
+                shown = None if images is None else [{"names": [each]} for each in images]
+                after = await world.admin.patch(f"{NODES}/{name}/status", {"status": {"images": shown}})
+                version = after["metadata"]["resourceVersion"]
+                nodes = has.running.replica.objects.nodes.items
+                await when(
+                    lambda: name in nodes and nodes[name].metadata.resource_version == version, "the portal knows it"
+                )
+                prepulls = (await has.client.ask("GET", "/prepulls", has.hub)).json()
+                [node] = [each for each in prepulls["nodes"] if each["name"] == name]
+                found: list[str] | None = node["cached"]
+                return found
+
+            reference = f"{has.family}:1.0.0"
+            assert await cached(None) is None
+            assert reference in (await cached(["cml/alpine-sim", "cml/iosv-sim"]) or ())
+            assert await cached(["docker.io/library/busybox:1"]) is None, "these are no image definitions"
+    finally:
+        await world.admin.delete(f"{NODES}/{name}")
 
 
 @pytest.mark.parametrize(

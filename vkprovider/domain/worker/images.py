@@ -7,8 +7,8 @@ asks what a worker lacks, so that a part of it would be wrong: it is the whole l
 from collections.abc import Sequence
 from typing import Final
 
-PREFIX: Final = "cml/"
-"""The names of image definitions on a Node begin with it."""
+from vkprovider.api import names
+
 IMAGES_MAX: Final = 1000
 _ID_CHARS_MAX: Final = 250
 
@@ -21,4 +21,4 @@ def shown_images(ids: Sequence[str]) -> tuple[str, ...] | None:
     """
     if len(ids) > IMAGES_MAX or any(len(each) > _ID_CHARS_MAX for each in ids):
         return None
-    return tuple(sorted({PREFIX + each for each in ids}))
+    return tuple(sorted({names.IMAGE_PREFIX + each for each in ids}))
