@@ -243,8 +243,9 @@ class _Pass:
                 told = f"{owner} needs {counted(count, 'port')}; mux {self._mux.ref} has {limit} at most"
                 self._refuse(each.channel, MuxReason.MUX_PORT_LIMIT_EXCEEDED, told)
                 continue
-            for key in self._ledger.returning(owner, each.requests, self._bounds.ranges):
-                draining.pop(key, None)
+            if draining:  # which is rare
+                for key in self._ledger.returning(owner, each.requests, self._bounds.ranges):
+                    draining.pop(key, None)
             served, claimed = served + count, claimed_then
             port_names.update(each.names)
             self._ledger.reserve(
