@@ -1,7 +1,9 @@
 """HAProxy, filled by `vkprovider relay`, beside socat: bytes, connects, idle connections, and a mux that never rests.
 
 Target, socat, HAProxy and the relay are processes of their own, this one is the client, and the mux is one of a real
-API server. `python -m bench.relay` is the target. socat comes from PATH (`apt-get install socat`).
+API server. The relay runs as in a Pod, with the packages of the image and the files of a ServiceAccount, which take a
+mount namespace: the benchmark needs root. `python -m bench.relay` is the target. socat comes from PATH (`apt-get
+install socat`).
 """
 
 import asyncio
@@ -16,14 +18,20 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from bench.figures import Figures, percentile
+from bench.inpod import in_pod
 from bench.outside import resident_now_mb, resident_peak_mb
 from tests.support import apiserver
 from tests.support.relay import REWRITE, Dialled, MuxObjects, RelaySide, dial
+from vkprovider.shipped import find_manifests
 from vkpsandbox.processes.ports import free_ports, free_range
+from vkpsandbox.processes.process import ProcessSpec
 
 ROUNDS: Final = 9
 BYTES: Final = 1 << 30
@@ -47,13 +55,31 @@ async def run() -> Figures:
         apiserver.running(Path(folder) / "api") as server,
     ):
         settings = {**REWRITE, "VKPROVIDER_RELAY_CONNECTIONS": str(IDLE)}
-        side = RelaySide(Path(folder), server.kubeconfig, free_range(PORTS), settings)
+        side = _InPod(Path(folder), server.kubeconfig, free_range(PORTS), settings, server=server)
         async with apiserver.Admin(server) as admin, target() as (stream, device):
             mux = MuxObjects(admin)
             try:
                 return await _measure(side, mux, program, stream, device)
             finally:
                 side.end()
+
+
+@dataclass(kw_only=True)
+class _InPod(RelaySide):
+    """A relay as a Pod runs it, with the rights of its ServiceAccount; HAProxy beside it."""
+
+    server: apiserver.ApiServer
+
+    def spec(self, name: str) -> ProcessSpec:
+        """Return the command line of `haproxy` or `relay`."""
+        spec = super().spec(name)
+        if name != "relay":
+            return spec
+        for manifest in ("namespace.yaml", "rbac.yaml"):
+            self.server.kubectl("apply", "-f", str(find_manifests() / "components" / "relay" / manifest))
+        token = self.server.kubectl("create", "token", "vkprovider-relay", "--namespace=vkprovider-relay").strip()
+        argv, env = in_pod(spec.argv, self.folder, self.server, token)
+        return msgspec.structs.replace(spec, argv=argv, env=spec.env | env)
 
 
 async def _measure(side: RelaySide, mux: MuxObjects, socat: str, stream: int, device: int) -> Figures:
