@@ -125,6 +125,11 @@ async def test_endpoints_instead_of_slices_by_a_setting(world: MuxWorld) -> None
         return not await world.own_slices()
 
     await eventually(withdrawn, "the slices are gone")
+    await world.slice("a", (), name="a-later", ports=PORTS, not_ready=("10.1.0.9",))
+    await world.slice("a", (), name="a-none", ports=PORTS)
+    found = await world.admin.until(path, lambda each: "10.1.0.9" in str(each))
+    # R003-054: one is not ready, and a slice without addresses has no subset
+    assert sorted(list(each) for each in found["subsets"]) == [["addresses", "ports"], ["notReadyAddresses", "ports"]]
     await world.admin.patch(path, {"subsets": None})
     await world.admin.until(path, lambda each: each.get("subsets"))
     await asyncio.sleep(1)  # the Event about it is written by then
