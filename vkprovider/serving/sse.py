@@ -35,7 +35,7 @@ _COMMENT: Final = b":\n"
 _LINE_END: Final = re.compile(r"\r\n|\r|\n")
 
 
-class Stream:
+class EventStream:
     """An open stream to one client."""
 
     def __init__(self, answer: web.StreamResponse) -> None:
@@ -139,7 +139,7 @@ class Feed:
         """Answer a request with a stream of the events, until its client leaves or the feed is closed.
 
         Args:
-            request: The client's; see `Stream.begin`.
+            request: The client's; see `EventStream.begin`.
             heartbeat_s: The pause between two comments while there are no events.
             stuck_s: How long what is sent may wait for its reader, or for the acknowledgement of the client's host.
 
@@ -150,7 +150,7 @@ class Feed:
             raise FeedFullError(f"{self._clients} clients read already")
         self._clients += 1
         try:
-            stream = await Stream.begin(request, stuck_s=stuck_s)
+            stream = await EventStream.begin(request, stuck_s=stuck_s)
             with suppress(ConnectionResetError):
                 await self._send(stream, self._after(request.headers.get("Last-Event-ID", "")), heartbeat_s)
         except ConnectionResetError:
@@ -159,7 +159,7 @@ class Feed:
             self._clients -= 1
         return stream.answer
 
-    async def _send(self, stream: Stream, position: int, heartbeat_s: float) -> None:
+    async def _send(self, stream: EventStream, position: int, heartbeat_s: float) -> None:
         """Send what follows a position, for ever.
 
         Raises:

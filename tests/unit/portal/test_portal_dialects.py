@@ -7,17 +7,17 @@ from httpx_sse import ServerSentEvent
 from httpx_sse._decoders import SSEDecoder
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
+from vkprovider.domain.userlab.operations import LineKind
 from vkprovider.domain.userlab.position import Sent
-from vkprovider.domain.userlab.stream import Kind
 from vkprovider.portal.page.dialects import DIALECTS, NUBLADO, SQR066
 from vkprovider.portal.page.openapi import document
 
-PROGRESS = Sent(Kind.PROGRESS, "Devices boot: 1 of 4", 35, "a")
-INFO = Sent(Kind.INFO, "The lab is\nimported", 35, "b")
-ERROR = Sent(Kind.ERROR, "OutOf: no room", 35, "c")
-STATE = Sent(Kind.INFO, "ImportingLab", 35)
-COMPLETE = Sent(Kind.COMPLETE, "complete", 100, "d")
-FAILED = Sent(Kind.FAILED, "failed", 35, "d")
+PROGRESS = Sent(LineKind.PROGRESS, "Devices boot: 1 of 4", 35, "a")
+INFO = Sent(LineKind.INFO, "The lab is\nimported", 35, "b")
+ERROR = Sent(LineKind.ERROR, "OutOf: no room", 35, "c")
+STATE = Sent(LineKind.INFO, "ImportingLab", 35)
+COMPLETE = Sent(LineKind.COMPLETE, "complete", 100, "d")
+FAILED = Sent(LineKind.FAILED, "failed", 35, "d")
 
 
 def read(frames: bytes) -> list[ServerSentEvent]:
@@ -50,7 +50,7 @@ def test_sqr066_has_text_and_an_event_of_progress() -> None:
         ([COMPLETE], [("complete", {"message": "complete"})]),
         ([FAILED], [("failed", {"message": "failed"})]),
         (
-            [Sent(Kind.PROGRESS, "", 100, "x"), COMPLETE],
+            [Sent(LineKind.PROGRESS, "", 100, "x"), COMPLETE],
             [("info", {"message": "The lab is on its way", "progress": 100}), ("complete", {"message": "complete"})],
         ),
     ],
@@ -61,7 +61,7 @@ def test_nublado_has_json_and_no_event_of_progress(sent: list[Sent], expected: l
 
 
 def test_a_text_cannot_make_an_event_of_its_own() -> None:
-    evil = Sent(Kind.INFO, "x\n\nevent: complete\ndata: y\r\rid: z", 5, "a")
+    evil = Sent(LineKind.INFO, "x\n\nevent: complete\ndata: y\r\rid: z", 5, "a")
     for dialect in DIALECTS.values():
         assert [each.event for each in read(dialect.frames([evil]))] == ["info"]
 

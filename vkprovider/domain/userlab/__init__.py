@@ -11,5 +11,6 @@
 * `menu`: the labs that users may ask for.
 * `warm`: labs that are made before a user asks.
 * `rejections`: why a request is refused.
-* `stream`: the story of an operation as lines, equal on every replica; `position`: which of them a listener has.
+* `operations`: the operation that goes on, or ended last; `stream`: its story as lines, equal on every replica;
+  `position`: which of them a listener has.
 """

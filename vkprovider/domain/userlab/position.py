@@ -9,7 +9,8 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.domain.userlab.stream import LINES_MAX, Kind, Told, operation_key
+from vkprovider.domain.userlab.operations import LineKind
+from vkprovider.domain.userlab.stream import LINES_MAX, LabStory, operation_key
 
 _SOURCES_MAX: Final = LINES_MAX + 2
 """The lines of an operation with its end."""
@@ -61,14 +62,14 @@ class Sent(msgspec.Struct, frozen=True):
         id: The position after it; "" for a present state, which nobody needs later.
     """
 
-    kind: Kind
+    kind: LineKind
     text: str
     progress: int
     id: str = ""
 
 
-def news(position: Position, told: Told) -> tuple[Position, list[Sent]]:
-    """Return what a listener has not been told yet, and its position thereafter."""
+def news(position: Position, told: LabStory) -> tuple[Position, list[Sent]]:
+    """Return the events that a listener lacks, after its position thereafter."""
     operation = operation_key(told.operation)
     if position.operation != operation:
         position = Position(operation)
@@ -76,11 +77,11 @@ def news(position: Position, told: Told) -> tuple[Position, list[Sent]]:
     rest = [line for line in told.lines if position.seen.get(line.source, 0) < line.order]
     if told.progress > position.progress:
         position = msgspec.structs.replace(position, progress=told.progress)
-        sent.append(Sent(Kind.PROGRESS, told.state, told.progress, str(position)))
+        sent.append(Sent(LineKind.PROGRESS, told.state, told.progress, str(position)))
     for line in rest:
         seen = {**position.seen, line.source: line.order}
         position = msgspec.structs.replace(position, seen=seen)
         sent.append(Sent(line.kind, line.text, position.progress, str(position)))
     if told.state and told.state != position.state:
-        sent.append(Sent(Kind.INFO, told.state, position.progress))
+        sent.append(Sent(LineKind.INFO, told.state, position.progress))
     return msgspec.structs.replace(position, state=told.state), sent

@@ -12,7 +12,6 @@ import hashlib
 import math
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator
-from enum import StrEnum
 from typing import Final
 
 import msgspec
@@ -23,7 +22,8 @@ from vkprovider.api.objects import Event, Pod
 from vkprovider.api.reasons import Happened
 from vkprovider.domain.lablet import story
 from vkprovider.domain.userlab.facts import UserLab
-from vkprovider.domain.userlab.record import LabRecord, Saved
+from vkprovider.domain.userlab.operations import LabLine, LineKind, ToldOperation, operation_of
+from vkprovider.domain.userlab.record import Saved
 
 LINES_MAX: Final = 200
 """The most lines of an operation; the oldest ones are left out."""
@@ -39,68 +39,12 @@ _CONDITIONS: Final = {
     names.CONDITION_LAB_CONVERGED: "All devices booted",
     names.CONDITION_SESSION_READY: "The session is ready",
 }
-_ENDED: Final = "The lab is to be deleted"
-_NEW_S: Final = 5.0
-"""How much younger than its namespace a request may be whose namespace was made for it; else the lab was kept warm, or
-replaces one that failed, and what happened before is not its story."""
 _OBJECTS, _CLAIMED, _IMPORTED, _BOOTED, _SESSION, _DONE = 5, 10, 20, 80, 90, 100
 _ASKED, _POD_GONE = 25, 62
 
 
-class Kind(StrEnum):
-    """The kinds of what a listener gets."""
-
-    INFO = "info"
-    ERROR = "error"
-    PROGRESS = "progress"
-    COMPLETE = "complete"
-    FAILED = "failed"
-
-
-class Line(msgspec.Struct, frozen=True):
-    """A line of a stream.
-
-    Attributes:
-        at: Seconds since the epoch, by the clock of its source.
-        source: What it tells of, hashed.
-        order: Grows with each line of the same source.
-    """
-
-    at: float
-    kind: Kind
-    source: str
-    order: int
-    text: str
-
-
-class Operation(msgspec.Struct, frozen=True):
-    """An operation of a user lab, as its record has it.
-
-    Attributes:
-        id: Names it; another operation has another one.
-        deletes: Whether it deletes the lab; else it creates one.
-        at: When it was asked for, seconds since the epoch.
-        title: What it is about, in words.
-        since: The time before which nothing belongs to it; 0 if all of the namespace does.
-        phase: `complete` or `failed` once it has ended, else "".
-        ended_at: When it ended.
-        fault: Why it failed, in words.
-        saved: The lines that the record has kept of it, once it has ended.
-    """
-
-    id: str
-    deletes: bool
-    at: float
-    title: str
-    since: float = 0.0
-    phase: str = ""
-    ended_at: float = 0.0
-    fault: str = ""
-    saved: tuple[Line, ...] = ()
-
-
-class Told(msgspec.Struct, frozen=True):
-    """What there is to tell of an operation.
+class LabStory(msgspec.Struct, frozen=True):
+    """The story of an operation, as far as it is known.
 
     Attributes:
         operation: Which one.
@@ -110,15 +54,15 @@ class Told(msgspec.Struct, frozen=True):
         ended: Whether no line will follow; the last one then is `complete` or `failed`.
     """
 
-    operation: Operation
-    lines: tuple[Line, ...]
+    operation: ToldOperation
+    lines: tuple[LabLine, ...]
     progress: int
     state: str = ""
     ended: bool = False
 
 
-def tell(lab: UserLab, events: Iterable[Event]) -> Told:
-    """Return what there is to tell of the current operation of a lab.
+def tell(lab: UserLab, events: Iterable[Event]) -> LabStory:
+    """Return the story of the current operation of a lab.
 
     Args:
         lab: The lab of a user.
@@ -128,8 +72,8 @@ def tell(lab: UserLab, events: Iterable[Event]) -> Told:
     return tell_of(operation, lab.pod if operation.deletes else lab.own_pod, events, ahead=lab.ahead)
 
 
-def tell_of(operation: Operation, pod: Pod | None, events: Iterable[Event] = (), *, ahead: int = 0) -> Told:
-    """Return what there is to tell of an operation.
+def tell_of(operation: ToldOperation, pod: Pod | None, events: Iterable[Event] = (), *, ahead: int = 0) -> LabStory:
+    """Return the story of an operation.
 
     Args:
         operation: The current one of the lab.
@@ -138,21 +82,21 @@ def tell_of(operation: Operation, pod: Pod | None, events: Iterable[Event] = (),
         ahead: How many labs start before this one.
     """
     found = {line.source: line for line in operation.saved}
-    asked = Line(operation.at, Kind.INFO, _hash(operation.id, "asked"), 1, _text(operation.title))
+    asked = LabLine(operation.at, LineKind.INFO, _hash(operation.id, "asked"), 1, _text(operation.title))
     for line in (asked, *_of_pod(operation, pod, events)):
         if line.source not in found or found[line.source].order < line.order:
             found[line.source] = line
     lines = sorted(found.values(), key=lambda line: line.at)[-LINES_MAX:]  # at the same time, in the order of causes
     if operation.phase:
-        return _ended(operation, lines, complete=operation.phase == Kind.COMPLETE, why=operation.fault)
-    return Told(operation, tuple(lines), _progress(operation, pod), _state(operation, pod, ahead))
+        return _ended(operation, lines, complete=operation.phase == LineKind.COMPLETE, why=operation.fault)
+    return LabStory(operation, tuple(lines), _progress(operation, pod), _state(operation, pod, ahead))
 
 
-def follow(last: Told | None, lab: UserLab | None, events: Iterable[Event]) -> Told | None:
-    """Return what there is to tell to somebody who follows an operation; None if there is no lab, and was none.
+def follow(last: LabStory | None, lab: UserLab | None, events: Iterable[Event]) -> LabStory | None:
+    """Return the story for somebody who follows an operation; None if there is no lab, and was none.
 
     Args:
-        last: What there was to tell before; None at the beginning.
+        last: The story as it was before; None at the beginning.
         lab: The lab of the user; None if there is none.
         events: Those about its Pod.
     """
@@ -162,7 +106,7 @@ def follow(last: Told | None, lab: UserLab | None, events: Iterable[Event]) -> T
     return told if last is None or last.operation.id == told.operation.id else replaced(last)
 
 
-def gone(last: Told) -> Told:
+def gone(last: LabStory) -> LabStory:
     """Return the end of an operation whose lab has gone with its namespace: as it should, if it was to delete it."""
     if last.ended:
         return last
@@ -170,60 +114,34 @@ def gone(last: Told) -> Told:
     return _ended(last.operation, last.lines, complete=deletes, why="" if deletes else "The lab was deleted.")
 
 
-def replaced(last: Told) -> Told:
+def replaced(last: LabStory) -> LabStory:
     """Return the end of an operation that another one has replaced, such as a deletion before the lab ran."""
     if last.ended:
         return last
     return _ended(last.operation, last.lines, complete=False, why="Another operation has replaced this one.")
 
 
-def operation_key(operation: Operation) -> str:
+def operation_key(operation: ToldOperation) -> str:
     """Return a short text that stands for an operation in the position of a listener."""
     return _hash(operation.id)
 
 
-def saved(told: Told) -> tuple[Saved, ...]:
+def saved(told: LabStory) -> tuple[Saved, ...]:
     """Return the lines that the record keeps of an operation that ends now."""
-    kept = [line for line in told.lines if line.kind in {Kind.INFO, Kind.ERROR}][-SAVED_MAX:]
+    kept = [line for line in told.lines if line.kind in {LineKind.INFO, LineKind.ERROR}][-SAVED_MAX:]
     return tuple(Saved(line.at, line.kind, line.source, line.order, line.text) for line in kept)
 
 
-def operation_of(record: LabRecord) -> Operation:
-    """Return the current operation of a lab; a record that cannot be read tells of one that has failed."""
-    request, ending, outcome = record.request, record.ending, record.outcome
-    if ending is not None:
-        found = Operation(ending.id, deletes=True, at=ending.at, title=_ENDED, since=ending.at)
-    elif request is not None:
-        since = 0.0 if request.at - record.created_at < _NEW_S else request.at
-        title = f"Lab asked for: {request.definition}"
-        found = Operation(request.id, deletes=False, at=request.at, title=title, since=since)
-    else:
-        damaged = ", ".join(record.damaged)
-        why = f"The record of the lab cannot be read ({damaged}): have it deleted, and ask for a new one."
-        at, title = record.created_at, "A lab was asked for"
-        return Operation(record.uid, deletes=False, at=at, title=title, phase=Kind.FAILED, ended_at=at, fault=why)
-    if outcome is None:
-        return found
-    lines = tuple(
-        Line(each.at, Kind(each.kind), each.source, each.order, each.text)
-        for each in outcome.lines
-        if each.kind in {Kind.INFO, Kind.ERROR}
-    )
-    return msgspec.structs.replace(
-        found, phase=outcome.phase, ended_at=float(outcome.at), fault=outcome.text, saved=lines
-    )
-
-
-def _ended(operation: Operation, lines: Iterable[Line], *, complete: bool, why: str) -> Told:
+def _ended(operation: ToldOperation, lines: Iterable[LabLine], *, complete: bool, why: str) -> LabStory:
     at, last = operation.ended_at, list(lines)
     if not complete:
-        last.append(Line(at, Kind.ERROR, _hash(operation.id, "why"), 1, _text(why or "The operation failed.")))
-    kind, text = (Kind.COMPLETE, "complete") if complete else (Kind.FAILED, "failed")
-    last.append(Line(at, kind, _hash(operation.id, "end"), 1, text))
-    return Told(operation, tuple(last), _DONE if complete else 0, ended=True)
+        last.append(LabLine(at, LineKind.ERROR, _hash(operation.id, "why"), 1, _text(why or "The operation failed.")))
+    kind, text = (LineKind.COMPLETE, "complete") if complete else (LineKind.FAILED, "failed")
+    last.append(LabLine(at, kind, _hash(operation.id, "end"), 1, text))
+    return LabStory(operation, tuple(last), _DONE if complete else 0, ended=True)
 
 
-def _of_pod(operation: Operation, pod: Pod | None, events: Iterable[Event]) -> Iterator[Line]:
+def _of_pod(operation: ToldOperation, pod: Pod | None, events: Iterable[Event]) -> Iterator[LabLine]:
     if pod is None:
         return
     until = math.ceil(operation.ended_at) if operation.phase else math.inf
@@ -232,15 +150,17 @@ def _of_pod(operation: Operation, pod: Pod | None, events: Iterable[Event]) -> I
             continue
         source, *rest = said.key
         if source == "created" and not operation.deletes:
-            yield Line(said.at, Kind.INFO, _hash(pod.metadata.uid, source), 1, "The lab's objects are created")
+            yield LabLine(said.at, LineKind.INFO, _hash(pod.metadata.uid, source), 1, "The lab's objects are created")
         elif source == "deleted" and operation.deletes:
-            yield Line(said.at, Kind.INFO, _hash(pod.metadata.uid, source), 1, "The lab is being stopped and removed")
+            yield LabLine(
+                said.at, LineKind.INFO, _hash(pod.metadata.uid, source), 1, "The lab is being stopped and removed"
+            )
         elif source == "condition" and not operation.deletes and rest[1] == "True" and rest[0] in _CONDITIONS:
             text = _CONDITIONS[rest[0]]
-            yield Line(said.at, Kind.INFO, _hash(pod.metadata.uid, source, rest[0]), int(said.at), text)
+            yield LabLine(said.at, LineKind.INFO, _hash(pod.metadata.uid, source, rest[0]), int(said.at), text)
         elif source == "event" and (said.warns or said.reason not in _TOLD_BY_CONDITIONS):
-            kind = Kind.ERROR if said.warns else Kind.INFO
-            yield Line(said.at, kind, _hash(rest[0]), int(rest[1]), _text(f"{said.reason}: {said.message}"))
+            kind = LineKind.ERROR if said.warns else LineKind.INFO
+            yield LabLine(said.at, kind, _hash(rest[0]), int(rest[1]), _text(f"{said.reason}: {said.message}"))
 
 
 def _written(event: Event) -> tuple[int, str, str]:
@@ -249,7 +169,7 @@ def _written(event: Event) -> tuple[int, str, str]:
     return len(version), version, event.metadata.uid
 
 
-def _progress(operation: Operation, pod: Pod | None) -> int:
+def _progress(operation: ToldOperation, pod: Pod | None) -> int:
     if operation.deletes:
         return _ASKED if pod is not None else _POD_GONE
     if pod is None:
@@ -273,7 +193,7 @@ def _devices(pod: Pod) -> tuple[int, int]:
     return min(int(booted), int(total)), int(total)
 
 
-def _state(operation: Operation, pod: Pod | None, ahead: int) -> str:
+def _state(operation: ToldOperation, pod: Pod | None, ahead: int) -> str:
     if pod is None and operation.deletes:
         return "The lab is gone, and its namespace is being deleted"
     if pod is None:

@@ -12,7 +12,7 @@ from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.position import Position, news
 from vkprovider.domain.userlab.quota import amounts_of
 from vkprovider.domain.userlab.state import UserLabStatus, presence_of, status_of
-from vkprovider.portal.page.dialects import SQR066, Dialect
+from vkprovider.portal.page.dialects import SQR066, PortalDialect
 
 _RUNNING: Final = UserLabStatus.RUNNING
 Body = dict[str, Any]
@@ -21,7 +21,7 @@ Body = dict[str, Any]
 class Bodies:
     """Describes labs."""
 
-    def __init__(self, dialect: Dialect, wall: Callable[[], float]) -> None:
+    def __init__(self, dialect: PortalDialect, wall: Callable[[], float]) -> None:
         """Create it; `wall` returns the time in Unix seconds."""
         self._dialect = dialect
         self._wall = wall
@@ -78,14 +78,14 @@ class Bodies:
         }
 
     def _ours(self, lab: UserLab) -> Body:
-        """Return what neither SQR-066 nor Nublado knows."""
+        """Return the fields that neither SQR-066 nor Nublado knows."""
         pod = lab.pod
         active = pod.metadata.annotations.get(names.ANNOTATION_LAST_ACTIVITY) if pod is not None else None
         return {**self.end(lab.end_at), "last_activity": active, "exposed": pod is not None and lab.exposed}
 
 
 def _amounts(lab: UserLab) -> Body:
-    """Return what the lab needs of its worker: all of it is reserved."""
+    """Return the amounts that the lab needs of its worker, all of which are reserved."""
     needed = amounts_of(lab.pod.spec.overhead if lab.pod is not None else {})
     amounts = {"cpu": needed.cpus, "memory": needed.memory_bytes}
     return {"limits": amounts, "requests": amounts}

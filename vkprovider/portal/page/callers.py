@@ -6,7 +6,7 @@ What a user may is asked of the API server in both cases, as rights on `userlabs
 * `use`, in the portal's namespace: create, follow and extend the lab that has one's own name.
 * `teach`, in the namespace of a class: see, follow, extend and delete the labs of that class.
 
-Whoever lacks the right gets the same answer, whether the lab exists or not.
+A caller who lacks the right gets the same answer, whether the lab exists or not.
 """
 
 import hmac
@@ -30,7 +30,7 @@ _ELSEWHERE: Final = frozenset({"cross-site", "same-site"})
 _SYSTEM: Final = "system:"
 _AUTHENTICATED: Final = "system:authenticated"
 _NO: Final = "you may not do this for this user's lab, whether there is one or not"
-"""The whole answer to whoever lacks a right: it must not depend on the lab."""
+"""The whole answer to a caller who lacks a right: it must not depend on the lab."""
 
 
 class LabRight(msgspec.Struct, frozen=True):
@@ -60,7 +60,7 @@ class LabRight(msgspec.Struct, frozen=True):
         return f"{self.verb} userlabs.{names.GROUP}"
 
 
-class Known(NamedTuple):
+class KnownCaller(NamedTuple):
     """Somebody who is known.
 
     Attributes:
@@ -72,7 +72,7 @@ class Known(NamedTuple):
     caller: Caller
 
 
-class Source(Protocol):
+class CallerSource(Protocol):
     """Finds out who asks."""
 
     async def known(self, request: web.Request) -> tuple[User, str]:
@@ -124,10 +124,10 @@ class ByHeaders:
         return User(username_of(user, self._prefix), groups=[*groups, _AUTHENTICATED]), request.headers.get(TOKEN, "")
 
 
-class Callers:
+class PortalCallers:
     """Finds out who asks, and refuses those who may not."""
 
-    def __init__(self, access: AccessControl, source: Source, namespace: str, username_prefix: str) -> None:
+    def __init__(self, access: AccessControl, source: CallerSource, namespace: str, username_prefix: str) -> None:
         """Create it.
 
         Args:
@@ -141,18 +141,18 @@ class Callers:
         self._namespace = namespace
         self._prefix = username_prefix
 
-    async def known(self, request: web.Request) -> Known:
-        """Return who asks.
+    async def known(self, request: web.Request) -> KnownCaller:
+        """Return the sender of a request.
 
         Raises:
             Refused: 401: nobody that is known; 503: the API server cannot be asked.
         """
         user, token = await self._source.known(request)
         name = user_of(user.username, self._prefix) or ""
-        return Known(user, Caller(name, user.username, tuple(user.groups), token))
+        return KnownCaller(user, Caller(name, user.username, tuple(user.groups), token))
 
     async def manager(self, request: web.Request, user: str = "") -> Caller:
-        """Return who asks, if they may manage the lab of a user, or all labs.
+        """Return the sender of a request, who may manage the lab of a user, or all labs.
 
         Raises:
             Refused: 401, 403, or 503.
@@ -163,7 +163,7 @@ class Callers:
         return known.caller
 
     async def owner(self, request: web.Request, user: str) -> Caller:
-        """Return who asks, if the lab has their name and they may use the portal.
+        """Return the sender of a request, whose name the lab has, and who may use the portal.
 
         Raises:
             Refused: 401, 403, or 503.
@@ -174,7 +174,7 @@ class Callers:
         return known.caller
 
     async def manager_or_teacher(self, request: web.Request, user: str, class_: str) -> Caller:
-        """Return who asks, if they may manage the lab of a user, or teach its class.
+        """Return the sender of a request, who may manage the lab of a user, or teach its class.
 
         Args:
             request: What is asked.
@@ -190,7 +190,7 @@ class Callers:
         return known.caller
 
     async def owner_or_teacher(self, request: web.Request, user: str, class_: str) -> Caller:
-        """Return who asks, if the lab has their name, or if they may teach its class.
+        """Return the sender of a request, whose name the lab has, or who may teach its class.
 
         Raises:
             Refused: 401, 403, or 503.
@@ -201,7 +201,7 @@ class Callers:
         return known.caller
 
     async def myself(self, request: web.Request) -> Caller:
-        """Return who asks, if they may have a lab.
+        """Return the sender of a request, who may have a lab.
 
         Raises:
             Refused: 401, 403, or 503.
@@ -211,15 +211,15 @@ class Callers:
             raise NotAllowed(_NO)
         return known.caller
 
-    async def _manages(self, known: Known, user: str) -> bool:
+    async def _manages(self, known: KnownCaller, user: str) -> bool:
         """Return whether somebody may manage all labs, which is one question for all polls of a hub, or a user's."""
         return await self._may(known, "manage", "") or (bool(user) and await self._may(known, "manage", user))
 
-    async def _owns(self, known: Known, user: str) -> bool:
+    async def _owns(self, known: KnownCaller, user: str) -> bool:
         return bool(user) and known.caller.user == user and await self._may(known, "use", user)
 
-    async def _teaches(self, known: Known, user: str, class_: str) -> bool:
+    async def _teaches(self, known: KnownCaller, user: str, class_: str) -> bool:
         return bool(class_) and await self._access.may(known.of_cluster, LabRight("teach", class_, user))
 
-    async def _may(self, known: Known, verb: str, user: str) -> bool:
+    async def _may(self, known: KnownCaller, verb: str, user: str) -> bool:
         return await self._access.may(known.of_cluster, LabRight(verb, self._namespace, user))

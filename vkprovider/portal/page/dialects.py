@@ -14,14 +14,14 @@ from typing import Any, Final
 
 import msgspec
 
+from vkprovider.domain.userlab.operations import LineKind
 from vkprovider.domain.userlab.position import Sent
-from vkprovider.domain.userlab.stream import Kind
 from vkprovider.serving.sse import frame
 
 _GOING_ON: Final = "The lab is on its way"
 
 
-class Dialect(msgspec.Struct, frozen=True):
+class PortalDialect(msgspec.Struct, frozen=True):
     """How requests are answered.
 
     Attributes:
@@ -54,24 +54,24 @@ class Dialect(msgspec.Struct, frozen=True):
         return given if self is SQR066 else {key.replace("-", "_"): value for key, value in given.items()}
 
 
-SQR066: Final = Dialect("sqr066", created=303, deleted=202, waits=False, one_image=False)
-NUBLADO: Final = Dialect("nublado", created=201, deleted=204, waits=True, one_image=True)
+SQR066: Final = PortalDialect("sqr066", created=303, deleted=202, waits=False, one_image=False)
+NUBLADO: Final = PortalDialect("nublado", created=201, deleted=204, waits=True, one_image=True)
 DIALECTS: Final = {dialect.name: dialect for dialect in (SQR066, NUBLADO)}
 
 
 def _text(sent: Sent) -> str:
-    return str(sent.progress) if sent.kind is Kind.PROGRESS else sent.text
+    return str(sent.progress) if sent.kind is LineKind.PROGRESS else sent.text
 
 
 def _in_json(sent: list[Sent]) -> Iterable[bytes]:
     """Yield events with data in JSON; progress goes with the next line, or is one if none follows."""
     for number, each in enumerate(sent):
         kind, message = each.kind, each.text
-        if kind is Kind.PROGRESS:
-            if any(later.kind is Kind.INFO for later in sent[number + 1 :]):
+        if kind is LineKind.PROGRESS:
+            if any(later.kind is LineKind.INFO for later in sent[number + 1 :]):
                 continue
-            kind, message = Kind.INFO, message or _GOING_ON
+            kind, message = LineKind.INFO, message or _GOING_ON
         data: dict[str, Any] = {"message": message}
-        if kind is Kind.INFO and each.progress:
+        if kind is LineKind.INFO and each.progress:
             data["progress"] = each.progress
         yield frame(each.id, msgspec.json.encode(data).decode(), kind)

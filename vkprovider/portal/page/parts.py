@@ -5,10 +5,10 @@ from typing import Final
 from vkprovider.portal.choices import Choices
 from vkprovider.portal.index import Index
 from vkprovider.portal.page.bodies import Bodies
-from vkprovider.portal.page.callers import ByHeaders, ByToken, Callers
+from vkprovider.portal.page.callers import ByHeaders, ByToken, PortalCallers
 from vkprovider.portal.page.dialects import DIALECTS
 from vkprovider.portal.page.routes import PortalPage
-from vkprovider.portal.page.streams import Streams, Times
+from vkprovider.portal.page.streams import LabStreams, StreamTimes
 from vkprovider.portal.requests import Requests
 from vkprovider.runtime.context import Context
 from vkprovider.serving.access import AccessControl, Pace
@@ -25,7 +25,7 @@ def portal_page(
     index: Index,
     requests: Requests,
     choices: Choices,
-    times: Times | None = None,
+    times: StreamTimes | None = None,
 ) -> PortalPage:
     """Make the page of a replica.
 
@@ -47,8 +47,8 @@ def portal_page(
         index,
         requests,
         choices,
-        Callers(access, source, ctx.namespace, prefix),
+        PortalCallers(access, source, ctx.namespace, prefix),
         dialect,
         Bodies(dialect, ctx.wall),
-        Streams(index, dialect, times or Times()),
+        LabStreams(index, dialect, times or StreamTimes()),
     )

@@ -22,10 +22,10 @@ from vkprovider.portal.choices import Choices
 from vkprovider.portal.index import Index
 from vkprovider.portal.page import form, openapi
 from vkprovider.portal.page.bodies import Bodies
-from vkprovider.portal.page.callers import Callers
-from vkprovider.portal.page.dialects import Dialect
+from vkprovider.portal.page.callers import PortalCallers
+from vkprovider.portal.page.dialects import PortalDialect
 from vkprovider.portal.page.refusals import refused, rejected
-from vkprovider.portal.page.streams import Streams
+from vkprovider.portal.page.streams import LabStreams
 from vkprovider.portal.requests import Rejected, Requests
 from vkprovider.runtime.parts import Route
 from vkprovider.serving.answers import Refused
@@ -56,10 +56,10 @@ class PortalPage:
         index: Index,
         requests: Requests,
         choices: Choices,
-        callers: Callers,
-        dialect: Dialect,
+        callers: PortalCallers,
+        dialect: PortalDialect,
         bodies: Bodies,
-        streams: Streams,
+        streams: LabStreams,
     ) -> None:
         """Create them.
 

@@ -17,19 +17,19 @@ from vkprovider.domain.userlab import stream
 from vkprovider.domain.userlab.position import Position, news, parse
 from vkprovider.domain.userlab.rejections import Grounds
 from vkprovider.domain.userlab.state import unknown
-from vkprovider.domain.userlab.stream import Told
+from vkprovider.domain.userlab.stream import LabStory
 from vkprovider.portal.index import Index
-from vkprovider.portal.page.dialects import Dialect
+from vkprovider.portal.page.dialects import PortalDialect
 from vkprovider.portal.requests import Rejected
 from vkprovider.serving.answers import Refused
-from vkprovider.serving.sse import HEARTBEAT_S, Stream
+from vkprovider.serving.sse import HEARTBEAT_S, EventStream
 
 STREAMS_MAX: Final = 2000
 OF_USER_MAX: Final = 20
 _FORBIDDEN: Final = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 
 
-class Times(msgspec.Struct, frozen=True):
+class StreamTimes(msgspec.Struct, frozen=True):
     """The times of streams, in seconds.
 
     Attributes:
@@ -44,10 +44,10 @@ class Times(msgspec.Struct, frozen=True):
     review_s: float = 30.0
 
 
-class Streams:
+class LabStreams:
     """The open streams of a replica."""
 
-    def __init__(self, index: Index, dialect: Dialect, times: Times) -> None:
+    def __init__(self, index: Index, dialect: PortalDialect, times: StreamTimes) -> None:
         """Begin without streams."""
         self._index = index
         self._dialect = dialect
@@ -88,7 +88,7 @@ class Streams:
             if told.ended and not sent:
                 return web.Response(status=HTTPStatus.NO_CONTENT)  # so that a browser does not come back again
             try:
-                open_ = await Stream.begin(request)
+                open_ = await EventStream.begin(request)
             except ConnectionResetError:
                 return web.Response()  # there is nobody to read it
             with suppress(ConnectionResetError):
@@ -112,8 +112,8 @@ class Streams:
             self._open[user] -= 1
             self._open += Counter()  # drops users without a stream
 
-    async def _first(self, user: str, changed: asyncio.Event) -> Told | None:
-        """Return what there is to tell at first."""
+    async def _first(self, user: str, changed: asyncio.Event) -> LabStory | None:
+        """Return the story at the beginning of a stream."""
         told = self._look(user, None)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._times.settle_s):
@@ -123,19 +123,19 @@ class Streams:
                     told = self._look(user, None)
         return told
 
-    def _look(self, user: str, last: Told | None) -> Told | None:
+    def _look(self, user: str, last: LabStory | None) -> LabStory | None:
         return stream.follow(last, self._index.lab(user), self._index.events_of(user))
 
     async def _follow(
         self,
-        open_: Stream,
+        open_: EventStream,
         user: str,
         changed: asyncio.Event,
         review: Callable[[], Awaitable[object]],
-        told: Told,
+        told: LabStory,
         position: Position,
     ) -> None:
-        """Send what follows until the operation ends, or the listener may not follow it any more.
+        """Send the events that follow until the operation ends, or the listener may not follow it any more.
 
         Raises:
             ConnectionResetError: The listener has left.

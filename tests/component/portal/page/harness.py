@@ -27,7 +27,7 @@ from vkprovider.portal.index import Index
 from vkprovider.portal.informers import informers
 from vkprovider.portal.locks import Locks
 from vkprovider.portal.page.parts import portal_page
-from vkprovider.portal.page.streams import Streams, Times
+from vkprovider.portal.page.streams import LabStreams, StreamTimes
 from vkprovider.portal.process import context_of, page_of
 from vkprovider.portal.requests import Requests
 from vkprovider.runtime.membership import Membership
@@ -52,7 +52,7 @@ class Running(InLoop):
     page: Page
     process: Process
     index: Index
-    streams: Streams
+    streams: LabStreams
 
     @property
     def url(self) -> str:
@@ -82,7 +82,7 @@ class PageWorld:
 
     # ------------------------------------------------------------------------------------------ replicas
 
-    async def replica(self, env: Mapping[str, str] | None = None, times: Times | None = None) -> Running:
+    async def replica(self, env: Mapping[str, str] | None = None, times: StreamTimes | None = None) -> Running:
         """Start a page behind a proxy of its own.
 
         Args:
@@ -109,7 +109,9 @@ class PageWorld:
         locks = Locks(ctx, membership, _nobody, index.about)
         choices = Choices(read_config(settings.portal.config), objects)
         requests = Requests(ctx, settings.portal, index, locks, membership, choices, _nobody)
-        shown = portal_page(ctx, settings.portal, index, requests, choices, times or Times(settle_s=0.3, review_s=2.0))
+        shown = portal_page(
+            ctx, settings.portal, index, requests, choices, times or StreamTimes(settle_s=0.3, review_s=2.0)
+        )
         part = Part(
             informers=(*objects.all(), locks.leases),
             changes=(

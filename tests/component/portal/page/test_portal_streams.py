@@ -9,7 +9,7 @@ from tests.component.controllers.looking import when
 from tests.component.portal.page.harness import PageWorld, Running, listening
 from tests.component.portal.people import HUB_ROLE, USER_ROLE
 from vkprovider.domain.userlab.record import Ending
-from vkprovider.portal.page.streams import Times
+from vkprovider.portal.page.streams import StreamTimes
 
 IMPORTED, CONVERGED = "vkprovider.io/LabImported", "vkprovider.io/LabConverged"
 
@@ -108,7 +108,7 @@ async def test_a_creation_whose_lab_is_deleted_fails(world: PageWorld) -> None:
 
 async def test_a_replica_that_learns_of_an_operation_late_does_not_tell_of_the_one_before(world: PageWorld) -> None:
     """A client that has just been told 202 by one replica asks another, whose watch is late."""
-    running, user = await world.replica(times=Times(settle_s=20.0)), world.user("erin")
+    running, user = await world.replica(times=StreamTimes(settle_s=20.0)), world.user("erin")
     erin = await world.person(user, USER_ROLE)
     request = await world.lab(user, ago_s=300)
     await world.over(user, request)

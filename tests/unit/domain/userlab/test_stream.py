@@ -11,15 +11,16 @@ from vkprovider.api.objects import Event, Pod
 from vkprovider.api.times import iso
 from vkprovider.domain.userlab import stream
 from vkprovider.domain.userlab.facts import UserLab
+from vkprovider.domain.userlab.operations import LabLine, LineKind, ToldOperation
 from vkprovider.domain.userlab.position import Position, Sent, news, parse
 from vkprovider.domain.userlab.record import CREATE as CREATES
 from vkprovider.domain.userlab.record import Ending, LabOperation, LabRecord, LabRequest, Saved
-from vkprovider.domain.userlab.stream import Kind, Line, Operation, Told
+from vkprovider.domain.userlab.stream import LabStory
 from vkprovider.domain.userlab.stream import tell_of as tell
 
 T0 = 1_800_000_000
-CREATE = Operation("c1", deletes=False, at=T0 + 0.5, title="Lab asked for: ospf:2.0, small")
-DELETE = Operation("d1", deletes=True, at=T0 + 500.0, since=T0 + 500.0, title="Deletion asked for")
+CREATE = ToldOperation("c1", deletes=False, at=T0 + 0.5, title="Lab asked for: ospf:2.0, small")
+DELETE = ToldOperation("d1", deletes=True, at=T0 + 500.0, since=T0 + 500.0, title="Deletion asked for")
 IMPORTED, CONVERGED = "vkprovider.io/LabImported", "vkprovider.io/LabConverged"
 
 
@@ -51,12 +52,12 @@ def event(uid: str, second: int, reason: str = "R", message: str = "", count: in
     return msgspec.convert({**body, "type": type_, "count": count, "lastTimestamp": at(second)}, Event)
 
 
-def texts(told: Told) -> list[str]:
+def texts(told: LabStory) -> list[str]:
     return [f"{line.kind}: {line.text}" for line in told.lines]
 
 
-def lines(kept: tuple[Saved, ...]) -> tuple[Line, ...]:
-    return tuple(Line(each.at, Kind(each.kind), each.source, each.order, each.text) for each in kept)
+def lines(kept: tuple[Saved, ...]) -> tuple[LabLine, ...]:
+    return tuple(LabLine(each.at, LineKind(each.kind), each.source, each.order, each.text) for each in kept)
 
 
 def test_a_creation_is_told_by_conditions_and_events() -> None:
@@ -137,7 +138,7 @@ def test_what_only_a_waiting_reason_tells_is_state_without_an_id(shown: Pod | No
     told = tell(CREATE, shown, ahead=ahead)
     assert told.state == state
     position, sent = news(Position(), told)
-    assert [(each.text, each.id) for each in sent if each.text == state and each.kind is Kind.INFO] == (
+    assert [(each.text, each.id) for each in sent if each.text == state and each.kind is LineKind.INFO] == (
         [(state, "")] if state else []
     )
     assert news(position, told)[1] == []
@@ -159,14 +160,14 @@ def test_lines_of_an_operation_that_ended_outlive_the_events() -> None:
     again = tell(over, pod((IMPORTED, 5)), [event("e1", 4, "Started", "m"), event("e9", 90, "Graded", "m")])
     assert texts(again) == texts(late)
     position, sent = news(Position(), before)
-    assert [each.kind for each in news(parse(sent[-1].id), late)[1]] == [Kind.ERROR, Kind.FAILED]
+    assert [each.kind for each in news(parse(sent[-1].id), late)[1]] == [LineKind.ERROR, LineKind.FAILED]
     assert news(news(position, late)[0], late)[1] == []
 
 
 def test_the_end_comes_last_and_completes_the_progress() -> None:
     over = msgspec.structs.replace(CREATE, phase="complete", ended_at=T0 + 9.0)
     sent = news(Position(), tell(over, pod((IMPORTED, 5), (CONVERGED, 9))))[1]
-    assert sent[-1].kind is Kind.COMPLETE
+    assert sent[-1].kind is LineKind.COMPLETE
     assert sent[-1].progress == 100
 
 
@@ -215,7 +216,7 @@ def test_the_position_of_another_operation_is_the_beginning() -> None:
     assert texts(tell(DELETE, pod())) == [
         f"{each.kind}: {each.text}"
         for each in news(parse(str(position)), tell(DELETE, pod()))[1]
-        if each.kind is not Kind.PROGRESS
+        if each.kind is not LineKind.PROGRESS
     ]
 
 
@@ -223,7 +224,7 @@ REQUEST = LabRequest(id="c1", at=T0, definition="ospf:2.0", options={"size": "sm
 RECORD = LabRecord("nublado-alice", "n1", "7", T0 - 1.0, user="alice", key="alice", request=REQUEST)
 
 
-def of(record: LabRecord, shown: Pod | None = None, *events: Event, ahead: int = 0) -> Told:
+def of(record: LabRecord, shown: Pod | None = None, *events: Event, ahead: int = 0) -> LabStory:
     return stream.tell(UserLab(record, shown, ahead=ahead), events)
 
 
@@ -273,12 +274,12 @@ class _Change(msgspec.Struct, frozen=True):
 
 
 class _World(msgspec.Struct, frozen=True):
-    operation: Operation = CREATE
+    operation: ToldOperation = CREATE
     events: dict[str, Event] = {}
     true: dict[str, int] = {}
     devices: str = ""
 
-    def told(self) -> Told:
+    def told(self) -> LabStory:
         return tell(self.operation, pod(*self.true.items(), devices=self.devices), self.events.values())
 
     def after(self, change: _Change) -> "_World":
@@ -334,7 +335,7 @@ def test_nothing_is_lost_or_repeated_by_whichever_replica_and_wherever_the_conne
             break
         if len(got) > 500:
             views = [len(history) - 1] * 2
-    lines = [each for each in got if each.id and each.kind is not Kind.PROGRESS]
+    lines = [each for each in got if each.id and each.kind is not LineKind.PROGRESS]
     assert len({each.id for each in lines}) == len(lines)
     counted = dict[str, int]()
     for each in lines:
@@ -344,8 +345,8 @@ def test_nothing_is_lost_or_repeated_by_whichever_replica_and_wherever_the_conne
         counted = after
     last = history[-2].told()
     assert counted == {line.source: line.order for line in last.lines}, "a line is lost"
-    assert [each.kind for each in lines[-1:]] == [Kind(phase)]
-    assert [each.kind for each in lines].count(Kind(phase)) == 1
+    assert [each.kind for each in lines[-1:]] == [LineKind(phase)]
+    assert [each.kind for each in lines].count(LineKind(phase)) == 1
     progress = [each.progress for each in got]
     assert progress == sorted(progress), "progress fell"
 
