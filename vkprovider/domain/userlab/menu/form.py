@@ -43,7 +43,7 @@ class FormOffer(NamedTuple):
 
 
 def offer(menu: Menu, quota: LabQuota, nodes: Sequence[MenuNode]) -> FormOffer:
-    """Return what a form offers.
+    """Return the images and sizes of a form.
 
     Args:
         menu: With what the user may use.

@@ -87,7 +87,7 @@ class MenuImage(NamedTuple):
 
 
 class LabChoice(NamedTuple):
-    """What a request gets.
+    """The lab that a request gets.
 
     Attributes:
         image: The version of the family.
@@ -221,7 +221,7 @@ def _size_order(config: PortalConfig, size: str) -> tuple[int, str]:
 
 
 def resolve(menu: Menu, wanted: WantedLab, quota: LabQuota) -> LabChoice | Rejection:
-    """Return what a request gets from the menu.
+    """Return the lab that a request gets from the menu, or why it gets none.
 
     Args:
         menu: With what the user may use.
