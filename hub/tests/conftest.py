@@ -60,6 +60,7 @@ async def hub_of(portal: Portal, token_file: Path, config: Config) -> AsyncItera
     config.VkproviderSpawner.token_file = str(token_file)
     config.VkproviderSpawner.poll_interval = 3600
     config.JupyterHub.proxy_class = "vkprovider"
+    config.JupyterHub.cookie_secret_file = str(token_file.parent / "cookies")
     hub = MockHub.instance(config=config)
     await hub.initialize([])
     await hub.start()

@@ -232,6 +232,7 @@ async def test_a_stop_takes_the_token_that_the_file_has_now(
     await running(app, user)
     token_file.write_text("expired")  # noqa: ASYNC240 (a test)
     assert await user.spawner.poll() is None  # refused: the last known state stays
+    assert portal.asked[-1][2] == "expired"
     token_file.unlink()  # noqa: ASYNC240 (a test)
     assert await user.spawner.poll() is None
     token_file.write_text(f"{HUB_TOKEN}\n")  # noqa: ASYNC240 (a test)
@@ -381,6 +382,16 @@ async def test_nublados_dialect(app: Any, user: User, portal: Portal) -> None:
     assert await user.spawner.poll() == 0
     lab.status = "failed"
     assert await user.spawner.poll() == 1
+
+
+async def test_no_lab_ends_on_doubt(app: Any, user: User, portal: Portal) -> None:
+    await running(app, user)
+    forgot = user._new_spawner("")  # of a hub that left in the middle of a start: a server, but no state
+    forgot.load_state({})
+    portal.silent = True
+    assert await forgot.poll() is None
+    other = add_user(app.db, app, name="never-started")
+    assert await other.spawner.poll() == 0
 
 
 async def test_a_hub_that_begins_waits_for_the_portal(app: Any, user: User, portal: Portal) -> None:
