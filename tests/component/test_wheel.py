@@ -78,6 +78,7 @@ def test_wheel_holds_packages_and_data_and_no_tests(wheel: Path) -> None:
     shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / "vkprovider").rglob("*.py")}
     shipped |= {f"vkprovider/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "manifests").rglob("*.yaml")}
     shipped |= {"vkprovider/py.typed", "tunnels/py.typed", "vkprovider/lds/openapi.yaml"}
+    shipped |= {"vkprovider/portal/page/openapi.yaml", "vkprovider/portal/page/form.html"}
     assert shipped <= names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"vkprovider", "tunnels"}
 
