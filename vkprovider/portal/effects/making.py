@@ -1,11 +1,13 @@
 """How a lab is made: everything that stands in its namespace but the Secret, the Pod last."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.times import iso
+from vkprovider.concurrency import at_most
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.names import (
     binding_name,
@@ -21,6 +23,8 @@ from vkprovider.portal.effects.contents import Contents
 from vkprovider.portal.effects.pods import Pods
 from vkprovider.portal.index import with_pod
 from vkprovider.runtime.context import Context
+
+Write = Callable[[], Awaitable[None]]
 
 
 class Making:
@@ -54,12 +58,11 @@ class Making:
             Fenced: The lock is not held any more.
             OutsideError: The API server refused or did not answer.
         """
-        namespace, labels = lab.record.namespace, self._labels(lab)
-        name = pod_name(lab.key)
-        await self._around(lab, labels, guard)
-        await self._contents.service_account(namespace, name, labels, guard)
-        notes = self._notes(lab, end_at)
-        await self._pods.create(namespace, name, self._pod_labels(lab, labels), notes, self._image(lab), guard)
+        namespace, labels, name = lab.record.namespace, self._labels(lab), pod_name(lab.key)
+        account = partial(self._contents.service_account, namespace, name, labels, guard)
+        await _each([account, *self._around(lab, labels, guard)])
+        notes, marked = self._notes(lab, end_at), self._pod_labels(lab, labels)
+        await self._pods.create(namespace, name, marked, notes, self._image(lab), guard)
 
     async def assign(self, lab: UserLab, end_at: float, guard: Guard) -> None:
         """Give a warm lab that was taken for a user to that user.
@@ -71,7 +74,7 @@ class Making:
             OutsideError: The API server refused or did not answer.
         """
         labels = self._labels(lab)
-        await self._around(lab, labels, guard)
+        await _each(self._around(lab, labels, guard))
         if lab.pod is not None:
             await self._pods.change(lab.pod, self._notes(lab, end_at), guard, self._pod_labels(lab, labels))
 
@@ -93,13 +96,16 @@ class Making:
         """
         return await self._contents.has_secret(lab.record.namespace, secret_name(lab.key), self._labels(lab), guard)
 
-    async def _around(self, lab: UserLab, labels: Mapping[str, str], guard: Guard) -> None:
+    def _around(self, lab: UserLab, labels: Mapping[str, str], guard: Guard) -> list[Write]:
+        """Return the writes of what only the lab of a user has, in any order."""
         if lab.record.warm:
-            return
+            return []
         namespace, key = lab.record.namespace, lab.key
-        await self._contents.config_map(namespace, env_name(key), labels, self._environment(lab), guard)
         username = username_of(lab.user, self._username_prefix)
-        await self._contents.role_binding(namespace, binding_name(key), labels, username, guard)
+        return [
+            partial(self._contents.config_map, namespace, env_name(key), labels, self._environment(lab), guard),
+            partial(self._contents.role_binding, namespace, binding_name(key), labels, username, guard),
+        ]
 
     def _environment(self, lab: UserLab) -> dict[str, str]:
         request = lab.record.request
@@ -124,3 +130,8 @@ class Making:
     def _notes(self, lab: UserLab, end_at: float | None) -> dict[str, str]:
         learner = {names.ANNOTATION_USERNAME: learner_of(lab.user)} if lab.user else {}
         return learner | ({names.ANNOTATION_TIMESLOT_END: iso(int(end_at))} if end_at is not None else {})
+
+
+async def _each(writes: Sequence[Write]) -> None:
+    """Carry out writes, all at once."""
+    await at_most(len(writes), lambda write: write(), writes)
