@@ -59,19 +59,20 @@ class Choices:
 
     def nodes(self) -> list[MenuNode]:
         """Return the Nodes that labs start on."""
-        return [_menu_node(node) for node in self._objects.nodes.items.values()]
+        return [menu_node(node) for node in self._objects.nodes.items.values()]
 
     def choose(self, caller: "Caller", wanted: WantedLab) -> LabChoice | Rejection:
         """Return what a request gets, or why it gets nothing."""
         return resolve(self.menu(), wanted, self.quota(caller))
 
 
-def _menu_node(node: Node) -> MenuNode:
+def menu_node(node: Node) -> MenuNode:
+    """Return the Node of a worker as the menu sees it: one that lists no image definition does not say what it has."""
     ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
     comment = "cordoned" if node.spec.unschedulable else "" if ready else "not ready"
     environment = node.metadata.labels.get(names.LABEL_ENV, _DEFAULT_ENVIRONMENT)
-    shown = (name for image in node.status.images for name in image.names)
-    images = frozenset(name.removeprefix(names.IMAGE_PREFIX) for name in shown if name.startswith(names.IMAGE_PREFIX))
+    shown = {name for image in node.status.images for name in image.names if name.startswith(names.IMAGE_PREFIX)}
+    images = frozenset(name.removeprefix(names.IMAGE_PREFIX) for name in shown)
     return MenuNode(node.metadata.name, environment, comment, images or None)
 
 
