@@ -1,4 +1,4 @@
-"""`vkprovider demo`: a Deployment of lablets, the day of a class, or a mux, on a sandbox, from nothing to nothing."""
+"""`vkprovider demo`: a Deployment of lablets, a class, a mux or the portal, on a sandbox, from nothing to nothing."""
 
 import signal
 import sys
@@ -10,6 +10,7 @@ import click
 from vkprovider.api.errors import VkproviderError
 from vkpsandbox.controlplane.tunnels import Tunnel
 from vkpsandbox.demo.day import day_of_a_class
+from vkpsandbox.demo.door import lab_on_request
 from vkpsandbox.demo.learners import NAMES
 from vkpsandbox.demo.mux import NODES, behind_one_address
 from vkpsandbox.demo.stage import tell
@@ -31,28 +32,41 @@ INTERRUPTED: Final = 130
 )
 @click.option("--class", "of_class", is_flag=True, help="Show the day of a class instead (docs/class.md).")
 @click.option("--mux", is_flag=True, help="Show 30 lablets behind one address instead (docs/mux.md); needs HAProxy.")
+@click.option("--portal", is_flag=True, help="Show how a learner asks for a lab instead (docs/portal.md).")
 @click.option("--lds/--no-lds", default=True, show_default=True, help="Whether the class has a Lab Delivery System.")
 @click.option(
     "--learners", type=click.IntRange(3, len(NAMES)), default=len(NAMES), show_default=True, help="Of the class."
 )
 @click.option("--keep", is_flag=True, help="Leave the sandbox running.")
 def demo(
-    *, workers: int, name: str, tunnel: Tunnel, of_class: bool, mux: bool, lds: bool, learners: int, keep: bool
+    *,
+    workers: int,
+    name: str,
+    tunnel: Tunnel,
+    of_class: bool,
+    mux: bool,
+    portal: bool,
+    lds: bool,
+    learners: int,
+    keep: bool,
 ) -> None:
     """Show labs as pods on a sandbox, from start to finish.
 
     Starts a real Kubernetes control plane with simulated CML workers, places lablets by affinity, compares the pods
     with the labs that Cisco's own client reads, types on a device with kubectl, deletes everything, and looks again.
     With --class an instructor gives 24 learners a lab each, and collects what they did. With --mux
-    30 lablets on 3 workers share one address, which stays when the provider is killed.
+    30 lablets on 3 workers share one address, which stays when the provider is killed. With --portal a learner
+    asks for a lab by HTTP, and types on a device.
     Exits with 0 only if all of it held.
     """
-    if mux and of_class:
-        raise click.UsageError("--mux and --class exclude each other: run one after the other")
+    if mux + of_class + portal > 1:
+        raise click.UsageError("--mux, --class and --portal exclude each other: run one after the other")
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         if mux:
             play, workers = behind_one_address(), NODES
+        elif portal:
+            play = lab_on_request()
         else:
             play = day_of_a_class(learners, lds=lds) if of_class else labs_as_pods(workers)
         tell(play, name, workers=workers, tunnel=tunnel, keep=keep, say=click.echo)

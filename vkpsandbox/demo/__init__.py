@@ -1,4 +1,4 @@
-"""Demos on a sandbox, each step checked as it is shown: a Deployment of lablets, the day of a class, and a mux.
+"""Demos on a sandbox, each step checked as it is shown: a Deployment of lablets, a class, a mux, and the portal.
 
 * `stage`: what both share: the sandbox, how they tell what they do. `labs`: labs as Cisco's client reads them; `pods`:
   whether Pods are Ready and have their labs; `reach`: a console through its port.
@@ -6,4 +6,5 @@
 * `day`: the day of a class; `classroom`: its lablets at one time; `desk`: where its instructor sits;
   `learners`: what they do.
 * `mux`: many lablets behind one address, those of behind.yaml.
+* `door`: a lab on request, of door.yaml, by the portal.
 """

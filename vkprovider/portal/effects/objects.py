@@ -96,6 +96,8 @@ def pod(name: str, labels: Mapping[str, str], annotations: Mapping[str, str], im
                 {
                     "name": names.LAB_CONTAINER,
                     "image": image,
+                    "stdin": True,  # so that `kubectl exec -it` opens a console
+                    "tty": True,
                     "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
                     "securityContext": _RESTRICTED_CONTAINER,
                 }
