@@ -45,6 +45,7 @@ def test_lines_of_sqr066(event: str, data: str, line: Line | None) -> None:
         ("info", '{"message": "Created", "progress": true}', Line(Kind.INFO, "Created")),
         ("error", "not JSON {", Line(Kind.ERROR, "not JSON {")),
         ("error", "[1]", Line(Kind.ERROR, "[1]")),
+        ("complete", '{"message": "complete"}', Line(Kind.COMPLETE)),
         ("complete", '{"message": "Lab created"}', Line(Kind.COMPLETE, "Lab created")),
         ("failed", '{"message": "Lab spawn failed"}', Line(Kind.FAILED, "Lab spawn failed")),
         ("ping", "2026", None),

@@ -88,7 +88,8 @@ def _json(message: Message) -> Line | None:
         data = None
     if not isinstance(data, dict) or not isinstance(data.get("message"), str):
         return Line(kind, message.data)
-    return Line(kind, data["message"], _percent(data.get("progress")))
+    text = "" if data["message"] == kind else data["message"]  # `complete` tells a learner nothing
+    return Line(kind, text, _percent(data.get("progress")))
 
 
 def _kind(event: str) -> Kind | None:
