@@ -78,7 +78,7 @@ class Strays:
         ]
         self._events.found(_KEY, told, self._leads)
         for ref in self._missing():
-            await self._leaving.refuse_lablets(ref, self._leads)
+            await self._leaving.clear(ref, self._leads)
         await self._delete_leases()
 
     def _leads(self) -> None:

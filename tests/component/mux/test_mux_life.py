@@ -114,6 +114,22 @@ async def test_the_end_of_a_mux_clears_its_channels_and_keeps_its_store(world: M
     assert api["spec"]["ports"][0]["port"] == 80
 
 
+async def test_channels_of_a_mux_that_was_removed_by_force_are_cleared_by_the_next_replica(world: MuxWorld) -> None:
+    """R003-074: the wrong order of uninstalling, as docs/mux.md has it."""
+    first = await world.replica()
+    await world.mux()
+    await world.address("203.0.113.10")
+    await world.channel("api", "http:auto")
+    await world.admin.until(world.path("api"), lambda found: found["status"]["loadBalancer"])
+    await first.stop()
+    await world.admin.patch(world.path("mux"), {"metadata": {"finalizers": None}})
+    await world.admin.delete(world.path("mux"))
+    await world.replica(RECONCILE_INTERVAL="0.5")
+    await world.until_told("api", None)
+    await world.admin.until(world.path("api"), lambda found: not found["status"]["loadBalancer"])
+    await world.until_event("MuxNotFound", "api")
+
+
 async def gone(world: MuxWorld) -> bool:
     return not [each for each in await world.admin.items(MEMBERS) if "vkprovider-mux.mux." in each["metadata"]["name"]]
 

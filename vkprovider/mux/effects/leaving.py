@@ -66,10 +66,7 @@ class Leaving:
         left_s = await self._drain(service, guard)
         if not left_s:
             await self._carriers.withdraw(service.ref, guard)
-        await self._reports.update_channel_service_metadata(
-            [Report(channel) for channel in self._index.channels(service.ref)], guard
-        )
-        await self.refuse_lablets(service.ref, guard)
+        await self.clear(service.ref, guard)
         if left_s:
             return left_s
         kept = [name for name in meta.finalizers if name != mark]
@@ -99,13 +96,16 @@ class Leaving:
             await self._carriers.write(mux, discards, guard)
         return left_s
 
-    async def refuse_lablets(self, ref: MuxRef, guard: Guard) -> None:
-        """Answer the lablets that name a mux that there is not.
+    async def clear(self, ref: MuxRef, guard: Guard) -> None:
+        """Take its ports and address from the channels that name a mux that there is not, and answer such lablets.
 
         Raises:
             Fenced: This replica may not act.
             OutsideError: The API server did not answer.
         """
+        await self._reports.update_channel_service_metadata(
+            [Report(channel) for channel in self._index.channels(ref)], guard
+        )
         why = f"{MuxReason.MUX_NOT_FOUND}: mux {ref} does not exist"
         await at_most(
             AT_ONCE, lambda each: self._reports.answer(each, refusal(each, why), guard), self._index.lablets(ref)
