@@ -84,17 +84,25 @@ class Labs:
         plan = decide(lab, self._ctx.wall(), self._settings, sealed=self._sealed(lab))
         if plan.step is None:
             return await self._rest(lab, plan)
-        if (sent := self._sent.get(namespace)) is not None and sent[0] == _seen(lab, plan):
-            left_s = sent[1] + _UNSEEN_S - self._ctx.now()
-            if left_s > 0:
-                return Result(left_s)
+        seen, sent = _seen(lab, plan), self._sent.get(namespace)
+        unseen = sent is not None and sent[0] == seen
+        if sent is not None and unseen and (left_s := sent[1] + _UNSEEN_S - self._ctx.now()) > 0:
+            return Result(left_s)
         if not self._locks.holds(lab.key):
             wait_s = await self._take(lab)
             if wait_s is not None:
                 return Result(wait_s)
         self._undone.pop(namespace, None)
         try:
-            return await self._act(lab, plan)
+            if not unseen and not isinstance(plan.step, steps.Look):
+                return await self._act(lab, plan)
+            if unseen:  # the watch does not show what was done: look again no sooner
+                self._sent[namespace] = seen, self._ctx.now()
+            lab, sealed = await self._look(lab)
+            plan = decide(lab, self._ctx.wall(), self._settings, looked=True, sealed=sealed)
+            if plan.step is not None:
+                return await self._act(lab, plan)
+            return Result(_UNSEEN_S) if unseen else await self._rest(lab, plan)
         except (Conflict, NotFound):  # somebody was quicker: the watch will show it
             return Result(_LATE_S)
 
@@ -128,11 +136,6 @@ class Labs:
 
     async def _act(self, lab: UserLab, plan: LabPlan) -> Result:
         """Take a step, under the lock."""
-        if isinstance(plan.step, steps.Look):
-            lab, sealed = await self._look(lab)
-            plan = decide(lab, self._ctx.wall(), self._settings, looked=True, sealed=sealed)
-            if plan.step is None:
-                return await self._rest(lab, plan)
         self._note(lab, plan)
         guard = self._locks.guard(lab.key)
         match plan.step:

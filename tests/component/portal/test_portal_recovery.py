@@ -221,3 +221,16 @@ async def _asked(running: Running, pattern: str) -> bool:
 
 async def _ready(running: Running) -> bool:
     return not running.replica.process.unready()
+
+
+@pytest.mark.parametrize("kind", ["namespaces", "pods", "leases"])
+async def test_a_watch_that_delivers_nothing_holds_no_lab_up(world: PortalWorld, kind: str) -> None:
+    """The replica that took the request sees nothing of what it makes; the other one finishes it, or it does itself."""
+    first, _ = await world.replica(), await world.replica()
+    name = await world.define()
+    first.api.fault(rf"^GET .*/{kind}\?.*watch=", count=None, delay_s=600)
+    first.api.end_watches(rf"/{kind}\?")
+    await ask(world, first, "alice", name)
+    await world.until_phase("alice", "complete")
+    await world.until_unlocked()
+    assert len(world.stage.made) == 1
