@@ -206,6 +206,8 @@ async def test_prepulls_know_what_a_node_shows_and_nothing_else(world: PortalWor
     [
         (b"{", 422, "json_invalid"),
         (b"\xff", 422, "json_invalid"),
+        (b'{"options": {"size": "\xff"}}', 422, "json_invalid"),
+        (b'{"options": ' + b"[" * 100_000, 422, "json_invalid"),
         ([], 422, "value_error"),
         ({}, 422, "value_error"),
         ({"options": {}}, 422, "value_error"),

@@ -228,6 +228,10 @@ async def _json(request: web.Request, empty: Any = None) -> Any:
         raise Rejected(Grounds.INVALID_BODY, "the body is larger than 1 MiB", (BODY,)) from None
     except msgspec.DecodeError as error:
         raise Rejected(Grounds.INVALID_JSON, f"the body is no JSON: {error}", (BODY,)) from None
+    except UnicodeDecodeError:
+        raise Rejected(Grounds.INVALID_JSON, "the body is no JSON: it is not in UTF-8", (BODY,)) from None
+    except RecursionError:
+        raise Rejected(Grounds.INVALID_JSON, "lists or objects of the body are nested too deeply", (BODY,)) from None
 
 
 def _seconds(body: Any) -> int | None:
