@@ -70,7 +70,7 @@ class Portal:
 @contextmanager
 def portal(cluster: Cluster, folder: Path, **env: str) -> Iterator[Portal]:
     """Install the portal, and run one replica of it beside the cluster."""
-    for name in ("rbac.yaml", "roles.yaml", "confine.yaml"):
+    for name in ("rbac.yaml", "roles.yaml", "confine.yaml", "mark.yaml"):
         path = str(find_manifests() / "components" / "portal" / name)
         cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", path)
     token = cluster.kubectl("create", "token", ACCOUNT, f"--namespace={SYSTEM}", "--duration=2h").stdout.strip()

@@ -41,12 +41,14 @@ class Place:
             key, which is missing when the value is empty; `more` writes the items of the value after those that are
             there; `lines` writes the text as lines.
         text: The name of the value; for `scalar` and `lines` a template.
+        name: Of the object; "" for all of the kind.
     """
 
     kind: str
     path: str
     form: Literal["scalar", "block", "word", "more", "lines"]
     text: str
+    name: str = ""
 
 
 _POD: Final = "spec.template.spec."
@@ -103,7 +105,13 @@ _PORTAL_PLACES: Final = (
     Place("Deployment", f"{_CONTAINER}env.", "more", "portal.extraEnv"),
     Place("Deployment", f"{_POD}imagePullSecrets", "block", "imagePullSecrets"),
     Place("Deployment", f"{_POD}tolerations", "block", "tolerations"),
-    Place("ValidatingAdmissionPolicy", "spec.variables.prefix.expression", "scalar", f"\"'{_PORTAL_PREFIX}-'\""),
+    Place(
+        "ValidatingAdmissionPolicy",
+        "spec.variables.prefix.expression",
+        "scalar",
+        f"\"'{_PORTAL_PREFIX}-'\"",
+        "vkprovider-confine-portal",
+    ),
 )
 """Where values stand in the objects of the portal."""
 
@@ -208,7 +216,8 @@ def _document(each: Mapping[str, Any], switch: str, among: tuple[Place, ...] = _
     marked = copy.deepcopy(dict(each))
     if each["kind"] == "Namespace":
         marked["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
-    places = [place for place in among if place.kind == each["kind"]]
+    name = each["metadata"]["name"]
+    places = [place for place in among if place.kind == each["kind"] and place.name in {"", name}]
     for number, place in enumerate(places):
         _mark(marked, place, f"@@{number}@@")
     text = yaml.safe_dump(marked, sort_keys=False, width=120, allow_unicode=True).replace("{{", '{{ "{{" }}')

@@ -19,7 +19,7 @@ HUB: Final = "hub"
 """The ServiceAccount, in the portal's namespace, of a hub that sees and deletes all labs."""
 _USER_ROLE: Final = "vkprovider-portal-user"
 _HUB_ROLE: Final = "vkprovider-portal-hub"
-_MANIFESTS: Final = ("roles.yaml", "rbac.yaml", "confine.yaml")
+_MANIFESTS: Final = ("roles.yaml", "rbac.yaml", "confine.yaml", "mark.yaml")
 
 
 def process_name(number: int) -> str:

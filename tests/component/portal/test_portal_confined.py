@@ -1,4 +1,7 @@
-"""What a thief of the portal's token can write: labs of the portal. By that token, on the real API server."""
+"""What a thief of the portal's token can write: labs of the portal. By that token, on the real API server.
+
+And that nobody else can make what the portal takes for a lab of its own.
+"""
 
 import copy
 import json
@@ -119,8 +122,8 @@ async def admin(apiserver: ApiServer) -> AsyncIterator[Admin]:
         await admin.delete(f"{RBAC}/clusterrolebindings/portal-has-all")
 
 
-async def client_of(server: ApiServer) -> aiohttp.ClientSession:
-    headers = {"Authorization": f"Bearer {server.token(ACCOUNT)}"}
+async def client_of(server: ApiServer, account: str = ACCOUNT) -> aiohttp.ClientSession:
+    headers = {"Authorization": f"Bearer {server.token(account)}"}
     return aiohttp.ClientSession(server.url, headers=headers, connector=aiohttp.TCPConnector(ssl=server.client_tls()))
 
 
@@ -381,3 +384,39 @@ async def test_who_makes_a_lab_needs_the_use_of_its_definition(
         await eventually(refused_too, "the portal is refused")
     finally:
         apiserver.kubectl("delete", "-f", policy)
+
+
+async def test_no_tenant_makes_what_the_portal_takes_for_its_own(
+    apiserver: ApiServer, thief: Thief, admin: Admin
+) -> None:
+    """A tenant who makes namespaces would hide the lab of a user, or get the user's token as that of a warm lab."""
+    name = "portal-tenant"
+    rules = [
+        {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["create"]},
+        {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["tenant-a"], "verbs": ["get", "patch"]},
+    ]
+    group = "rbac.authorization.k8s.io"
+    ref = {"apiGroup": group, "kind": "ClusterRole", "name": name}
+    account = {"kind": "ServiceAccount", "name": name, "namespace": SYSTEM}
+    await admin.create(f"{NAMESPACES}/{SYSTEM}/serviceaccounts", {"metadata": {"name": name}})
+    await admin.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    await admin.create(
+        f"{RBAC}/clusterrolebindings", {"metadata": {"name": name}, "roleRef": ref, "subjects": [account]}
+    )
+    await eventually(
+        lambda: admin.may(f"system:serviceaccount:{SYSTEM}:{name}", "create", "namespaces", ""), "the binding"
+    )
+    warm = namespace("tenant-warm-00000000ff", user="")
+    warm["metadata"]["labels"]["vkprovider.io/warm"] = "netlab"
+    words = "vkprovider-portal-mark.* marks the namespaces of user labs"
+    async with await client_of(apiserver, name) as http:
+        tenant = Thief(http)
+        for made in (namespace("nublado-ann", user="ann"), namespace("tenant-b", user="ann"), warm):
+            with pytest.raises(Refused, match=words):
+                await tenant.send("POST", f"{NAMESPACES}?dryRun=All", made)
+        await tenant.send("POST", NAMESPACES, namespace("tenant-a", user="", mark=""))
+        with pytest.raises(Refused, match=words):
+            await tenant.send("PATCH", f"{NAMESPACES}/tenant-a", {"metadata": {"labels": {MARK: SYSTEM}}})
+        await tenant.send("PATCH", f"{NAMESPACES}/tenant-a", {"metadata": {"labels": {"a": "b"}}})
+    await admin.request("POST", f"{NAMESPACES}?dryRun=All", namespace("nublado-ann", user="ann"))  # as a restore does
+    await thief.send("POST", f"{NAMESPACES}?dryRun=All", namespace("nublado-ann", user="ann"))
