@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.component.mux.harness import MuxWorld, install, open_world
+from tests.component.portal import harness as portal
 from tests.support.apiserver import ApiServer, running
 from tests.support.cluster import Cluster
 from tests.support.replicas import Replicas
@@ -49,4 +50,19 @@ def mux_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 async def muxes(mux_server: ApiServer, tmp_path: Path) -> AsyncIterator[MuxWorld]:
     """Namespaces for muxes and channels; replicas run in the test's own loop."""
     async with open_world(mux_server, tmp_path) as world:
+        yield world
+
+
+@pytest.fixture(scope="session")
+def portal_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
+    """An API server without controllers, with the rights of the portal."""
+    with running(tmp_path_factory.mktemp("portal-api")) as server:
+        portal.install(server)
+        yield server
+
+
+@pytest.fixture
+async def portals(portal_server: ApiServer, tmp_path: Path) -> AsyncIterator[portal.PortalWorld]:
+    """Users and definitions; replicas of the portal run in the test's own loop."""
+    async with portal.open_world(portal_server, tmp_path) as world:
         yield world

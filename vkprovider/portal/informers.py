@@ -7,7 +7,7 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.objects import CustomResource, Event, Node, Pod, RuntimeClass
-from vkprovider.kube.informer import Head, Informer
+from vkprovider.kube.informer import ALERT, Head, Informer
 from vkprovider.kube.resources import PartialObject
 from vkprovider.runtime.context import Context
 
@@ -42,9 +42,15 @@ def informers(ctx: Context, prefix: str) -> Informers:
 
     return Informers(
         namespaces=Informer(
-            ctx.kube, ctx.api.namespaces.path, PartialObject, name="namespaces", label_selector=mark, slim=slim
+            ctx.kube,
+            ctx.api.namespaces.path,
+            PartialObject,
+            name="namespaces",
+            label_selector=mark,
+            slim=slim,
+            patience=ALERT,
         ),
-        pods=Informer(ctx.kube, ctx.api.pods.path, Pod, name="pods", label_selector=mark),
+        pods=Informer(ctx.kube, ctx.api.pods.path, Pod, name="pods", label_selector=mark, patience=ALERT),
         events=Informer(
             ctx.kube,
             "/api/v1/events",

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -33,7 +33,7 @@ MARK: Final = "vkprovider.io/portal"
 _MARKED: Final = f"?labelSelector={MARK}"
 _PROVIDER: Final = f"system:serviceaccount:{SYSTEM}:vkprovider"
 NODE: Final = "vnode.portal-test"
-SHORT: Final = {"look_s": 1.0, "patience_s": 2.0}
+SHORT: Final[Mapping[str, float]] = {"look_s": 1.0, "patience_s": 2.0}
 """Intervals that no setting names, shorter than they are shipped."""
 _runs = itertools.count(1)
 Json = dict[str, Any]
@@ -160,13 +160,19 @@ class PortalWorld:
     # ------------------------------------------------------------------------------------------ replicas
 
     async def replica(
-        self, *, config: Json | None = None, wall_ahead_s: Callable[[], float] = lambda: 0.0, **env: str
+        self,
+        *,
+        config: Json | None = None,
+        wall_ahead_s: Callable[[], float] = lambda: 0.0,
+        times: Mapping[str, float] = SHORT,
+        **env: str,
     ) -> Running:
         """Start a replica behind a proxy of its own, with the rights of its ServiceAccount.
 
         Args:
             config: The file of `VKPROVIDER_PORTAL_CONFIG`.
             wall_ahead_s: Returns by how much its wall clock is ahead.
+            times: Intervals that no setting names, where they are not as shipped.
             env: Settings.
         """
         api = await self._stack.enter_async_context(FaultyApi(self.server.url, self.server.client_tls()))
@@ -190,7 +196,7 @@ class PortalWorld:
         ctx = await context_of(settings, page)
         wall = ctx.wall
         ctx = dataclasses.replace(ctx, wall=lambda: wall() + wall_ahead_s(), process=f"host-{name}-1-abcd")
-        settings = settings.model_copy(update={"portal": settings.portal.model_copy(update=SHORT)})
+        settings = settings.model_copy(update={"portal": settings.portal.model_copy(update=times)})
         replica = portal_process(ctx, settings)
         page.serve(replica.process)
         stop = asyncio.Event()
