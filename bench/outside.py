@@ -68,7 +68,7 @@ class Life:
 
 @dataclass(slots=True)
 class Watcher:
-    """A watch over all pods of one namespace.
+    """A watch over all pods of one namespace, or of all where it is empty.
 
     It shares two cores with what it watches, so it processes data in the batches in which it arrives.
     """
@@ -88,7 +88,7 @@ class Watcher:
         timeout = aiohttp.ClientTimeout(total=None)
         decoder = msgspec.json.Decoder(_Line)
         version = "0"
-        url = f"{server}/api/v1/namespaces/{self.namespace}/pods"
+        url = f"{server}/api/v1/{f'namespaces/{self.namespace}/' if self.namespace else ''}pods"
         async with aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(ssl=context), timeout=timeout, read_bufsize=2**22
         ) as session:
