@@ -24,6 +24,12 @@ ENV_MAX: Final = 200
 ENV_BYTES_MAX: Final = 256 * 1024
 """The most environment variables of a request, and their bytes together: a Secret holds 1 MiB."""
 _ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,252}")
+_TOLD: Final[Mapping[str, str]] = {
+    "missing": "{name} is missing: a request has options, and env if it needs to",
+    "extra_forbidden": "there is no {name} here: a request has options and env, and each option has its own name",
+    "model_type": "{name} is no object of JSON",
+}
+"""Words for faults of the form that a caller meets first, by pydantic's name of them."""
 _TRUTH: Final[Mapping[object, bool]] = {"true": True, "false": False}
 
 
@@ -190,4 +196,6 @@ def _is_text(value: str) -> bool:
 
 def _rejection(error: Any) -> Rejection:
     loc = (BODY, *(str(part)[:63] for part in error["loc"]))
-    return Rejection(Grounds.INVALID_BODY, str(error["msg"]).removeprefix("Value error, "), loc)
+    told = _TOLD.get(error["type"])
+    msg = str(error["msg"]).removeprefix("Value error, ") if told is None else told.format(name=loc[-1])
+    return Rejection(Grounds.INVALID_BODY, msg, loc)

@@ -58,7 +58,7 @@ def may_create(lab: UserLab | None) -> Rejection | None:
 
 def unknown(user: str) -> Rejection:
     """Return the answer to a request about a lab that does not exist."""
-    return Rejection(Grounds.UNKNOWN_USER, f"{user} has no lab", USERNAME)
+    return Rejection(Grounds.UNKNOWN_USER, f"user {user!r} has no lab", USERNAME)
 
 
 def precedence(record: LabRecord) -> tuple[bool, bool, float, str]:

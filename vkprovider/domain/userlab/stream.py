@@ -200,6 +200,8 @@ def _state(operation: ToldOperation, pod: Pod | None, ahead: int) -> str:
         return f"The lab waits to be started: place {ahead} in the queue" if ahead else ""
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
+            if condition.reason == "Unschedulable":
+                return _text(f"The lab waits for a worker that can take it: {condition.message}")
             return _text(f"{condition.reason}: {condition.message}")
     if not operation.deletes and (shown := pod.metadata.annotations.get(names.ANNOTATION_DEVICES, "")):
         booted, total = _devices(pod)

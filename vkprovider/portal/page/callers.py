@@ -29,8 +29,6 @@ _ELSEWHERE: Final = frozenset({"cross-site", "same-site"})
 """What a browser says of a request that a page of another host makes."""
 _SYSTEM: Final = "system:"
 _AUTHENTICATED: Final = "system:authenticated"
-_NO: Final = "you may not do this for this user's lab, whether there is one or not"
-"""The whole answer to a caller who lacks a right: it must not depend on the lab."""
 
 
 class LabRight(msgspec.Struct, frozen=True):
@@ -159,7 +157,7 @@ class PortalCallers:
         """
         known = await self.known(request)
         if not await self._manages(known, user):
-            raise NotAllowed(_NO)
+            raise _refusal(known)
         return known.caller
 
     async def owner(self, request: web.Request, user: str) -> Caller:
@@ -170,7 +168,7 @@ class PortalCallers:
         """
         known = await self.known(request)
         if not await self._owns(known, user):
-            raise NotAllowed(_NO)
+            raise _refusal(known)
         return known.caller
 
     async def manager_or_teacher(self, request: web.Request, user: str, class_: str) -> Caller:
@@ -186,7 +184,7 @@ class PortalCallers:
         """
         known = await self.known(request)
         if not (await self._manages(known, user) or await self._teaches(known, user, class_)):
-            raise NotAllowed(_NO)
+            raise _refusal(known)
         return known.caller
 
     async def owner_or_teacher(self, request: web.Request, user: str, class_: str) -> Caller:
@@ -197,7 +195,7 @@ class PortalCallers:
         """
         known = await self.known(request)
         if not (await self._owns(known, user) or await self._teaches(known, user, class_)):
-            raise NotAllowed(_NO)
+            raise _refusal(known)
         return known.caller
 
     async def myself(self, request: web.Request) -> Caller:
@@ -208,7 +206,7 @@ class PortalCallers:
         """
         known = await self.known(request)
         if not await self._owns(known, known.caller.user):
-            raise NotAllowed(_NO)
+            raise _refusal(known)
         return known.caller
 
     async def _manages(self, known: KnownCaller, user: str) -> bool:
@@ -223,3 +221,10 @@ class PortalCallers:
 
     async def _may(self, known: KnownCaller, verb: str, user: str) -> bool:
         return await self._access.may(known.of_cluster, LabRight(verb, self._namespace, user))
+
+
+def _refusal(known: KnownCaller) -> NotAllowed:
+    """Return the answer to a caller who lacks a right: it depends on the caller, and must not depend on the lab."""
+    user = f"user {known.caller.user!r}" if known.caller.user else "no user"
+    taken = f"you are {known.of_cluster.username!r}, here {user}"
+    return NotAllowed(f"{taken}, and may not do this for this user's lab, whether there is one or not")

@@ -69,6 +69,7 @@ async def test_who_is_known_without_a_right_gets_the_same_answer_whether_a_lab_e
         assert first.status_code == second.status_code == 403, path
         assert first.content == second.content
         assert detail(first)["type"] == "permission_denied"
+        assert f"{world.people.prefix}mallory', here user 'mallory'" in detail(first)["msg"], "who is it taken for?"
 
 
 async def test_a_hub_sees_and_deletes_but_creates_for_nobody(world: PageWorld) -> None:

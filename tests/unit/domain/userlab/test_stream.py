@@ -147,7 +147,7 @@ def test_what_only_a_waiting_reason_tells_is_state_without_an_id(shown: Pod | No
 
 def test_an_unschedulable_pod_says_why() -> None:
     condition = {"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}
-    assert tell(CREATE, pod(conditions=[condition])).state == "Unschedulable: 0/3 nodes"
+    assert tell(CREATE, pod(conditions=[condition])).state == "The lab waits for a worker that can take it: 0/3 nodes"
 
 
 def test_lines_of_an_operation_that_ended_outlive_the_events() -> None:

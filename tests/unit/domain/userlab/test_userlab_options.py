@@ -80,10 +80,10 @@ def test_nublado_takes_one_name_of_the_image() -> None:
 @pytest.mark.parametrize(
     ("body", "loc", "told"),
     [
-        (None, ("body",), "valid dictionary"),
-        ([], ("body",), "valid dictionary"),
-        ({}, ("body", "options"), "required"),
-        ({"options": []}, ("body", "options"), "valid dictionary"),
+        (None, ("body",), "body is no object of JSON"),
+        ([], ("body",), "body is no object of JSON"),
+        ({}, ("body", "options"), "options is missing: a request has options"),
+        ({"options": []}, ("body", "options"), "options is no object of JSON"),
         ({"options": {}}, ("body", "options"), "name the image"),
         ({"options": {"size": "large"}}, ("body", "options"), "name the image"),
         ({"options": {"image_list": options.USE_DROPDOWN}}, ("body", "options"), "name the image"),
@@ -95,7 +95,7 @@ def test_nublado_takes_one_name_of_the_image() -> None:
         ({"options": {"image_tag": "x" * 513}}, ("body", "options", "image_tag"), "512"),
         ({"options": {"image_tag": 5}}, ("body", "options", "image_tag"), "string"),
         ({"options": {"image_type": "newest"}}, ("body", "options", "image_type"), "latest-weekly"),
-        ({"options": {"image_tag": "x", "sise": "large"}}, ("body", "options", "sise"), "not permitted"),
+        ({"options": {"image_tag": "x", "sise": "large"}}, ("body", "options", "sise"), "there is no sise here"),
         ({"options": {"image_tag": "x", "enable_debug": "yes"}}, ("body", "options", "enable_debug"), "boolean"),
         ({"options": {"image_tag": "x", "enable_debug": 1}}, ("body", "options", "enable_debug"), "boolean"),
         ({"options": {"image_tag": "x", "duration": "soon"}}, ("body", "options", "duration"), "integer"),
@@ -108,7 +108,9 @@ def test_nublado_takes_one_name_of_the_image() -> None:
         ({"options": {"image_tag": "x"}, "env": {"A": "\ud800"}}, ("body", "env"), "the value of A"),
         ({"options": {"image_tag": "x"}, "env": {"A": "x" * 300_000}}, ("body", "env"), "300001 bytes"),
         ({"options": {"image_tag": "x"}, "env": {f"A{n}": "" for n in range(201)}}, ("body", "env"), "too many"),
-        ({"options": {"image_tag": "x"}, "more": 1}, ("body", "more"), "not permitted"),
+        ({"options": {"image_tag": "x"}, "more": 1}, ("body", "more"), "there is no more here"),
+        ({"options": {"image_tag": "x", "{0}": ""}}, ("body", "options", "{0}"), "there is no {0} here"),
+        ({"options": {"image_tag": "x"}, "env": {"{a}": ""}}, ("body", "env"), "'{a}' cannot be the name"),
     ],
 )
 def test_a_body_that_is_wrong_is_refused_where_it_is_wrong(body: object, loc: tuple[str, ...], told: str) -> None:
