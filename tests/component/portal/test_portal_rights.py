@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tests.component.controllers.looking import eventually
+from tests.component.portal.asking import Client
 from tests.component.portal.harness import ACCOUNT, install, open_world
 from tests.component.portal.people import HUB_ROLE, People
-from tests.component.portal.test_portal_http import Client
 from tests.component.portal.test_portal_warm import config, until_warm
 from tests.component.portal.wishes import ask
 from tests.support import apiserver as real
