@@ -32,6 +32,8 @@ _UNSEEN_S: Final = 5.0
 """How long a step is not repeated while the watch shows no change."""
 _LATE_S: Final = 1.0
 """How soon to look again after a write that came too late."""
+_REFUSED_S: Final = 15.0
+"""How long what the API server refuses is tried again: one that has just started refuses what it does not know yet."""
 _GRACE_S: Final = 0.3
 """How long the replica that leads leaves work to the one that has just released the lock: its news may be late."""
 
@@ -65,6 +67,7 @@ class Labs:
         self._pods = Pods(ctx)
         self._sent: dict[str, tuple[object, float]] = {}
         self._undone: dict[str, float] = {}
+        self._refused: dict[str, float] = {}
         self.steps_total: dict[str, int] = {}
 
     async def reconcile(self, namespace: str) -> Result:
@@ -78,6 +81,7 @@ class Labs:
         if lab is None:
             self._sent.pop(namespace, None)
             self._undone.pop(namespace, None)
+            self._refused.pop(namespace, None)
             return DONE
         if lab.key in self._requests.in_hand:
             return DONE  # the request wakes it at its end
@@ -115,6 +119,7 @@ class Labs:
     async def _rest(self, lab: UserLab, plan: LabPlan) -> Result:
         """Release the lock of a lab whose operation has ended; wait until the next step."""
         self._undone.pop(lab.record.namespace, None)
+        self._refused.pop(lab.record.namespace, None)
         if self._locks.holds(lab.key) and (lab.record.outcome is not None or lab.record.warm or lab.record.deleted):
             await self._locks.release(lab.key)
         return Result(max(0.05, plan.wake_at - self._ctx.wall())) if plan.wake_at is not None else DONE
@@ -173,18 +178,23 @@ class Labs:
         return lab, sealed
 
     async def _make(self, lab: UserLab, end_at: float | None) -> Result:
-        """Make what a lab consists of; what the API server refuses fails it."""
+        """Make what a lab consists of; what the API server keeps refusing fails it."""
         try:
             await self._making.make(lab, end_at, self._locks.guard(lab.key))
         except (Forbidden, Invalid) as error:
             meta = await self._records.read(lab.record.namespace)
             if meta is None or meta.deletion_timestamp is not None:  # it refuses what is new in there
                 return Result(_LATE_S)
+            since = self._refused.setdefault(lab.record.namespace, self._ctx.now())
+            if self._ctx.now() < since + _REFUSED_S and isinstance(error, Forbidden):
+                self._sent.pop(lab.record.namespace, None)
+                return Result(_LATE_S)
             refused = Fault(UserLabReason.POD_REFUSED, error.message)
             plan = decide(lab, self._ctx.wall(), self._settings, looked=True, sealed=True, refused=refused)
             if not isinstance(plan.step, steps.Fail):
                 raise
             await self._end(lab, "failed", plan.step.reason, plan.step.text)
+        self._refused.pop(lab.record.namespace, None)
         return Result(_UNSEEN_S)
 
     async def _end(self, lab: UserLab, phase: Literal["complete", "failed"], reason: str = "", text: str = "") -> None:

@@ -150,6 +150,17 @@ async def test_a_lab_that_the_api_server_refuses_says_why(world: PortalWorld) ->
     await world.until_unlocked()
 
 
+async def test_a_lab_that_a_starting_api_server_refuses_is_made_soon(world: PortalWorld) -> None:
+    """It refuses whom it does not know yet, and what its admission plugins have not read."""
+    running, name = await world.replica(), await world.define()
+    running.api.fault(r"^POST .*/rolebindings$", status=403, message="RBAC: clusterrole not found", count=1)
+    running.api.fault(r"^POST .*/pods$", status=403, message="not yet ready to handle request", count=2)
+    await ask(world, running, "alice", name)
+    await world.until_phase("alice", "complete")
+    await world.until_unlocked()
+    assert len(world.stage.made) == 1
+
+
 async def test_a_lab_is_extended_within_bounds(world: PortalWorld) -> None:
     running = await world.replica(VKPROVIDER_PORTAL_DURATION_MAX_SECONDS="18000")
     name = await world.define()
