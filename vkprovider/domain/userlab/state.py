@@ -51,9 +51,10 @@ def may_create(lab: UserLab | None) -> Rejection | None:
     if status is UserLabStatus.FAILED and not lab.record.deleted:
         return None
     if status is UserLabStatus.RUNNING:
-        return Rejection(Grounds.LAB_EXISTS, f"{lab.user} has a lab; delete it to have another one", USERNAME)
+        told = f"user {lab.user!r} has a lab; another one takes its end, and a hub or a teacher of its class can end it"
+        return Rejection(Grounds.LAB_EXISTS, told, USERNAME)
     doing = "made" if status is UserLabStatus.PENDING else "deleted"
-    return Rejection(Grounds.OPERATION_IN_PROGRESS, f"the lab of {lab.user} is being {doing}; wait", USERNAME)
+    return Rejection(Grounds.OPERATION_IN_PROGRESS, f"the lab of user {lab.user!r} is being {doing}; wait", USERNAME)
 
 
 def unknown(user: str) -> Rejection:

@@ -46,7 +46,15 @@ def test_the_state_follows_from_the_record(parts: Any, deleted: bool, status: st
 
 def test_a_user_without_a_lab_may_have_one() -> None:
     assert state.may_create(None) is None
-    assert state.unknown("alice").grounds is Grounds.UNKNOWN_USER
+    assert state.unknown("nobody") == (Grounds.UNKNOWN_USER, "user 'nobody' has no lab", ("path", "username"))
+
+
+def test_who_has_a_lab_is_told_who_can_end_it() -> None:
+    """It is not the user."""
+    why = state.may_create(lab(REQUEST, COMPLETE))
+    assert why is not None
+    assert why.msg.startswith("user 'alice' has a lab")
+    assert "a hub or a teacher of its class" in why.msg
 
 
 def test_a_damaged_request_can_be_replaced() -> None:
