@@ -11,11 +11,12 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench.figures import BUILD, ROOT
-from tests.support.apiserver import ApiServer
 from vkprovider.kube.http.auth import SERVICE_ACCOUNT
 
 
-def in_pod(argv: Sequence[str], folder: Path, server: ApiServer, token: str) -> tuple[list[str], dict[str, str | None]]:
+def in_pod(
+    argv: Sequence[str], folder: Path, url: str, authority: Path, token: str
+) -> tuple[list[str], dict[str, str | None]]:
     """Return the command line of a program as a Pod runs it, and what to change in its environment.
 
     The files of the ServiceAccount are mounted in a namespace of the program's own, which takes root.
@@ -23,14 +24,15 @@ def in_pod(argv: Sequence[str], folder: Path, server: ApiServer, token: str) -> 
     Args:
         argv: The command line, of an interpreter.
         folder: For the files of the ServiceAccount.
-        server: The API server.
+        url: The API server's.
+        authority: The file of the certificate that it is known by.
         token: The ServiceAccount's.
     """
     account = folder / "account"
     account.mkdir(mode=0o700)
     (account / "token").write_text(token)
-    (account / "ca.crt").write_bytes((server.pki / "server-ca.crt").read_bytes())
-    place = urlsplit(server.url)
+    (account / "ca.crt").write_bytes(authority.read_bytes())
+    place = urlsplit(url)
     env = {
         "KUBECONFIG": None,
         "KUBERNETES_SERVICE_HOST": str(place.hostname),

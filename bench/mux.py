@@ -62,7 +62,9 @@ async def run(rounds: int) -> Sequence[Figures]:
 @contextmanager
 def _process(server: ApiServer, folder: Path) -> Iterator[int]:
     """Run the program as a Pod does, with its defaults; yield its process id."""
-    argv, changes = in_pod([*VKPROVIDER, "mux"], folder, server, server.token(ACCOUNT))
+    argv, changes = in_pod(
+        [*VKPROVIDER, "mux"], folder, server.url, server.pki / "server-ca.crt", server.token(ACCOUNT)
+    )
     page = {"VKPROVIDER_HTTP_HOST": "127.0.0.1", "VKPROVIDER_HTTP_PORT": "0"}
     env = environment(os.environ, changes | page, folder)
     with (folder / "mux.log").open("wb") as log:

@@ -2,33 +2,42 @@
 
 Times of Pods are those of one watch for both sides, writes and the times of what streams tell are those of the audit
 log. The plain client is an admin, which no FlowSchema limits, and has all its namespaces and ServiceAccounts before it
-begins; the portal makes them. Neither side waits in a queue: `STARTS_MAX` is the number of users.
+begins; the portal makes them. Neither side waits in a queue: `STARTS_MAX` is the number of users. The replicas run
+as in Pods, which takes root.
 """
 
 import asyncio
 import json
 import os
+import subprocess
+import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
+from urllib.request import urlopen
 
 import aiohttp
 
 from bench.controlplane import COMPONENT_ARGS, COMPONENT_ENV, changes
 from bench.figures import Figures, percentile, show
+from bench.inpod import in_pod
 from bench.main_job import TOPOLOGY, WORKERS
-from bench.outside import Watcher, access, cpu_of, cpu_since, resident_peak_mb
+from bench.outside import Watcher, access, cpu_of, cpu_s, cpu_since, resident_peak_mb
 from bench.updown import prepare
 from vkprovider.api import names
 from vkprovider.domain.userlab.names import lease_name, namespace_of
 from vkprovider.portal.effects import objects
+from vkprovider.shipped import find_manifests
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.content import NAMESPACE
-from vkpsandbox.controlplane.portal import HUB, LEARNERS, process_name
+from vkpsandbox.controlplane.kubeconfig import read_cluster
+from vkpsandbox.controlplane.kubectl import Kubectl
+from vkpsandbox.controlplane.portal import HUB, LEARNERS, portal_processes
+from vkpsandbox.processes.process import environment
 
 _NAME: Final = "bench-portal"
 USERS: Final = [f"u{number:03}" for number in range(200)]
@@ -56,8 +65,6 @@ async def run(rounds: int) -> Sequence[Figures]:
         workers=WORKERS,
         audit=True,
         tied=True,
-        portals=REPLICAS,
-        portal_env={"VKPROVIDER_PORTAL_STARTS_MAX": str(len(USERS))},
         component_args=COMPONENT_ARGS,
         component_env=COMPONENT_ENV,
         worker_args=[["--boot-seconds", str(BOOT_S), "--seed", str(number)] for number in range(WORKERS)],
@@ -66,14 +73,60 @@ async def run(rounds: int) -> Sequence[Figures]:
     try:
         prepare(sandbox, TOPOLOGY)
         sandbox.kubectl("label", "labletdefinition/bench", f"{names.LABEL_FAMILY}=bench", f"{names.LABEL_SIZE}=small")
-        async with _class(sandbox) as school:
-            found = []
-            for number in range(1, rounds + 1):
-                found.append(await school.round(number))
-                show(f"round {number}", found[-1])
-            return found
+        with _portals(sandbox) as portals:
+            return await _measure(sandbox, portals, rounds)
     finally:
         await asyncio.to_thread(sandbox.down)
+
+
+async def _measure(sandbox: Sandbox, portals: Sequence["_Replica"], rounds: int) -> list[Figures]:
+    async with _class(sandbox, portals) as school:
+        found = []
+        for number in range(1, rounds + 1):
+            found.append(await school.round(number))
+            show(f"round {number}", found[-1])
+        return found
+
+
+class _Replica(NamedTuple):
+    """A replica of the portal."""
+
+    url: str
+    pid: int
+
+
+@contextmanager
+def _portals(sandbox: Sandbox) -> Iterator[list[_Replica]]:
+    """Run the replicas as Pods do; yield them when they are ready."""
+    kubectl = Kubectl(sandbox.programs / "kubectl", sandbox.layout)
+    settings = {"VKPROVIDER_PORTAL_STARTS_MAX": str(len(USERS))}
+    specs = portal_processes(sandbox.layout, kubectl, find_manifests(), REPLICAS, settings)
+    server = str(read_cluster(sandbox.kubeconfig)["server"])
+    token = kubectl("create", "token", names.PORTAL_PROGRAM, f"--namespace={NAMESPACE}", "--duration=10h").stdout
+    with tempfile.TemporaryDirectory(prefix="bench-portal-") as folder, ExitStack() as stack:
+        found = []
+        for spec in specs:
+            own = Path(folder) / spec.name
+            own.mkdir()
+            argv, changed = in_pod(spec.argv, own, server, sandbox.layout.pki / "server-ca.crt", token.strip())
+            log = stack.enter_context((own / "log").open("wb"))
+            env = environment(os.environ, {**spec.env, **changed}, own)
+            process = subprocess.Popen(argv, env=env, stdout=log, stderr=log)  # noqa: S603 (our own program)
+            stack.callback(process.wait, 30)
+            stack.callback(process.terminate)
+            found.append(_Replica(spec.url, process.pid))
+        for replica in found:
+            _until_ready(replica.url)
+        yield found
+
+
+def _until_ready(url: str) -> None:
+    deadline = time.monotonic() + _WITHIN_S
+    while True:
+        with suppress(OSError), urlopen(f"{url}/ready", timeout=5):  # noqa: S310 (our own page)
+            return
+        assert time.monotonic() < deadline, f"{url} is not ready"
+        time.sleep(0.2)
 
 
 class _Pods(NamedTuple):
@@ -102,7 +155,7 @@ class _Told(NamedTuple):
 
 
 @asynccontextmanager
-async def _class(sandbox: Sandbox) -> "AsyncIterator[_School]":
+async def _class(sandbox: Sandbox, portals: Sequence[_Replica]) -> "AsyncIterator[_School]":
     """Make the users and the namespaces of the plain client, and watch all Pods."""
     server, context = access(sandbox.kubeconfig)
     timeout = aiohttp.ClientTimeout(total=None)
@@ -112,7 +165,7 @@ async def _class(sandbox: Sandbox) -> "AsyncIterator[_School]":
         aiohttp.ClientSession(server, connector=connector, timeout=timeout) as api,
         aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0), timeout=timeout) as http,
     ):
-        school = _School(sandbox, api, http, watcher)
+        school = _School(sandbox, portals, api, http, watcher)
         await school.open()
         watching = asyncio.create_task(watcher.run())
         try:
@@ -125,12 +178,17 @@ class _School:
     """The users of the portal, a hub, and the plain client."""
 
     def __init__(
-        self, sandbox: Sandbox, api: aiohttp.ClientSession, http: aiohttp.ClientSession, watcher: Watcher
+        self,
+        sandbox: Sandbox,
+        portals: Sequence[_Replica],
+        api: aiohttp.ClientSession,
+        http: aiohttp.ClientSession,
+        watcher: Watcher,
     ) -> None:
         assert sandbox.audit_log is not None
         self._sandbox, self._api, self._http, self._watcher = sandbox, api, http, watcher
         self._log: Path = sandbox.audit_log
-        self._portals = [sandbox.process(process_name(number + 1)) for number in range(REPLICAS)]
+        self._portals = portals
         self._tokens: dict[str, str] = {}
         self._hub = ""
 
@@ -193,6 +251,7 @@ class _School:
     async def _of_portal(self) -> Figures:
         pods, told, answered_s = _Pods({}, {}), {}, {}
         since, before = self._log.stat().st_size, cpu_of(self._sandbox)
+        ours = self._cpu_s()
 
         async def ask(user: str) -> None:
             number = USERS.index(user)
@@ -203,7 +262,7 @@ class _School:
 
         await _all(ask)
         await self._ready(pods, _of_portal)
-        cpu = cpu_since(before, self._sandbox)
+        cpu = {**cpu_since(before, self._sandbox), "portal": self._cpu_s() - ours}
         await asyncio.sleep(_SETTLE_S)
         writes = _writes(self._log, since)
         until_ready = [_before_end(writes[user]) for user in USERS]
@@ -211,7 +270,7 @@ class _School:
         first_s = [min(stream.lines.values()) - stream.asked for stream in told.values()]
         figures = _shares(pods, "portal") | {
             **_cpu(cpu, "portal"),
-            "CPU until Ready, both replicas": (sum(cpu[each.name] for each in self._portals), "s"),
+            "CPU until Ready, both replicas": (cpu["portal"], "s"),
             "request to answer p50": (percentile(list(answered_s.values()), 0.5), "s"),
             "request to answer p99": (percentile(list(answered_s.values()), 0.99), "s"),
             "writes from request to Ready, most": (max(until_ready), "writes"),
@@ -221,7 +280,7 @@ class _School:
             "first line p99": (percentile(first_s, 0.99), "s"),
             **await self._polled(),
             "resident at its peak, larger replica": (
-                max(resident_peak_mb(each.pid or 0) for each in self._portals),
+                max(resident_peak_mb(each.pid) for each in self._portals),
                 "MB",
             ),
         }
@@ -232,6 +291,9 @@ class _School:
         await _all(remove)
         await self._gone(f"/api/v1/namespaces?labelSelector={names.LABEL_PORTAL}")
         return figures
+
+    def _cpu_s(self) -> float:
+        return sum(cpu_s(each.pid) for each in self._portals)
 
     async def _listen(self, user: str, replica: int) -> _Told:
         """Follow a stream to its end."""

@@ -78,7 +78,7 @@ class _InPod(RelaySide):
         for manifest in ("namespace.yaml", "rbac.yaml"):
             self.server.kubectl("apply", "-f", str(find_manifests() / "components" / "relay" / manifest))
         token = self.server.kubectl("create", "token", "vkprovider-relay", "--namespace=vkprovider-relay").strip()
-        argv, env = in_pod(spec.argv, self.folder, self.server, token)
+        argv, env = in_pod(spec.argv, self.folder, self.server.url, self.server.pki / "server-ca.crt", token)
         return msgspec.structs.replace(spec, argv=argv, env=spec.env | env)
 
 
