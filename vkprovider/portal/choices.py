@@ -14,7 +14,7 @@ from vkprovider.api.reasons import StartReason
 from vkprovider.domain.userlab.menu.menu import LabChoice, Menu, menu_of, resolve
 from vkprovider.domain.userlab.menu.prepulled import MenuNode
 from vkprovider.domain.userlab.options import WantedLab
-from vkprovider.domain.userlab.quota import LabQuota, quota_of
+from vkprovider.domain.userlab.quota import Amounts, LabQuota, quota_of
 from vkprovider.domain.userlab.rejections import Rejection
 from vkprovider.portal.informers import Informers
 
@@ -56,6 +56,11 @@ class Choices:
     def quota(self, caller: "Caller") -> LabQuota:
         """Return the quota of a user."""
         return quota_of(caller.user, caller.groups, self._config.quotas)
+
+    def amounts_of(self, image: str) -> Amounts:
+        """Return what the lab of a Pod's image needs of its worker; nothing if the image is not on the menu."""
+        labs = (lab for found in self.menu().images for lab in found.sizes.values())
+        return next((lab.amounts for lab in labs if lab.pod_image == image), Amounts())
 
     def nodes(self) -> list[MenuNode]:
         """Return the Nodes that labs start on."""

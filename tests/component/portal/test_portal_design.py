@@ -53,6 +53,17 @@ async def test_a_status_has_the_fields_of_the_design(world: PortalWorld) -> None
         assert told == [(each["event"], each["data"]) for each in status["events"]]
 
 
+async def test_the_amounts_of_a_lab_without_a_pod_are_those_of_its_size(world: PortalWorld) -> None:
+    """R002-014, R002-015: as the example of the design shows them for a lab whose `pod` is `missing`."""
+    async with setting(world) as has:
+        has.running.api.fault(r"^POST .*/pods$", status=403, message="exceeded quota: labs", count=None)
+        assert (await has.client.ask("POST", "/labs/alice/create", has.alice, has.body())).status_code == 303
+        await has.known("failed")
+        status = (await has.client.ask("GET", "/labs/alice", has.hub)).json()
+        amounts = {"cpu": 1, "memory": 2**30}
+        assert (status["pod"], status["quotas"]) == ("missing", {"limits": amounts, "requests": amounts})
+
+
 async def test_a_failed_lab_is_replaced_with_its_pod_and_its_events(world: PortalWorld) -> None:
     """R002-013, R002-015, R002-017, R002-018, R002-023, R002-029, R002-030: the Pod that is there goes first."""
     async with setting(world) as has:

@@ -10,7 +10,7 @@ from vkprovider.api.times import iso
 from vkprovider.domain.userlab import clock, stream
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.position import Position, news
-from vkprovider.domain.userlab.quota import amounts_of
+from vkprovider.domain.userlab.quota import Amounts, amounts_of
 from vkprovider.domain.userlab.state import UserLabStatus, presence_of, status_of
 from vkprovider.portal.page.dialects import SQR066, PortalDialect
 
@@ -21,10 +21,19 @@ Body = dict[str, Any]
 class Bodies:
     """Describes labs."""
 
-    def __init__(self, dialect: PortalDialect, wall: Callable[[], float]) -> None:
-        """Create it; `wall` returns the time in Unix seconds."""
+    def __init__(
+        self, dialect: PortalDialect, wall: Callable[[], float], amounts_of_image: Callable[[str], Amounts]
+    ) -> None:
+        """Create it.
+
+        Args:
+            dialect: How labs are described.
+            wall: Returns the time in Unix seconds.
+            amounts_of_image: Returns what the Pod of an image needs.
+        """
         self._dialect = dialect
         self._wall = wall
+        self._amounts_of_image = amounts_of_image
 
     def running(self, labs: Iterable[UserLab]) -> list[str]:
         """Return the users whose labs run, in their order."""
@@ -52,7 +61,7 @@ class Bodies:
             "uid": None,  # a lab has no users of an operating system
             "gid": None,
             "groups": [],
-            "quotas": _amounts(lab),
+            "quotas": self._amounts(lab),
             "events": [self._dialect.said(each) for each in sent],
             **self._ours(lab),
         }
@@ -72,23 +81,26 @@ class Bodies:
             },
             "status": status_of(lab),
             **({"internal_url": url} if url else {}),
-            "resources": _amounts(lab),
+            "resources": self._amounts(lab),
             "quota": None,
             **self._ours(lab),
         }
+
+    def _amounts(self, lab: UserLab) -> Body:
+        """Return the amounts that the lab needs of its worker, all of which are reserved."""
+        request = lab.record.request
+        if lab.pod is not None:
+            needed = amounts_of(lab.pod.spec.overhead)
+        else:
+            needed = self._amounts_of_image(request.definition) if request is not None else Amounts()
+        amounts = {"cpu": needed.cpus, "memory": needed.memory_bytes}
+        return {"limits": amounts, "requests": amounts}
 
     def _ours(self, lab: UserLab) -> Body:
         """Return the fields that neither SQR-066 nor Nublado knows."""
         pod = lab.pod
         active = pod.metadata.annotations.get(names.ANNOTATION_LAST_ACTIVITY) if pod is not None else None
         return {**self.end(lab.end_at), "last_activity": active, "exposed": pod is not None and lab.exposed}
-
-
-def _amounts(lab: UserLab) -> Body:
-    """Return the amounts that the lab needs of its worker, all of which are reserved."""
-    needed = amounts_of(lab.pod.spec.overhead if lab.pod is not None else {})
-    amounts = {"cpu": needed.cpus, "memory": needed.memory_bytes}
-    return {"limits": amounts, "requests": amounts}
 
 
 def _url(lab: UserLab) -> str:

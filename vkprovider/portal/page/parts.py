@@ -49,6 +49,6 @@ def portal_page(
         choices,
         PortalCallers(access, source, ctx.namespace, prefix),
         dialect,
-        Bodies(dialect, ctx.wall),
+        Bodies(dialect, ctx.wall, choices.amounts_of),
         LabStreams(index, dialect, times or StreamTimes()),
     )
