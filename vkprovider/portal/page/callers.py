@@ -10,6 +10,7 @@ A caller who lacks the right gets the same answer, whether the lab exists or not
 """
 
 import hmac
+from collections import OrderedDict
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
@@ -17,14 +18,19 @@ from aiohttp import web
 
 from vkprovider.api import names
 from vkprovider.domain.userlab.names import user_of, username_of
+from vkprovider.kube.pace import TokenBucket
 from vkprovider.portal.requests import Caller
 from vkprovider.serving.access import AccessControl, User
-from vkprovider.serving.answers import NotAllowed, TokenInvalid, TokenMissing, bearer
+from vkprovider.serving.answers import NotAllowed, TokenInvalid, TokenMissing, TooManyReviews, bearer
 
 PROOF: Final = "X-Portal-Ingress-Secret"
 USER: Final = "X-Auth-Request-User"
 GROUPS: Final = "X-Auth-Request-Groups"
 TOKEN: Final = "X-Auth-Request-Token"  # noqa: S105 (the name of a header)
+_NAMES_PER_S: Final = 20.0
+_NAMES_BURST: Final = 100.0
+"""The limits of one caller who asks for labs of many names: each takes a review, and all callers share those."""
+_CALLERS_MAX: Final = 2000
 _ELSEWHERE: Final = frozenset({"cross-site", "same-site"})
 """What a browser says of a request that a page of another host makes."""
 _SYSTEM: Final = "system:"
@@ -138,6 +144,7 @@ class PortalCallers:
         self._source = source
         self._namespace = namespace
         self._prefix = username_prefix
+        self._pace: OrderedDict[str, TokenBucket] = OrderedDict()
 
     async def known(self, request: web.Request) -> KnownCaller:
         """Return the sender of a request.
@@ -211,13 +218,32 @@ class PortalCallers:
 
     async def _manages(self, known: KnownCaller, user: str) -> bool:
         """Return whether somebody may manage all labs, which is one question for all polls of a hub, or a user's."""
-        return await self._may(known, "manage", "") or (bool(user) and await self._may(known, "manage", user))
+        if await self._may(known, "manage", ""):
+            return True
+        if not user:
+            return False
+        self._count(known.caller)
+        return await self._may(known, "manage", user)
 
     async def _owns(self, known: KnownCaller, user: str) -> bool:
         return bool(user) and known.caller.user == user and await self._may(known, "use", user)
 
     async def _teaches(self, known: KnownCaller, user: str, class_: str) -> bool:
         return bool(class_) and await self._access.may(known.of_cluster, LabRight("teach", class_, user))
+
+    def _count(self, caller: Caller) -> None:
+        """Count a name that somebody asks for.
+
+        Raises:
+            Refused: 429: one caller asks for too many.
+        """
+        pace = self._pace.setdefault(caller.username, TokenBucket(_NAMES_PER_S, _NAMES_BURST))
+        self._pace.move_to_end(caller.username)
+        if len(self._pace) > _CALLERS_MAX:
+            self._pace.popitem(last=False)
+        if pace.reserve() > 0:
+            pace.cancel()
+            raise TooManyReviews("you ask for the labs of too many users at once; try again")
 
     async def _may(self, known: KnownCaller, verb: str, user: str) -> bool:
         return await self._access.may(known.of_cluster, LabRight(verb, self._namespace, user))

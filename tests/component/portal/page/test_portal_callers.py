@@ -1,5 +1,7 @@
 """Who may do what at the page of the portal, with real tokens and rights (R002-004, 005, 009-012, 025, 036, 037)."""
 
+import asyncio
+from collections import Counter
 from typing import Any
 
 import httpx
@@ -100,6 +102,17 @@ async def test_polls_of_a_hub_cost_no_request_for_each_user(world: PageWorld) ->
         assert (await ask(running, "GET", f"/labs/user-{number}", hub)).status_code == 404
     asked = [each.line for each in running.api.asked[before:] if "/leases" not in each.line]
     assert len(asked) <= 2, "the rights of the hub were asked for again, and who it is"
+
+
+async def test_a_stranger_who_asks_for_many_names_leaves_reviews_for_others(world: PageWorld) -> None:
+    """Each name takes a review, and reviews are limited for all callers together."""
+    running, user = await world.replica(), world.user("alice")
+    stranger, token = await world.person("mallory"), await world.person(user, USER_ROLE)
+    answers = await asyncio.gather(*(ask(running, "GET", f"/labs/user-{number}", stranger) for number in range(250)))
+    statuses = Counter(answer.status_code for answer in answers)
+    assert statuses.keys() == {403, 429}
+    assert statuses[403] >= 100
+    assert (await ask(running, "GET", "/user-status", token)).status_code == 404
 
 
 async def test_a_role_may_name_the_users_whose_labs_it_manages(world: PageWorld) -> None:
