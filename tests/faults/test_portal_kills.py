@@ -143,9 +143,13 @@ class School:
         self.over = threading.Event()
 
     def have(self, user: User) -> str:
-        """Ask until there is a lab, and follow its stream to the end; return the kind of its last event."""
+        """Ask until there is a lab, and follow its stream to the end; return the kind of its last event.
+
+        A request that got no answer, because its replica died, may have been cleared away: then it is asked again.
+        """
         while not self.over.is_set():
-            if user.ask("POST", f"{user.path}/create", WISH) in {303, 409}:
+            asked = user.ask("POST", f"{user.path}/create", WISH)
+            if asked in {303, 409}:
                 status, last = user.follow()
                 while status != 404 and last not in ENDS and not self.over.is_set():
                     self.over.wait(0.2)
@@ -153,7 +157,9 @@ class School:
                 if last in ENDS:
                     pod = self.sure(lambda: self.cluster.pod(f"nublado-{user.name}", f"nb-{user.name}"))
                     assert is_ready(pod) == (last == "complete"), (user.name, last, pod)
-                    return last
+                    if asked == 303 or last == "complete":
+                        return last
+                    assert user.lines[-2][1:] == ("error", "The lab was deleted."), user.lines
             self.over.wait(0.3)
         return ""
 
