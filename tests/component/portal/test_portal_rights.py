@@ -42,12 +42,15 @@ async def test_no_right_is_granted_that_is_not_used_and_none_used_beyond(
         await world.admin.until(world.pod("bob"), lambda pod: pod["spec"].get("nodeName"))
         await world.stage.ready(world.pod("bob"), state="False", phase="Failed")
         await world.until_phase("bob", "failed")
-        await ask(world, dying, "bob", family)  # replaces the failed one
-        await world.admin.until(world.pod("bob"), lambda pod: not pod["metadata"].get("deletionTimestamp"))
+        await ask(world, running, "bob", family)  # replaces the failed one
+        await ask(world, dying, "dora", family)
+        await world.admin.until(world.pod("dora"), lambda pod: pod["spec"].get("nodeName"))
+        assert dying.replica.locks.holds("dora"), "until its lab is ready"
         await dying.crash()
+        await world.stage.ready(world.pod("dora"))
 
         async def told() -> bool:
-            events = await world.admin.items(f"{world.namespace('bob')}/events")
+            events = await world.admin.items(f"{world.namespace('dora')}/events")
             return any(event["reason"] == "UserLabTakenOver" for event in events)
 
         await eventually(told, "the other replica goes on")
