@@ -1,6 +1,6 @@
 """What no event announces: labs are looked at again, enough warm ones are kept, and locks of the dead are cleared away.
 
-The first is done by every replica, the others by the one that leads.
+Every replica looks, and clears away locks of its own that it could not release; the rest is done by the one that leads.
 """
 
 import asyncio
@@ -93,17 +93,22 @@ class Keeper:
         for key in idle & self._idle:  # twice in a row: the watch shows whatever was written meanwhile
             await self._locks.release(key)
         self._idle = idle
+        await self._clear()
         if self._membership.leads():
-            await self._clear()
             await self._keep_warm()
 
     async def _clear(self) -> None:
-        """Take the locks that a dead replica has left; who has nothing to do for one releases it."""
+        """Take the locks that were left: this replica's own, whose release failed, and those of the dead if it leads.
+
+        Who has nothing to do for one releases it.
+        """
         prefix = lease_name("")
         for lease in list(self._locks.leases.items.values()):
             key, holder = lease.metadata.name.removeprefix(prefix), lease.spec.holder_identity or ""
-            gone = not holder or self._membership.members.is_gone(holder)
-            if not gone or key in self._requests.in_hand or self._locks.holds(key) or not await self._locks.take(key):
+            if holder != self._ctx.replica and not self._membership.leads():
+                continue
+            left = holder in {"", self._ctx.replica} or self._membership.members.is_gone(holder)
+            if not left or key in self._requests.in_hand or self._locks.holds(key) or not await self._locks.take(key):
                 continue
             if self._is_idle(key):
                 await self._locks.release(key)

@@ -202,6 +202,21 @@ async def test_an_api_server_that_is_away_loses_nothing(world: PortalWorld) -> N
     await world.until_unlocked()
 
 
+async def test_a_lock_that_could_not_be_released_is_released_later(world: PortalWorld) -> None:
+    """Its holder lives and does not hold it any more: no other replica may take it."""
+    first, second = await world.replica(), await world.replica()
+    name = await world.define()
+    released = r"^DELETE .*/leases/vkprovider-userlab-"
+    for number, running in enumerate((first, second)):
+        fault = running.api.fault(released, status=503, count=None)
+        await ask(world, running, f"user-{number}", name)
+        await world.until_phase(f"user-{number}", "complete")
+        await eventually(lambda running=running: _asked(running, released), "its release has failed")  # type: ignore[misc]
+        assert fault.met
+        running.api.heal()
+    await world.until_unlocked()
+
+
 async def test_a_namespace_that_somebody_deletes_is_gone_and_can_be_had_again(world: PortalWorld) -> None:
     running, name = await world.replica(), await world.define()
     world.stage.boots = False
