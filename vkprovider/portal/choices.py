@@ -66,9 +66,9 @@ class Choices:
         """Return the Nodes that labs start on."""
         return [menu_node(node) for node in self._objects.nodes.items.values()]
 
-    def choose(self, caller: "Caller", wanted: WantedLab) -> LabChoice | Rejection:
-        """Return what a request gets, or why it gets nothing."""
-        return resolve(self.menu(), wanted, self.quota(caller))
+    def choose(self, caller: "Caller", wanted: WantedLab, menu: Menu) -> LabChoice | Rejection:
+        """Return the lab that a request gets of the caller's menu, or why it gets none."""
+        return resolve(menu, wanted, self.quota(caller))
 
 
 def menu_node(node: Node) -> MenuNode:

@@ -17,6 +17,7 @@ from vkprovider.api.errors import Conflict, Fenced, InputError, NotFound, Outsid
 from vkprovider.api.times import iso
 from vkprovider.domain.userlab import clock, warm
 from vkprovider.domain.userlab.facts import UserLab
+from vkprovider.domain.userlab.menu.menu import Menu
 from vkprovider.domain.userlab.names import env_name, namespace_of, secret_name, user_key
 from vkprovider.domain.userlab.options import WantedLab
 from vkprovider.domain.userlab.record import (
@@ -136,14 +137,19 @@ class Requests:
         self.in_hand: set[str] = set()
         self.written: set[str] = set()
 
-    async def create(self, caller: Caller, wanted: WantedLab) -> Accepted:
+    async def create(self, caller: Caller, wanted: WantedLab, menu: Menu) -> Accepted:
         """Begin to make the lab of a user.
+
+        Args:
+            caller: Whose lab.
+            wanted: What is asked for.
+            menu: What the caller may choose from.
 
         Raises:
             Rejected: With the grounds: there is a lab, an operation of it runs, the menu or the quota does not have
                 what is wanted, the namespace is somebody else's, or the API server cannot be asked.
         """
-        choice = self._choices.choose(caller, wanted)
+        choice = self._choices.choose(caller, wanted, menu)
         if isinstance(choice, Rejection):
             raise Rejected(*choice)
         duration_s = clock.duration_of(wanted.duration_s, self._settings)

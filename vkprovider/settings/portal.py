@@ -51,6 +51,12 @@ class PortalSettings(Group):
         description="YAML file with the menu, sizes, quotas, warm labs and environment. Unset: every definition with a "
         "family, no quota, no warm lab.",
     )
+    require_use: bool = Field(
+        default=False,
+        validation_alias="VKPROVIDER_PORTAL_REQUIRE_USE",
+        description="Whether a user is offered only those definitions on which the user has the verb `use`, asked in "
+        "the portal's namespace.",
+    )
     starts_max: int = Field(
         50,
         validation_alias="VKPROVIDER_PORTAL_STARTS_MAX",

@@ -13,8 +13,9 @@ from tests.component.controllers.looking import eventually, when
 from tests.component.portal.asking import CANARY, SPAWNER, Client, setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.nublado import NubladoSpawner, SpawnError
-from tests.component.portal.people import INSTRUCTOR_ROLE, USER_ROLE, People
+from tests.component.portal.people import INSTRUCTOR_ROLE, RBAC, USER_ROLE, People
 from tests.support.apiserver import NODES, SYSTEM
+from vkprovider.api import names
 from vkprovider.domain.userlab.names import user_key
 
 
@@ -140,6 +141,39 @@ async def test_a_quota_is_kept(world: PortalWorld) -> None:
         answer = await has.client.ask("POST", "/labs/alice/create", has.alice, has.body())
         assert (answer.status_code, answer.json()["detail"][0]["type"]) == (403, "permission_denied")
         assert "quota" in (await has.client.ask("GET", "/lab-form/alice", has.alice)).text
+
+
+async def test_only_what_a_user_may_use_is_on_the_menu(world: PortalWorld) -> None:
+    async with setting(world, VKPROVIDER_PORTAL_REQUIRE_USE="true") as has:
+        client, alice, name = has.client, has.alice, f"{has.family}-small"
+        offered = f'value="{has.family}:1.0.0"'
+        assert offered not in (await client.ask("GET", "/lab-form/alice", alice)).text
+        refused = await client.ask("POST", "/labs/alice/create", alice, has.body())
+        assert (refused.status_code, refused.json()["detail"][0]["type"]) == (400, "unknown_image")
+        assert await world.admin.get(world.namespace("alice")) is None
+        rule = {
+            "apiGroups": [names.GROUP],
+            "resources": ["labletdefinitions"],
+            "verbs": ["use"],
+            "resourceNames": [name],
+        }
+        roles = f"{RBAC}/namespaces/{SYSTEM}/roles"
+        await world.admin.create(roles, {"metadata": {"name": name}, "rules": [rule]})
+        await world.admin.create(
+            f"{RBAC}/namespaces/{SYSTEM}/rolebindings",
+            {
+                "metadata": {"name": name},
+                "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name},
+                "subjects": [{"kind": "ServiceAccount", "name": "alice", "namespace": has.people.namespace}],
+            },
+        )
+
+        async def shown() -> bool:
+            return offered in (await client.ask("GET", "/lab-form/alice", alice)).text
+
+        await eventually(shown, "a refusal is forgotten, and the definition is offered")
+        assert (await client.ask("POST", "/labs/alice/create", alice, has.body())).status_code == 303
+        await has.known("running")
 
 
 async def test_no_value_of_an_environment_is_said_anywhere(

@@ -17,7 +17,9 @@ async def test_a_lab_is_made_found_and_deleted_and_leaves_nothing(world: PortalW
     running = await world.replica(VKPROVIDER_PORTAL_USERNAME_PREFIX="oidc:")
     name = await world.define()
     caller = world.caller("alice")._replace(username="oidc:alice")
-    await running.replica.requests.create(caller, wanted(name, env={"HUB_TOKEN": "hush"}))
+    await running.replica.requests.create(
+        caller, wanted(name, env={"HUB_TOKEN": "hush"}), running.replica.choices.menu()
+    )
     operation = await world.until_phase("alice", "complete")
     await world.until_unlocked()
     made = [line for line in running.writes if not line.startswith("POST /api/v1/namespaces/vkprovider-system/events")]

@@ -15,7 +15,9 @@ def wanted(definition: str, **more: Any) -> WantedLab:
 
 async def ask(world: PortalWorld, running: Running, user: str, definition: str, **more: Any) -> Accepted:
     """Ask a replica for a lab of a user."""
-    return await running.replica.requests.create(world.caller(user), wanted(definition, **more))
+    return await running.replica.requests.create(
+        world.caller(user), wanted(definition, **more), running.replica.choices.menu()
+    )
 
 
 async def refused(world: PortalWorld, running: Running, user: str, definition: str, **more: Any) -> Grounds:

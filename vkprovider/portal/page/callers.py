@@ -6,11 +6,14 @@ What a user may is asked of the API server in both cases, as rights on `userlabs
 * `use`, in the portal's namespace: create, follow and extend the lab that has one's own name.
 * `teach`, in the namespace of a class: see, follow, extend and delete the labs of that class.
 
+By a setting a user also needs `use` on a definition, in the portal's namespace, to have a lab of it.
+
 A caller who lacks the right gets the same answer, whether the lab exists or not.
 """
 
 import hmac
 from collections import OrderedDict
+from collections.abc import Collection
 from typing import Any, Final, NamedTuple, Protocol
 
 import msgspec
@@ -34,15 +37,17 @@ _CALLERS_MAX: Final = 2000
 _ELSEWHERE: Final = frozenset({"cross-site", "same-site"})
 """What a browser says of a request that a page of another host makes."""
 _SYSTEM: Final = "system:"
+_DEFINITIONS: Final = "labletdefinitions"
 _AUTHENTICATED: Final = "system:authenticated"
 
 
 class LabRight(msgspec.Struct, frozen=True):
-    """A right on user labs; without a name, on all of them."""
+    """A right on user labs, or on definitions; without a name, on all of them."""
 
     verb: str
     namespace: str
     name: str = ""
+    resource: str = "userlabs"
 
     @property
     def role(self) -> str:
@@ -57,11 +62,11 @@ class LabRight(msgspec.Struct, frozen=True):
     def attributes(self) -> dict[str, Any]:
         """Return it as the spec of a SubjectAccessReview."""
         named = {"name": self.name} if self.name else {}
-        about = {"group": names.GROUP, "version": names.VERSION, "resource": "userlabs", "namespace": self.namespace}
+        about = {"group": names.GROUP, "version": names.VERSION, "resource": self.resource, "namespace": self.namespace}
         return {"resourceAttributes": {**about, "verb": self.verb, **named}}
 
     def __str__(self) -> str:
-        return f"{self.verb} userlabs.{names.GROUP}"
+        return f"{self.verb} {self.resource}.{names.GROUP}"
 
 
 class KnownCaller(NamedTuple):
@@ -215,6 +220,20 @@ class PortalCallers:
         if not await self._owns(known, known.caller.user):
             raise _refusal(known)
         return known.caller
+
+    async def usable(self, request: web.Request, definitions: Collection[str]) -> frozenset[str]:
+        """Return those of some definitions that the sender of a request may use.
+
+        Raises:
+            Refused: 401, or 503.
+        """
+        known = await self.known(request)
+        user, namespace = known.of_cluster, self._namespace
+        if await self._access.may(user, LabRight("use", namespace, resource=_DEFINITIONS)):
+            return frozenset(definitions)
+        asked = sorted(definitions)
+        allowed = [await self._access.may(user, LabRight("use", namespace, name, _DEFINITIONS)) for name in asked]
+        return frozenset(name for name, may in zip(asked, allowed, strict=True) if may)
 
     async def _manages(self, known: KnownCaller, user: str) -> bool:
         """Return whether somebody may manage all labs, which is one question for all polls of a hub, or a user's."""

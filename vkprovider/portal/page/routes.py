@@ -14,6 +14,7 @@ from aiohttp import web
 
 from vkprovider.domain.userlab import options
 from vkprovider.domain.userlab.menu.form import offer
+from vkprovider.domain.userlab.menu.menu import Menu
 from vkprovider.domain.userlab.menu.prepulled import images_answer, prepulls_answer
 from vkprovider.domain.userlab.record import LabRecord
 from vkprovider.domain.userlab.rejections import BODY, Grounds
@@ -170,7 +171,7 @@ class PortalPage:
         wanted = options.parse(await _json(request), one_image=self._dialect.one_image)
         if isinstance(wanted, list):
             return rejected(wanted)
-        await self._requests.create(caller, wanted)
+        await self._requests.create(caller, wanted, await self._menu_of(request))
         location = f"{SPAWNER}/labs/{quote(user, safe='')}"  # without a host: a proxy may have another
         return web.Response(status=self._dialect.created, headers={"Location": location})
 
@@ -192,8 +193,15 @@ class PortalPage:
 
     async def _lab_form(self, request: web.Request) -> web.StreamResponse:
         caller = await self._callers.owner(request, request.match_info["username"])
-        found = offer(self._choices.menu(), self._choices.quota(caller), self._choices.nodes())
+        found = offer(await self._menu_of(request), self._choices.quota(caller), self._choices.nodes())
         return web.Response(text=form.html(found), content_type="text/html")
+
+    async def _menu_of(self, request: web.Request) -> Menu:
+        """Return the menu of the sender of a request."""
+        menu = self._choices.menu()
+        if not self._settings.require_use:
+            return menu
+        return menu.only(await self._callers.usable(request, menu.definitions))
 
     async def _user_status(self, request: web.Request) -> web.StreamResponse:
         caller = await self._callers.myself(request)

@@ -113,6 +113,11 @@ class Menu(NamedTuple):
     images: tuple[MenuImage, ...] = ()
     family: str = ""
 
+    @property
+    def definitions(self) -> frozenset[str]:
+        """The names of the definitions that it has."""
+        return frozenset(lab.definition for image in self.images for lab in image.sizes.values())
+
     def only(self, definitions: Collection[str]) -> Self:
         """Return the menu of a user who may use these definitions alone."""
         images = []
