@@ -19,6 +19,8 @@ from tests.support.waiting import until
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.content import NAMESPACE
 
+pytestmark = pytest.mark.timeout(400)
+
 VENV = Path(sys.prefix) / "hub"
 FAMILY = {"vkprovider.io/family": "ospf", "vkprovider.io/size": "small"}
 
@@ -74,7 +76,7 @@ def namespaces(cluster: Cluster) -> list[str]:
     return [name for name in found if name.startswith("nublado-")]
 
 
-async def eventually(condition: Any, within_s: float = 90) -> None:
+async def eventually(condition: Any, within_s: float = 180) -> None:
     async with asyncio.timeout(within_s):
         while not await condition():  # noqa: ASYNC110 (another process has to change)
             await asyncio.sleep(0.2)
