@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 import itertools
 import os
+import re
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -49,7 +50,9 @@ async def test_every_command(stage: Stage, kubectl: str, way: str, pod: str) -> 
         run("attach", "-i", pod, "-c", "d", stdin=b"hello"),
         run("logs", pod, "-c", "c"),
     )
-    assert both == (7, b"to stdout\n", "to stderr\ncommand terminated with exit code 7\n")
+    # An older kubectl may hear of a stream before it has opened it, says so, and loses nothing.
+    said = re.sub(r"^E\d.*Unknown stream id \d, discarding message\n", "", both[2], flags=re.MULTILINE)
+    assert (*both[:2], said) == (7, b"to stdout\n", "to stderr\ncommand terminated with exit code 7\n")
     assert code[0] == 255
     assert moved[0] == 1
     assert "this worker moved to another replica: run the command again" in moved[2]
