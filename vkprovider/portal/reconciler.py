@@ -170,8 +170,8 @@ class Labs:
         """Return a lab as the API server has it, and whether its request has its Secret: the watch may be late."""
         lab = await self._making.look(lab)
         if lab.second:
-            oldest = await self._records.of_user(lab.user)
-            lab = lab._replace(second=oldest is not None and oldest.uid != lab.record.uid)
+            first = await self._records.of_user(lab.user)
+            lab = lab._replace(second=first is not None and first.uid != lab.record.uid)
         sealed, record = self._sealed(lab), lab.record
         if sealed is None and lab.user and record.ending is None and record.outcome is None:
             sealed = await self._making.is_sealed(lab, self._locks.guard(lab.key))

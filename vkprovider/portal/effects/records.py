@@ -7,6 +7,7 @@ from vkprovider.api import names
 from vkprovider.api.objects import Metadata
 from vkprovider.domain.userlab.names import user_key
 from vkprovider.domain.userlab.record import LabRecord, record_of
+from vkprovider.domain.userlab.state import precedence
 from vkprovider.kube.client import Guard
 from vkprovider.portal.effects.objects import metadata
 from vkprovider.runtime.context import Context
@@ -43,7 +44,7 @@ class Records:
         return found.metadata if found is not None else None
 
     async def of_user(self, user: str) -> LabRecord | None:
-        """Read the record of a user from the API server, the oldest of several; None if there is none.
+        """Read the record of a user from the API server, of several the one that stays; None if there is none.
 
         Raises:
             OutsideError: The API server refused or did not answer.
@@ -51,7 +52,7 @@ class Records:
         selector = f"{names.LABEL_PORTAL}={self._mark},{names.LABEL_USER}={user_key(user)}"
         read = (record_of(each.metadata, self._mark) for each in await self._namespaces.list(labels=selector))
         found = [record for record in read if record is not None and record.user == user]
-        return min(found, key=lambda record: (record.deleted, record.created_at, record.uid), default=None)
+        return min(found, key=precedence, default=None)
 
     async def patch(
         self,
