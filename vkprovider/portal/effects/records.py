@@ -1,7 +1,6 @@
 """The Namespaces of user labs: made, taken, marked and deleted, each only as long as it is the one that was seen."""
 
 from collections.abc import Mapping
-from typing import Any
 
 from vkprovider.api import names
 from vkprovider.api.objects import Metadata
@@ -60,17 +59,14 @@ class Records:
         annotations: Mapping[str, str | None],
         guard: Guard,
         labels: Mapping[str, str | None] | None = None,
-        *,
-        unchanged: bool = True,
     ) -> Metadata:
-        """Change annotations and labels of a Namespace.
+        """Change annotations and labels of a Namespace, unless it was written since it was seen.
 
         Args:
             record: As it was seen.
             annotations: Those to set; None removes one.
             guard: Called right before the write.
             labels: The same of labels.
-            unchanged: Whether the Namespace must be unchanged since then; else it must only be the same one.
 
         Raises:
             Conflict: It is another one, or was written since.
@@ -78,10 +74,14 @@ class Records:
             Fenced: The lock is not held any more.
             OutsideError: The API server refused or did not answer.
         """
-        change: dict[str, Any] = {"annotations": dict(annotations), **({"labels": dict(labels)} if labels else {})}
-        if unchanged:
-            change["resourceVersion"] = record.resource_version
-        found = await self._namespaces.patch(record.namespace, {"metadata": change}, uid=record.uid, guard=guard)
+        change = {"annotations": dict(annotations), **({"labels": dict(labels)} if labels else {})}
+        found = await self._namespaces.patch(
+            record.namespace,
+            {"metadata": change},
+            uid=record.uid,
+            resource_version=record.resource_version,
+            guard=guard,
+        )
         return found.metadata
 
     async def delete(self, record: LabRecord, guard: Guard) -> None:
