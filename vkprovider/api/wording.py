@@ -1,4 +1,4 @@
-"""Words of messages: singular and plural, and lists of which only the first fit."""
+"""Words of messages: singular and plural, lists of which only the first fit, and texts of tenants."""
 
 from collections.abc import Sequence
 
@@ -30,3 +30,14 @@ def sentences(texts: Sequence[str], most: int) -> str:
     """
     more = len(texts) - most
     return "; ".join(texts[:most]) + (f"; and {more} more" if more > 0 else "")
+
+
+def plain(text: str) -> str:
+    """Replace what is not printable: annotations are written by tenants, and a terminal obeys escape sequences.
+
+    >>> plain("a" + chr(27) + "[2J")
+    'a�[2J'
+    """
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)

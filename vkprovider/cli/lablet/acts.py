@@ -12,10 +12,11 @@ from vkprovider.cli.lablet.classes.grades import LISTING, entries_or_why, grade_
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.page.options import PageOptions
-from vkprovider.cli.shared.pods import LabletPod, change, check_alive, check_not_collecting, state_of
+from vkprovider.cli.shared.pods import LabletPod, change, check_alive, check_not_collecting
 from vkprovider.cli.shared.waiting import wait_for
 from vkprovider.domain.lablet.archive.leftovers import Entry
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.view.words import state_of
 from vkprovider.kube.client import KubeClient
 
 

@@ -10,8 +10,8 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden
 from vkprovider.api.objects import Metadata, PodSpec, PodStatus
-from vkprovider.cli.shared.output.tables import plain
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.view.words import has_ended, is_ready, learner_in, state_of
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import ChangeHow, Resource, kind
 
@@ -39,20 +39,17 @@ class LabletPod(msgspec.Struct, frozen=True):
     @property
     def ready(self) -> bool:
         """Whether the Pod is Ready."""
-        return self._shows("Ready")
+        return is_ready(self)
 
     @property
     def runs(self) -> bool:
         """Whether the lab runs, whatever the Pod's readiness gates are."""
-        return self._shows("ContainersReady")
-
-    def _shows(self, condition: str) -> bool:
-        return any(c.type == condition and c.status == "True" for c in self.status.conditions)
+        return any(c.type == "ContainersReady" and c.status == "True" for c in self.status.conditions)
 
     @property
     def ended(self) -> bool:
         """Whether the phase is final."""
-        return self.status.phase in {"Succeeded", "Failed"}
+        return has_ended(self)
 
     @property
     def over(self) -> bool:
@@ -62,8 +59,7 @@ class LabletPod(msgspec.Struct, frozen=True):
     @property
     def user(self) -> str:
         """The learner whose lablet it is, else the one who is to have it; "" for a warm lablet."""
-        notes = self.metadata.annotations
-        return plain(notes.get(names.ANNOTATION_LEARNER, "") or notes.get(names.ANNOTATION_USERNAME, ""))
+        return learner_in(self)
 
     @property
     def is_free(self) -> bool:
@@ -239,23 +235,6 @@ async def change(
         held["resource_version"] = meta.resource_version
     body = {"metadata": {"annotations": annotations, **({"labels": labels} if labels else {})}}
     return await pods_in(kube, meta.namespace).patch(meta.name, body, **held)
-
-
-def why(pod: LabletPod) -> tuple[str, str]:
-    """Return reason and message of why a lablet is not Ready."""
-    for container in pod.status.container_statuses:
-        for state in ("waiting", "terminated"):
-            if state in container.state:
-                return container.state[state].get("reason", ""), container.state[state].get("message", "")
-    for condition in pod.status.conditions:
-        if condition.type in {"Ready", "PodScheduled"} and condition.status == "False" and condition.message:
-            return condition.reason, condition.message
-    return "", ""
-
-
-def state_of(pod: LabletPod) -> str:
-    """Return the state that a lablet reports; PENDING before the first report."""
-    return pod.metadata.annotations.get(names.ANNOTATION_STATE, "") or "PENDING"
 
 
 def check_alive(pod: LabletPod) -> None:

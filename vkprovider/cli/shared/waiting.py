@@ -9,7 +9,8 @@ import click
 
 from vkprovider.api import names
 from vkprovider.cli.shared.output.progress import Progress
-from vkprovider.cli.shared.pods import LabletPod, pods_in, why
+from vkprovider.cli.shared.pods import LabletPod, pods_in
+from vkprovider.domain.view.words import why
 from vkprovider.kube.client import KubeClient
 
 _LOOK_EVERY_S: Final = 0.5

@@ -18,10 +18,11 @@ from vkprovider.cli.lablet.classes import owned
 from vkprovider.cli.lablet.classes.sources import read_text
 from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import LabletPod, pods_in, why
+from vkprovider.cli.shared.pods import LabletPod, pods_in
 from vkprovider.cli.shared.waiting import wait_for
 from vkprovider.doctor.classroom import trial_of
 from vkprovider.domain.topology.topology import Topology, parse
+from vkprovider.domain.view.words import why
 from vkprovider.kube.api import DEFINITIONS
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource

@@ -12,8 +12,6 @@ import click
 import msgspec
 
 from vkprovider.api.errors import OutsideError
-from vkprovider.cli.lablet.lists.standings import Standing
-from vkprovider.cli.lablet.lists.words import score_in, standing_of
 from vkprovider.cli.shared.output.formats import Column, Listing, Output
 from vkprovider.cli.shared.page.archives import open_archives
 from vkprovider.cli.shared.page.options import PageOptions
@@ -21,6 +19,8 @@ from vkprovider.cli.shared.place import Place, Scope
 from vkprovider.cli.shared.pods import LabletPod
 from vkprovider.cli.shared.times import local, rfc3339
 from vkprovider.domain.lablet.archive.leftovers import Entry
+from vkprovider.domain.view.standings import Standing
+from vkprovider.domain.view.words import score_in, standing_of
 from vkprovider.kube.client import KubeClient
 
 

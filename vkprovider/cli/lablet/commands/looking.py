@@ -2,7 +2,6 @@
 
 import click
 
-from vkprovider.cli.lablet.lists.standings import Standing
 from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
 from vkprovider.cli.shared.options import (
@@ -15,6 +14,7 @@ from vkprovider.cli.shared.options import (
     selector_option,
 )
 from vkprovider.cli.shared.page.options import page_options
+from vkprovider.domain.view.standings import Standing
 
 
 @click.command("list", epilog="Example: kubectl lablet list -l class=monday --state 'needs help'")

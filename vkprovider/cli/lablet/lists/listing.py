@@ -10,22 +10,18 @@ import click
 
 from vkprovider.api.wording import count
 from vkprovider.cli.lablet.lists.rows import Row, left_of, row_of
-from vkprovider.cli.lablet.lists.standings import Standing
 from vkprovider.cli.shared.output.formats import Column, Listing, Output
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Scope
 from vkprovider.cli.shared.pods import pods_in
 from vkprovider.cli.shared.times import local, span, time_of
 from vkprovider.domain.definition.status import DIGEST_CHARS
+from vkprovider.domain.view.standings import Standing, Tone, tone_of
 from vkprovider.kube.client import KubeClient
 
 _INTERRUPTED: Final = 1
 """Exit code of --watch after Ctrl-C, as of `kubectl get --watch`."""
-_COLOURS: Final = {
-    **dict.fromkeys((Standing.NEEDS_HELP, Standing.UNREACHABLE, Standing.FAILED, Standing.NOT_PASSED), "red"),
-    **dict.fromkeys((Standing.READY, Standing.WORKING, Standing.FREE, Standing.PASSED), "green"),
-}
-"""All others are yellow."""
+_COLOURS: Final = {Tone.GOOD: "green", Tone.BUSY: "yellow", Tone.BAD: "red"}
 _ORDER: Final = list(Standing)
 
 
@@ -52,7 +48,7 @@ def _now() -> datetime:
 
 
 def _colour(row: Row) -> str:
-    return _COLOURS.get(row.standing, "yellow")
+    return _COLOURS[tone_of(row.standing)]
 
 
 def _reason(row: Row) -> str:

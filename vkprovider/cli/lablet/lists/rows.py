@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from vkprovider.api import names
-from vkprovider.cli.lablet.lists.standings import Standing
-from vkprovider.cli.lablet.lists.words import since_of, standing_of, words_of
-from vkprovider.cli.shared.pods import LabletPod, state_of, why
-from vkprovider.cli.shared.times import rfc3339, time_of
+from vkprovider.cli.shared.pods import LabletPod
+from vkprovider.cli.shared.times import time_of
 from vkprovider.domain.lablet.pod.intent import tag_of
+from vkprovider.domain.view.standings import Standing
+from vkprovider.domain.view.words import end_of, since_of, standing_of, state_of, why, words_of
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -98,20 +98,8 @@ def row_of(pod: LabletPod) -> Row:
         score=score,
         since=since_of(pod, standing),
         devices="" if pod.ended else notes.get(names.ANNOTATION_DEVICES, ""),
-        ends=_end_of(pod),
+        ends=end_of(pod),
     )
-
-
-def _end_of(pod: LabletPod) -> str:
-    """Return when a lablet that has not ended ends; "" if nothing says that."""
-    slot = pod.metadata.annotations.get(names.ANNOTATION_TIMESLOT_END, "") if pod.user else ""
-    seconds, began = pod.spec.active_deadline_seconds, pod.status.start_time
-    if pod.ended or seconds is None or not began:
-        return "" if pod.ended else slot
-    start, end = time_of(began), time_of(slot)
-    deadline = start + timedelta(seconds=seconds) if start is not None else None
-    known = [when for when in (deadline, end) if when is not None]
-    return rfc3339(min(known)) if known else ""
 
 
 def left_of(row: Row, now: datetime) -> timedelta | None:

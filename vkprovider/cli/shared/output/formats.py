@@ -18,8 +18,9 @@ import click
 import msgspec
 import yaml
 
+from vkprovider.api.wording import plain
 from vkprovider.cli.shared.output import terminal
-from vkprovider.cli.shared.output.tables import Cell, Table, plain
+from vkprovider.cli.shared.output.tables import Cell, Table
 
 API_VERSION: Final = "cli.vkprovider.io/v1"
 """The apiVersion of printed objects; no API server knows it."""

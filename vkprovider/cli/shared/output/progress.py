@@ -11,8 +11,9 @@ from typing import Self
 
 import click
 
+from vkprovider.api.wording import plain
 from vkprovider.cli.shared.output import terminal
-from vkprovider.cli.shared.output.tables import plain, shorten
+from vkprovider.cli.shared.output.tables import shorten
 
 _CLEAR = "\r\x1b[K"
 

@@ -25,17 +25,6 @@ class Cell(NamedTuple):
     colour: str = ""
 
 
-def plain(text: str) -> str:
-    """Replace what is not printable: annotations are written by tenants, and a terminal obeys escape sequences.
-
-    >>> plain("a" + chr(27) + "[2J")
-    'a�[2J'
-    """
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
-
-
 def shorten(text: str, width: int) -> str:
     """Replace the middle of a text by an ellipsis, if it is too wide.
 

@@ -5,13 +5,15 @@ is repaired while its learner works is INSTANTIATING there and "repairing" here.
 """
 
 import re
-from typing import Final
+from typing import Final, Protocol
 
 from vkprovider.api import names
+from vkprovider.api.objects import Metadata, PodSpec, PodStatus
 from vkprovider.api.reasons import NO_REASON, WORKERS, Happened, Progress, Reason, Trouble, reason_of
-from vkprovider.cli.lablet.lists.standings import Standing
-from vkprovider.cli.shared.pods import LabletPod, state_of, why
+from vkprovider.api.times import iso, unix
+from vkprovider.api.wording import plain
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.domain.view.standings import Standing
 
 _SCORE: Final = re.compile(r"score (\d+(?:\.\d+)?) of ")
 """How the message of a verdict begins."""
@@ -32,14 +34,75 @@ _REPAIRS: Final = frozenset(
 """Reasons of a lab that was Ready, and that the provider repairs."""
 
 
-def standing_of(pod: LabletPod) -> tuple[Standing, str]:
+class LabletObject(Protocol):
+    """The Pod of a lablet, as any program reads it."""
+
+    @property
+    def metadata(self) -> Metadata:
+        """Its labels, annotations and times count."""
+
+    @property
+    def spec(self) -> PodSpec:
+        """Its Node and its deadline count."""
+
+    @property
+    def status(self) -> PodStatus:
+        """All of it counts."""
+
+
+def learner_in(pod: LabletObject) -> str:
+    """Return the learner whose lablet it is, else the one who is to have it; "" for a warm lablet."""
+    notes = pod.metadata.annotations
+    return plain(notes.get(names.ANNOTATION_LEARNER, "") or notes.get(names.ANNOTATION_USERNAME, ""))
+
+
+def is_ready(pod: LabletObject) -> bool:
+    """Return whether a Pod is Ready."""
+    return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)
+
+
+def has_ended(pod: LabletObject) -> bool:
+    """Return whether the phase of a Pod is final."""
+    return pod.status.phase in {"Succeeded", "Failed"}
+
+
+def why(pod: LabletObject) -> tuple[str, str]:
+    """Return reason and message of why a lablet is not Ready."""
+    for container in pod.status.container_statuses:
+        for state in ("waiting", "terminated"):
+            if state in container.state:
+                return container.state[state].get("reason", ""), container.state[state].get("message", "")
+    for condition in pod.status.conditions:
+        if condition.type in {"Ready", "PodScheduled"} and condition.status == "False" and condition.message:
+            return condition.reason, condition.message
+    return "", ""
+
+
+def state_of(pod: LabletObject) -> str:
+    """Return the state that a lablet reports; PENDING before the first report."""
+    return pod.metadata.annotations.get(names.ANNOTATION_STATE, "") or State.PENDING.value
+
+
+def end_of(pod: LabletObject) -> str:
+    """Return when a lablet that has not ended ends, as Kubernetes writes a time; "" if nothing says that."""
+    slot = pod.metadata.annotations.get(names.ANNOTATION_TIMESLOT_END, "") if learner_in(pod) else ""
+    seconds, began = pod.spec.active_deadline_seconds, pod.status.start_time
+    if has_ended(pod) or seconds is None or not began:
+        return "" if has_ended(pod) else slot
+    start, end = unix(began), unix(slot)
+    deadline = start + seconds if start is not None else None
+    known = [when for when in (deadline, end) if when is not None]
+    return iso(int(min(known))) if known else ""
+
+
+def standing_of(pod: LabletObject) -> tuple[Standing, str]:
     """Return how a lablet stands, and the learner's score; "" without one.
 
     Args:
         pod: Its labels, annotations and status count.
     """
     reason = reason_of(why(pod)[0])
-    if pod.ended:
+    if has_ended(pod):
         return _ended(pod, reason)
     if pod.metadata.deletion_timestamp is not None:
         return Standing.ENDING, ""
@@ -49,12 +112,12 @@ def standing_of(pod: LabletPod) -> tuple[Standing, str]:
         return Standing.NEEDS_HELP, ""
     state = state_of(pod)
     if state in _CLOSING:
-        return (Standing.HANDED_IN if pod.user else Standing.ENDING), ""
+        return (Standing.HANDED_IN if learner_in(pod) else Standing.ENDING), ""
     if reason == Progress.RETURNING_TO_POOL:
         return Standing.RETURNING, ""
     if state == State.STOPPED:
         return Standing.STOPPED, ""
-    return (_serving(pod) if pod.ready else _not_ready(pod, reason)), ""
+    return (_serving(pod) if is_ready(pod) else _not_ready(pod, reason)), ""
 
 
 def words_of(standing: Standing, score: str) -> str:
@@ -68,7 +131,7 @@ def score_in(verdict: str) -> str:
     return said[1] if said is not None else ""
 
 
-def _ended(pod: LabletPod, reason: Reason) -> tuple[Standing, str]:
+def _ended(pod: LabletObject, reason: Reason) -> tuple[Standing, str]:
     score = score_in(why(pod)[1])
     match reason:
         case Happened.PASSED:
@@ -81,29 +144,29 @@ def _ended(pod: LabletPod, reason: Reason) -> tuple[Standing, str]:
             return Standing.HANDED_IN, ""
 
 
-def _serving(pod: LabletPod) -> Standing:
-    if not pod.user:
+def _serving(pod: LabletObject) -> Standing:
+    if not learner_in(pod):
         return Standing.FREE
     return Standing.WORKING if state_of(pod) == State.RUNNING else Standing.READY
 
 
-def _not_ready(pod: LabletPod, reason: Reason) -> Standing:
+def _not_ready(pod: LabletObject, reason: Reason) -> Standing:
     was_ready = pod.status.phase == "Running"
-    if was_ready and (reason in _REPAIRS or (pod.user and _broke(pod))):
+    if was_ready and (reason in _REPAIRS or (learner_in(pod) and _broke(pod))):
         return Standing.REPAIRING
     if isinstance(reason, Trouble) and not reason.deferrable and not reason.passing:
         return Standing.NEEDS_HELP
     return Standing.WAITING if not pod.spec.node_name else Standing.BOOTING
 
 
-def _broke(pod: LabletPod) -> bool:
+def _broke(pod: LabletObject) -> bool:
     """Return whether the lab last stopped without having been asked to."""
     ends = [status.last_state.get("terminated", {}).get("reason", "") for status in pod.status.container_statuses]
     last = next((reason for end in ends if (reason := reason_of(end)) != NO_REASON), NO_REASON)
     return last != NO_REASON and not last.asked_for
 
 
-def since_of(pod: LabletPod, standing: Standing) -> str:
+def since_of(pod: LabletObject, standing: Standing) -> str:
     """Return since when a lablet stands so, as Kubernetes writes a time; "" if its Pod does not say it."""
     changed = {c.type: (c.status, c.last_transition_time or "") for c in pod.status.conditions}
     ready, ready_at = changed.get("Ready", ("", ""))
@@ -125,6 +188,6 @@ def since_of(pod: LabletPod, standing: Standing) -> str:
             return ready_at if ready == "False" else ""
 
 
-def _ended_at(pod: LabletPod) -> str:
+def _ended_at(pod: LabletObject) -> str:
     ended = (status.state.get("terminated", {}).get("finishedAt", "") for status in pod.status.container_statuses)
     return next((str(at) for at in ended if at), "")

@@ -4,6 +4,7 @@ This module imports nothing else: help and completion offer the words.
 """
 
 from enum import StrEnum
+from typing import Final
 
 
 class Standing(StrEnum):
@@ -24,3 +25,20 @@ class Standing(StrEnum):
     ENDING = "ending"
     RETURNING = "returning"
     FREE = "free"
+
+
+class Tone(StrEnum):
+    """How a standing is coloured, beside its words."""
+
+    GOOD = "good"
+    BUSY = "busy"
+    BAD = "bad"
+
+
+_BAD: Final = frozenset({Standing.NEEDS_HELP, Standing.UNREACHABLE, Standing.FAILED, Standing.NOT_PASSED})
+_GOOD: Final = frozenset({Standing.READY, Standing.WORKING, Standing.FREE, Standing.PASSED})
+
+
+def tone_of(standing: Standing) -> Tone:
+    """Return how a standing is coloured."""
+    return Tone.BAD if standing in _BAD else Tone.GOOD if standing in _GOOD else Tone.BUSY

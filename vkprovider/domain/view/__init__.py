@@ -1,0 +1,4 @@
+"""What people see of a lablet, on a command line or in a browser: by its Pod and what is known besides.
+
+* `standings`: the plain words for how a lablet stands; `words`: which of them a Pod's facts mean.
+"""
