@@ -62,6 +62,28 @@ async def test_log_names_the_tags_that_request_no_port(world: World) -> None:
     assert [slot["name"] for slot in found["status"]["portTemplate"]] == ["h0_serial", "h1_vnc"]
 
 
+async def test_picture_of_the_lab_is_in_the_status_also_after_an_earlier_release_wrote_that(world: World) -> None:
+    """Places and links of the devices; and nothing is written while nothing changes."""
+    text = yaml.safe_load(TWO)
+    for node in text["nodes"]:
+        node["interfaces"][0]["id"] = "i0"
+    text["links"] = [{"id": "l0", "n1": "n0", "i1": "i0", "n2": "n1", "i2": "i0"}]
+    await world.replica()
+    name = await world.define(yaml.safe_dump(text))
+    status = (await world.definition(name))["status"]
+    assert [(each["label"], each["x"], each["y"]) for each in status["devices"]] == [("h0", 0, 0), ("h1", 100, 0)]
+    assert status["links"] == [{"n1": "h0", "n2": "h1"}]
+    earlier = [{key: value for key, value in each.items() if key not in {"x", "y"}} for each in status["devices"]]
+    path = f"{GROUP}/labletdefinitions/{name}"
+    await world.admin.patch(f"{path}/status", {"status": {"devices": earlier, "links": None}})
+    again = await world.definition(name, lambda found: "links" in found["status"])
+    assert again["status"]["devices"] == status["devices"]
+    touched = await world.admin.patch(path, {"metadata": {"labels": {"course": "routing"}}})
+    await world.definition(await world.define())  # handled after that change
+    after = await world.definition(name)
+    assert after["metadata"]["resourceVersion"] == touched["metadata"]["resourceVersion"]
+
+
 async def test_running_lablet_keeps_its_version_and_new_ones_take_the_changed_one(world: World) -> None:
     await world.replica()
     simulator = await world.simulator()

@@ -174,6 +174,24 @@ class ShownDevice(msgspec.Struct, frozen=True, rename="camel"):
         Annotated[str, Meta(description="Its image definition; missing where the node definition decides.")] | UnsetType
     ) = UNSET
     visible: Annotated[bool, Meta(description="Whether learners see it.")] = True
+    x: (
+        Annotated[
+            int,
+            Meta(
+                description="Its place in the picture of the lab, to the right; missing where the topology has none.",
+                extra_json_schema=_INT64,
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
+    y: Annotated[int, Meta(description="Its place, downwards.", extra_json_schema=_INT64)] | UnsetType = UNSET
+
+
+class ShownLink(msgspec.Struct, frozen=True):
+    """One pair of devices that links join."""
+
+    n1: Annotated[str, Meta(description="Label of the one device.")] = ""
+    n2: Annotated[str, Meta(description="Label of the other device.")] = ""
 
 
 class ShownPort(msgspec.Struct, frozen=True):
@@ -197,6 +215,9 @@ class DefinitionStatus(Status, frozen=True, rename="camel"):
     version: Annotated[str, Meta(description="Version that a new lablet gets.")] = ""
     versions: Annotated[list[KeptVersion], Meta(description="Versions kept, newest first.")] = []
     devices: Annotated[list[ShownDevice], Meta(description="Devices of the newest version, the first 500.")] = []
+    links: Annotated[
+        list[ShownLink], Meta(description="Pairs of devices of the newest version that links join, the first 500.")
+    ] = []
     port_template: Annotated[
         list[ShownPort], Meta(description="Ports that a lablet of the newest version gets, the first 500.")
     ] = []

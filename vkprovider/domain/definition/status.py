@@ -16,6 +16,7 @@ from vkprovider.api.models.status import (
     RefusedContent,
     ResourceCondition,
     ShownDevice,
+    ShownLink,
     ShownPort,
     definition_status,
 )
@@ -38,7 +39,7 @@ DIGEST_CHARS: Final = 8
 _NAMED_MAX: Final = 5
 """Impediments in a message."""
 _LISTED_MAX: Final = 500
-"""The most devices, and ports, in a status, which must fit into one object together with an inline topology."""
+"""The most devices, links and ports in a status, which must fit into one object together with an inline topology."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +132,7 @@ def render(
         version=versions[0].version if versions else "",
         versions=[_version(content) for content in versions],
         devices=[_device(device) for device in topology.devices[:_LISTED_MAX]] if topology else [],
+        links=[ShownLink(*pair) for pair in topology.pairs[:_LISTED_MAX]] if topology else [],
         port_template=[_port(slot) for slot in topology.template.slots[:_LISTED_MAX]] if topology else [],
         resources=contents.charged(versions).quantities() if versions else {},
     )
@@ -163,7 +165,8 @@ def _last(resource: CustomResource, before: DefinitionStatus, outcome: RefreshOu
 
 def _device(device: Device) -> ShownDevice:
     image = UNSET if device.image is None else device.image
-    return ShownDevice(device.label, device.container, device.definition, image, device.visible)
+    x, y = (UNSET, UNSET) if device.place is None else device.place
+    return ShownDevice(device.label, device.container, device.definition, image, device.visible, x, y)
 
 
 def _port(slot: PortSlot) -> ShownPort:

@@ -58,6 +58,21 @@ def reached_from(definition: str, nodes: Sequence[Any], links: Sequence[Any]) ->
     return frozenset(node["label"] for node in nodes if _id(node.get("id")) in found)
 
 
+def pairs(nodes: Sequence[Any], links: Sequence[Any]) -> tuple[tuple[str, str], ...]:
+    """Return the labels of the two nodes that each link joins; each pair once, however many links join it.
+
+    Args:
+        nodes: Of the topology.
+        links: Of the topology; `fault` has found nothing in them.
+    """
+    labels = {name: node["label"] for node in nodes if (name := _id(node.get("id"))) is not None}
+    found: dict[frozenset[str], tuple[str, str]] = {}
+    for link in links:
+        ends = labels[link["n1"]], labels[link["n2"]]
+        found.setdefault(frozenset(ends), ends)
+    return tuple(found.values())
+
+
 def _id(value: Any) -> str | int | None:
     return value if isinstance(value, str | int) else None
 

@@ -16,8 +16,8 @@ from vkprovider.api.errors import shorten
 FOUND_MAX: Final = 20
 """The most faults, and the most doubts, of one topology."""
 
+COORDINATE_MAX: Final = 15000
 _ID_CHARS_MAX: Final = 64
-_COORDINATE_MAX: Final = 15000
 _CPUS_MAX: Final = 128
 _RAM_MIB_MAX: Final = 2**20
 _CPU_LIMIT: Final = range(20, 101)
@@ -140,7 +140,7 @@ def _is_one_line(value: Any) -> bool:
 
 
 def _is_coordinate(value: Any) -> bool:
-    return _is_whole(value) and -_COORDINATE_MAX <= value <= _COORDINATE_MAX
+    return _is_whole(value) and -COORDINATE_MAX <= value <= COORDINATE_MAX
 
 
 def _is_whole(value: Any) -> bool:
@@ -151,7 +151,7 @@ def _at_most(limit: int) -> Callable[[Any], bool]:
     return lambda value: value is None or value <= limit
 
 
-_WHERE: Final = (_is_coordinate, f"must be a whole number from {-_COORDINATE_MAX} to {_COORDINATE_MAX}")
+_WHERE: Final = (_is_coordinate, f"must be a whole number from {-COORDINATE_MAX} to {COORDINATE_MAX}")
 _CHECKS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = MappingProxyType(
     {
         "label": (_is_one_line, "must not have line ends"),

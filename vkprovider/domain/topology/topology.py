@@ -53,6 +53,7 @@ class Device:
         tags: All of them, as written.
         visible: Whether learners see it.
         primary: The name of the best port for a learner, visible or not; None if no client can reach it.
+        place: Its coordinates in the picture of the lab; None if it has none that CML would take.
     """
 
     label: str
@@ -64,6 +65,7 @@ class Device:
     image: str | None = None
     visible: bool = False
     primary: str | None = None
+    place: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +81,7 @@ class Topology:
         faults: What no CML imports, with the places, of a version that CML does not convert before.
         doubts: What CML's schema does not allow, with the places; an import may fail for it.
         unreached: Labels of devices that a `pat:` tag leads to, and that no link joins with an external connector.
+        pairs: The labels of the devices that links join, each pair once.
     """
 
     version: str
@@ -92,6 +95,7 @@ class Topology:
     faults: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     unreached: tuple[str, ...] = ()
+    pairs: tuple[tuple[str, str], ...] = ()
 
     def suspect_tags(self) -> list[str]:
         """Return the fault of each tag that looks like a port tag and requests no port."""
@@ -190,6 +194,7 @@ def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Top
         faults=faults,
         doubts=doubts,
         unreached=tuple(label for label in passed_on if label not in reached),
+        pairs=links.pairs(nodes, document.get("links", [])),
     )
 
 
@@ -289,7 +294,19 @@ def _device(node: dict[Any, Any], label: str, container: str, place: str) -> Dev
         tags=tuple(tags),
         image=image or None,
         visible=visibility.why_hidden(definition, tags) is None,
+        place=_place(node),
     )
+
+
+def _place(node: dict[Any, Any]) -> tuple[int, int] | None:
+    """Return the coordinates of a node; None if one of them is none. A doubt of the schema tells the author."""
+    found = []
+    for axis in "xy":
+        value = node.get(axis)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= schema.COORDINATE_MAX:
+            return None
+        found.append(round(value))
+    return found[0], found[1]
 
 
 def _count(node: dict[str, Any], field: str, place: str) -> int | None:

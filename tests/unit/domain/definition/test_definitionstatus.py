@@ -1,13 +1,17 @@
 """What a LabletDefinition's status says of its content and of the last refresh."""
 
+import dataclasses
 from typing import Any
 
 import msgspec
+import pytest
+import yaml
+from msgspec import UNSET
 
 from tests.support.topologies import topology
 from vkprovider.api import names
 from vkprovider.api.messages import Fault
-from vkprovider.api.models.status import stored
+from vkprovider.api.models.status import definition_status, stored
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import DefinitionReason, reason_of
 from vkprovider.domain.definition import refresh
@@ -75,6 +79,68 @@ def test_versions_devices_ports_and_price() -> None:
     ]
     assert told["resources"] == Resources(3000, 2**30, 2, 1).quantities()
     assert "lastRefresh" not in told
+
+
+def drawn(places: list[tuple[Any, Any]], ends: list[tuple[int, int]]) -> dict[str, Any]:
+    """Return the status of a topology of routers r0, r1 … at these places, with these links."""
+    nodes = [
+        {
+            "id": f"n{i}",
+            "label": f"r{i}",
+            "node_definition": "iosv",
+            "x": x,
+            "y": y,
+            "interfaces": [{"id": f"i{at}", "type": "physical"} for at, pair in enumerate(ends) if i in pair],
+        }
+        for i, (x, y) in enumerate(places)
+    ]
+    links = [
+        {"id": f"l{i}", "n1": f"n{a}", "i1": f"i{i}", "n2": f"n{b}", "i2": f"i{i}"} for i, (a, b) in enumerate(ends)
+    ]
+    document = {"lab": {"version": "0.2.0", "title": "t"}, "nodes": nodes, "links": links}
+    read = dataclasses.replace(KEPT[0], topology=parse(yaml.safe_dump(document)))
+    return render(definition(), [read], None, SourceRead("mark"), NOW)
+
+
+def test_places_of_devices_and_links_between_them_are_listed() -> None:
+    told = drawn([(-200, 0), (150, 40), (0, 0)], [(0, 1), (1, 2), (1, 0)])
+    assert [(each["label"], each["x"], each["y"]) for each in told["devices"]] == [
+        ("r0", -200, 0),
+        ("r1", 150, 40),
+        ("r2", 0, 0),
+    ]
+    assert told["links"] == [{"n1": "r0", "n2": "r1"}, {"n1": "r1", "n2": "r2"}], "each pair once"
+
+
+@pytest.mark.parametrize("odd", [None, "7", True, [1], 15001, -15001, float("inf"), 10**40])
+def test_place_that_is_none_is_left_out(odd: Any) -> None:
+    """CML's own bounds; the picture then finds a place for the device."""
+    [device] = drawn([(odd, 5)], [])["devices"]
+    assert not {"x", "y"} & device.keys()
+
+
+def test_place_that_is_a_fraction_is_rounded() -> None:
+    """Topologies of older versions of CML have such."""
+    [device] = drawn([(1.6, -2.4)], [])["devices"]
+    assert (device["x"], device["y"]) == (2, -2)
+
+
+def test_no_more_links_are_listed_than_devices() -> None:
+    count = 40
+    pairs = [(a, b) for a in range(count) for b in range(a)]
+    told = drawn([(i, i) for i in range(count)], pairs)
+    assert len(pairs) > 500
+    assert len(told["links"]) == 500
+
+
+def test_status_of_an_earlier_release_has_no_places_and_no_links() -> None:
+    """It is read as it is, and an earlier release reads a status of this one."""
+    told = drawn([(1, 2)], [])
+    before = {key: value for key, value in told.items() if key != "links"}
+    before["devices"] = [{k: v for k, v in each.items() if k not in {"x", "y"}} for each in told["devices"]]
+    read = definition_status(definition(status=before))
+    assert (read.devices[0].label, read.devices[0].x, read.links) == ("r0", UNSET, [])
+    assert stored(read)["devices"] == before["devices"]
 
 
 def test_impediments_are_a_condition_that_goes_with_them() -> None:
