@@ -16,6 +16,7 @@ from hub.tests.portal import HUB_TOKEN, Portal
 from hub.tests.realhub import Learner, RealHub
 
 pytestmark = pytest.mark.timeout(240)
+AWAY_S = 60
 
 
 async def until(condition: Callable[[], Awaitable[bool]], within_s: float = 30) -> float:
@@ -83,7 +84,7 @@ async def test_a_hub_that_is_killed_while_the_portal_is_away_stops_no_lab(tmp_pa
         await serving.enter_async_context(portal.served())
         port = int(portal.url.rpartition(":")[2])
         hub = await stack.enter_async_context(RealHub(tmp_path, portal.url, HUB_TOKEN).running())
-        names = ["runs", "ends", "starts"]
+        names = ["runs", "ends", "starts", "lost"]
         learners = {name: await stack.enter_async_context(Learner.of(hub, name)) for name in names}
         portal.hold = None
         for name in ("runs", "ends"):
@@ -96,17 +97,28 @@ async def test_a_hub_that_is_killed_while_the_portal_is_away_stops_no_lab(tmp_pa
             return "starts" in portal.labs
 
         await until(asked_for)
+        portal.silent = True
+        await learners["lost"].post("/hub/spawn", {"image_list": "ospf"})
+
+        async def asked_in_vain() -> bool:
+            return portal.count("POST", "/labs/lost/create") > 0
+
+        await until(asked_in_vain)
         await hub.kill()
         await serving.aclose()  # the portal is away; http_timeout is 3 s
         del portal.labs["ends"]
         await hub.start()
-        await asyncio.sleep(12)
-        assert [bool((await hub.user(name))["servers"]) for name in names] == [True, True, True]
+        await asyncio.sleep(AWAY_S)
+        assert [bool((await hub.user(name))["servers"]) for name in names] == [True] * 4
         portal.labs["starts"].status = "running"
+        portal.silent = False
         await stack.enter_async_context(portal.served(port))
 
         async def states_are_right() -> bool:
-            return await hub.ready("runs") and await hub.ready("starts") and not (await hub.user("ends"))["servers"]
+            without = ["ends", "lost"]
+            assert not any([await hub.ready(name) for name in without]), "what is no lab is taken for one"
+            gone = [not (await hub.user(name))["servers"] for name in without]
+            return await hub.ready("runs") and await hub.ready("starts") and all(gone)
 
         assert await until(states_are_right) <= 10
         assert portal.count("DELETE") == 0

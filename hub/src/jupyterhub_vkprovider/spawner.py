@@ -139,8 +139,15 @@ class VkproviderSpawner(Spawner):
             raise LabError(NOT_THE_HUBS_FAULT, failure)
 
     async def poll(self) -> int | None:
-        """Return None while there is a lab, else an exit status; without an answer, what was true last."""
+        """Return None while there is a lab, else an exit status; without an answer, what was true last.
+
+        A hub that begins asks so for each server that it knows, and takes what is there for ready. It waits for an
+        answer: a start that never came to the portal is no lab.
+        """
         observed = await self._observe()
+        while observed.silent and self.pending == "check":
+            await asyncio.sleep(_AGAIN_S)
+            observed = await self._observe()
         if observed.status is not None:
             self._known = observed.status
             self._report(observed)
