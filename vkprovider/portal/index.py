@@ -74,6 +74,10 @@ class Index:
             second=bool(record.user) and self._first(record.user) != namespace,
         )
 
+    def definition(self, name: str) -> CustomResource | None:
+        """Return a definition; None if there is none."""
+        return self._definitions.get(name)
+
     def events_of(self, user: str) -> list[Event]:
         """Return the Events about the Pods in the namespace of a user's lab, in no order."""
         return self.events_at(self._first(user) or "")

@@ -68,7 +68,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     locks = Locks(ctx, membership, wake_user, index.about)
     choices = Choices(config, objects)
     requests = Requests(ctx, of_portal, index, locks, membership, choices, queue.add)
-    making = Making(ctx, of_portal.username_prefix, config.env)
+    making = Making(ctx, of_portal.username_prefix, config.env, index.definition)
     labs = Labs(ctx, of_portal, index, locks, membership, requests, making)
     keeper = Keeper(ctx, of_portal, index, locks, membership, requests, choices, queue.add)
     page = portal_page(ctx, of_portal, index, requests, choices)

@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, Final
@@ -213,7 +213,14 @@ class PortalWorld:
     # ------------------------------------------------------------------------------------------ the menu
 
     async def define(
-        self, family: str = "", *, size: str = "small", version: str = "1.0.0", cpu: str = "1", **spec: Any
+        self,
+        family: str = "",
+        *,
+        size: str = "small",
+        version: str = "1.0.0",
+        cpu: str = "1",
+        devices: Sequence[str] = (),
+        **spec: Any,
     ) -> str:
         """Create a LabletDefinition with its RuntimeClass, as the provider makes them; return its family."""
         family = family or f"net-{self.run}-{next(self._names)}"
@@ -222,7 +229,8 @@ class PortalWorld:
         body["metadata"]["labels"] = {"vkprovider.io/family": family, "vkprovider.io/size": size}
         await self.admin.create(f"{GROUP}/labletdefinitions", body)
         kept = {"version": version, "digest": f"digest-{version}", "resources": {"cpu": cpu, "memory": "1Gi"}}
-        status = {"version": version, "versions": [kept], "devices": []}
+        listed_devices = [{"label": each.upper(), "container": each, "nodeDefinition": "iosv"} for each in devices]
+        status = {"version": version, "versions": [kept], "devices": listed_devices}
         await self.admin.patch(f"{GROUP}/labletdefinitions/{name}/status", {"status": status})
         await self.admin.create(
             RUNTIME_CLASSES,

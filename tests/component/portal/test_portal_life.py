@@ -15,7 +15,7 @@ from vkprovider.portal.requests import Rejected
 
 async def test_a_lab_is_made_found_and_deleted_and_leaves_nothing(world: PortalWorld) -> None:
     running = await world.replica(VKPROVIDER_PORTAL_USERNAME_PREFIX="oidc:")
-    name = await world.define()
+    name = await world.define(devices=("r1", "r2"))
     caller = world.caller("alice")._replace(username="oidc:alice")
     await running.replica.requests.create(
         caller, wanted(name, env={"HUB_TOKEN": "hush"}), running.replica.choices.menu()
@@ -38,7 +38,10 @@ async def test_a_lab_is_made_found_and_deleted_and_leaves_nothing(world: PortalW
     pod = await world.admin.get(world.pod("alice"))
     assert pod is not None
     assert pod["spec"]["runtimeClassName"] == f"{name}-small"
-    assert pod["spec"]["containers"][0]["image"] == f"{name}-small:1.0.0"
+    containers = pod["spec"]["containers"]
+    assert [each["name"] for each in containers] == ["lab", "r1", "r2"], "each device has a status of its own"
+    assert {each["image"] for each in containers} == {f"{name}-small:1.0.0"}
+    assert all(each["stdin"] and each["tty"] for each in containers)
     assert pod["spec"]["serviceAccountName"] == "nb-alice"
     assert pod["metadata"]["annotations"]["vkprovider.io/username"] == "alice"
     assert pod["metadata"]["annotations"]["vkprovider.io/timeslot-end"]

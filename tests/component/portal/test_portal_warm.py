@@ -27,11 +27,12 @@ async def until_warm(running: Running, number: int) -> list[UserLab]:
 async def test_a_user_gets_a_warm_lab_and_another_one_is_made(world: PortalWorld) -> None:
     family = f"warm-{world.run}"
     running = await world.replica(config=config(family, 1))
-    await world.define(family)
+    await world.define(family, devices=("r1",))
     [waits] = await until_warm(running, 1)
     pod = await world.admin.get(f"/api/v1/namespaces/{waits.record.namespace}/pods/{waits.pod.metadata.name}")  # type: ignore[union-attr]
     assert pod is not None
     assert "vkprovider.io/username" not in pod["metadata"].get("annotations", {})
+    assert [each["name"] for each in pod["spec"]["containers"]] == ["lab", "r1"]
     accepted = await ask(world, running, "alice", family, env={"HUB": "hush"})
 
     async def complete() -> bool:

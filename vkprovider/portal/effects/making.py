@@ -6,8 +6,10 @@ from functools import partial
 import msgspec
 
 from vkprovider.api import names
+from vkprovider.api.objects import CustomResource
 from vkprovider.api.times import iso
 from vkprovider.concurrency import at_most
+from vkprovider.domain.lablet.pod.intent import tag_of
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.names import (
     binding_name,
@@ -20,6 +22,7 @@ from vkprovider.domain.userlab.names import (
 from vkprovider.domain.userlab.record import labels_for, warm_labels_for
 from vkprovider.kube.client import Guard
 from vkprovider.portal.effects.contents import Contents
+from vkprovider.portal.effects.objects import device_containers
 from vkprovider.portal.effects.pods import Pods
 from vkprovider.portal.index import with_pod
 from vkprovider.runtime.context import Context
@@ -30,17 +33,25 @@ Write = Callable[[], Awaitable[None]]
 class Making:
     """Makes labs."""
 
-    def __init__(self, ctx: Context, username_prefix: str, env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        ctx: Context,
+        username_prefix: str,
+        env: Mapping[str, str],
+        definition: Callable[[str], CustomResource | None],
+    ) -> None:
         """Make none yet.
 
         Args:
             ctx: The replica; its namespace is the mark.
             username_prefix: What the usernames of users begin with.
             env: The environment of every lab.
+            definition: Returns a definition by its name, None if there is none; called when a Pod is made.
         """
         self._mark = ctx.namespace
         self._username_prefix = username_prefix
         self._env = env
+        self._definition = definition
         self._contents = Contents(ctx)
         self._pods = Pods(ctx)
         self._found = ctx.api.pods
@@ -62,7 +73,9 @@ class Making:
         account = partial(self._contents.service_account, namespace, name, labels, guard)
         await _each([account, *self._around(lab, labels, guard)])
         notes, marked = self._notes(lab, end_at), self._pod_labels(lab, labels)
-        await self._pods.create(namespace, name, marked, notes, self._image(lab), guard)
+        image = self._image(lab)
+        devices = device_containers(self._definition(tag_of(image)[0]), image)
+        await self._pods.create(namespace, name, marked, notes, image, guard, devices)
 
     async def assign(self, lab: UserLab, end_at: float, guard: Guard) -> None:
         """Give a warm lab that was taken for a user to that user.

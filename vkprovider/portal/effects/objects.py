@@ -1,15 +1,22 @@
 """The objects of a user lab as they are sent to the API server. Pure."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from vkprovider.api import names
+from vkprovider.api.models.status import DefinitionStatus, definition_status
+from vkprovider.api.objects import CustomResource
 from vkprovider.domain.lablet.pod.intent import tag_of
+from vkprovider.domain.topology.visibility import INFRASTRUCTURE_NODE_TYPES
 
 Json = dict[str, Any]
 
 LEARNER_ROLE: Final = "vkprovider-learner"
 """The ClusterRole of a user in the namespace of the own lab."""
+CONTAINERS_MAX: Final = 100
+"""The most devices of a lab with a container of their own: each is a few hundred bytes of the Pod."""
+_DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
+"""The annotation by which kubectl takes the lab's container without saying so."""
 _RBAC: Final = "rbac.authorization.k8s.io"
 _ARGO_LABELS: Final = {"argocd.argoproj.io/instance": "nublado-users"}
 _ARGO_NOTES: Final = {
@@ -74,7 +81,26 @@ def role_binding(name: str, labels: Mapping[str, str], username: str) -> Json:
     }
 
 
-def pod(name: str, labels: Mapping[str, str], annotations: Mapping[str, str], image: str) -> Json:
+def device_containers(definition: CustomResource | None, image: str) -> tuple[str, ...]:
+    """Return the names of the containers for the devices of a lab; none of a version whose devices nobody lists.
+
+    A container that names no device of its version would keep the lab from starting.
+
+    Args:
+        definition: As it is known; None if it is not.
+        image: `NAME:VERSION` of it.
+    """
+    status = definition_status(definition) if definition is not None else DefinitionStatus()
+    if not status.version or tag_of(image)[1] != status.version:
+        return ()
+    devices = (each for each in status.devices if each.node_definition not in INFRASTRUCTURE_NODE_TYPES)
+    found = dict.fromkeys(each.container for each in devices if each.container not in {"", names.LAB_CONTAINER})
+    return tuple(found)[:CONTAINERS_MAX]
+
+
+def pod(
+    name: str, labels: Mapping[str, str], annotations: Mapping[str, str], image: str, devices: Sequence[str] = ()
+) -> Json:
     """Return the lablet.
 
     Args:
@@ -82,25 +108,28 @@ def pod(name: str, labels: Mapping[str, str], annotations: Mapping[str, str], im
         labels: As in `metadata`.
         annotations: The learner, and when the timeslot ends; none for a warm one.
         image: `NAME:VERSION` of the definition.
+        devices: The containers beside that of the lab.
     """
     return {
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": metadata(name, labels, annotations),
+        "metadata": metadata(name, labels, {_DEFAULT_CONTAINER: names.LAB_CONTAINER, **annotations}),
         "spec": {
             "runtimeClassName": tag_of(image)[0],
             "serviceAccountName": name,
             "automountServiceAccountToken": False,
             "securityContext": _RESTRICTED,
-            "containers": [
-                {
-                    "name": names.LAB_CONTAINER,
-                    "image": image,
-                    "stdin": True,  # so that `kubectl exec -it` opens a console
-                    "tty": True,
-                    "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
-                    "securityContext": _RESTRICTED_CONTAINER,
-                }
-            ],
+            "containers": [_container(each, image) for each in (names.LAB_CONTAINER, *devices)],
         },
+    }
+
+
+def _container(name: str, image: str) -> Json:
+    return {
+        "name": name,
+        "image": image,
+        "stdin": True,  # so that `kubectl exec -it` opens a console
+        "tty": True,
+        "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
+        "securityContext": _RESTRICTED_CONTAINER,
     }

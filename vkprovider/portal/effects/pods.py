@@ -1,6 +1,6 @@
 """The Pods of user labs: made, given to a user, extended and deleted."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from vkprovider.api.errors import Conflict
@@ -25,6 +25,7 @@ class Pods:
         annotations: Mapping[str, str],
         image: str,
         guard: Guard,
+        devices: Sequence[str] = (),
     ) -> None:
         """Create the Pod, unless there is one of that name.
 
@@ -32,7 +33,7 @@ class Pods:
             Fenced: The lock is not held any more.
             OutsideError: The API server refused or did not answer.
         """
-        body = objects.pod(name, labels, annotations, image)
+        body = objects.pod(name, labels, annotations, image, devices)
         with suppress(Conflict):
             await self._pods.within(namespace).create(body, guard=guard)
 
