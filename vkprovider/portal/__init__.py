@@ -6,7 +6,7 @@ another, and none is asked twice.
 * `informers`: what is followed; `index`: what is known of each lab; `line`: which labs wait for their start.
 * `choices`: the menu and the quotas.
 * `locks`: which replica writes for which user; `effects`: what is written, a package.
-* `requests`: the verbs of the page; `page`: its routes and streams, a package.
+* `requests`: the verbs of the page; `page`: its routes and streams; `site`: what people see in a browser (packages).
 * `reconciler`: one turn of a lab; `keeper`: what no event announces.
 * `parts`: the parts of the process; `process`: connect, listen, run, stop.
 """

@@ -13,9 +13,10 @@ from vkprovider.portal.index import Index
 from vkprovider.portal.informers import Informers, informers
 from vkprovider.portal.keeper import Keeper
 from vkprovider.portal.locks import Locks
-from vkprovider.portal.page.parts import portal_page
+from vkprovider.portal.page.parts import portal_callers, portal_page
 from vkprovider.portal.reconciler import Labs
 from vkprovider.portal.requests import Requests
+from vkprovider.portal.site.parts import portal_site
 from vkprovider.runtime.context import Context, Program
 from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.metrics.measure import Measure, by_name, counter, gauge, value
@@ -71,7 +72,9 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     making = Making(ctx, of_portal.username_prefix, config.env, index.definition)
     labs = Labs(ctx, of_portal, index, locks, membership, requests, making)
     keeper = Keeper(ctx, of_portal, index, locks, membership, requests, choices, queue.add)
-    page = portal_page(ctx, of_portal, index, requests, choices)
+    callers = portal_callers(ctx, of_portal)
+    page = portal_page(ctx, of_portal, index, requests, choices, callers)
+    site = portal_site(ctx, settings, index, requests, choices, callers)
     part = Part(
         informers=(*objects.all(), locks.leases),
         changes=(
@@ -88,7 +91,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         health=lambda: {"userlabs": len(index.labs()), "locks": len(locks.held())},
         known=keeper.known,
         resumed=wake_all,
-        routes=page.routes(),
+        routes=(*page.routes(), *site.routes),
         finish=page.finish,
         hand_over=locks.release_all,
     )

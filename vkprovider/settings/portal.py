@@ -1,10 +1,14 @@
 """Settings of the portal: user labs, who may have them, and their times."""
 
-from typing import Literal, Self
+import binascii
+from base64 import b64decode
+from typing import Final, Literal, Self
 
-from pydantic import Field, SecretStr, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
 from vkprovider.settings.group import Group
+
+_KEY_BYTES: Final = 32
 
 
 class PortalSettings(Group):
@@ -44,6 +48,13 @@ class PortalSettings(Group):
         validation_alias="VKPROVIDER_PORTAL_INGRESS_SECRET",
         description="Secret by which the ingress proves itself that names callers in headers.",
         min_length=16,
+    )
+    cookie_key: SecretStr | None = Field(
+        None,
+        validation_alias="VKPROVIDER_PORTAL_COOKIE_KEY",
+        description="Key of the cookies of people who log in with a browser: 32 random bytes in base64, such as "
+        "`openssl rand -base64 32` makes, the same for all replicas. Unset: nobody can log in, unless an ingress names "
+        "callers.",
     )
     config: str | None = Field(
         None,
@@ -118,6 +129,19 @@ class PortalSettings(Group):
         """Audiences of which a token must have one."""
         return tuple(self.audiences.split())
 
+    @property
+    def cookie_secret(self) -> bytes | None:
+        """The bytes of the key of cookies; None if there is none."""
+        return _key_bytes(self.cookie_key.get_secret_value()) if self.cookie_key is not None else None
+
+    @field_validator("cookie_key")
+    @classmethod
+    def _check_key(cls, key: SecretStr | None) -> SecretStr | None:
+        text = key.get_secret_value().strip() if key is not None else ""
+        if text and len(_key_bytes(text)) != _KEY_BYTES:
+            raise ValueError("is not 32 bytes in base64; make one: openssl rand -base64 32")
+        return SecretStr(text) if text else None
+
     @model_validator(mode="after")
     def _check(self) -> Self:
         if self.callers == "headers" and self.ingress_secret is None:
@@ -131,3 +155,11 @@ class PortalSettings(Group):
                 f"VKPROVIDER_PORTAL_DURATION_MAX_SECONDS {self.duration_max_s}"
             )
         return self
+
+
+def _key_bytes(text: str) -> bytes:
+    """Return the bytes of a key in base64, also in that for URLs; none if it is not."""
+    try:
+        return b64decode(text.translate(str.maketrans("-_", "+/")), validate=True)
+    except (binascii.Error, ValueError):
+        return b""

@@ -6,6 +6,7 @@ ServiceAccount is three files, of which the token changes while the process runs
 
 import contextlib
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -34,6 +35,21 @@ async def load(kubeconfig: str | None = None, context: str | None = None) -> Clu
     from vkprovider.kube.http import login  # noqa: PLC0415 (see above)
 
     return await login.log_in(named or _DEFAULT, context)
+
+
+async def load_for(token: str, kubeconfig: str | None = None, context: str | None = None) -> ClusterAccess:
+    """Return the access of somebody else to the API server that `load` finds: its CA, and no credentials but a token.
+
+    Raises:
+        InputError: `KubeconfigMissing`, `KubeconfigInvalid`, `KubeconfigUnsupported`, `TokenMissing`,
+            `ServiceAccountInvalid`.
+    """
+    named = kubeconfig or os.environ.get("KUBECONFIG")
+    if not named and not context and _is_in_cluster():
+        return replace(_in_cluster(SERVICE_ACCOUNT), authorization=f"Bearer {token}", renew=None)
+    from vkprovider.kube.http import login  # noqa: PLC0415 (see above)
+
+    return await login.log_in_with(token, named or _DEFAULT, context)
 
 
 def context_of(kubeconfig: str | None, context: str | None) -> str:

@@ -37,6 +37,15 @@ async def log_in(kubeconfig: str, context: str | None) -> ClusterAccess:
     return replace(access, renew=log_in_again)
 
 
+async def log_in_with(token: str, kubeconfig: str, context: str | None) -> ClusterAccess:
+    """Log in with a token at the API server of a context, or of the current one; its own user is not looked at.
+
+    Raises:
+        InputError: `KubeconfigMissing`, `KubeconfigInvalid`, `KubeconfigUnsupported`.
+    """
+    return await _from(replace(kubeconfigs.read(kubeconfig, context), user={"token": token}))
+
+
 async def _from(entry: kubeconfigs.Entry) -> ClusterAccess:
     """Log in by a context of a kubeconfig.
 

@@ -157,9 +157,15 @@ class PortalCallers:
         Raises:
             Refused: 401: nobody that is known; 503: the API server cannot be asked.
         """
-        user, token = await self._source.known(request)
-        name = user_of(user.username, self._prefix) or ""
-        return KnownCaller(user, Caller(name, user.username, tuple(user.groups), token))
+        return self._taken_as(*await self._source.known(request))
+
+    async def of_token(self, token: str) -> KnownCaller:
+        """Return the user of a token.
+
+        Raises:
+            Refused: 401: nobody that is known; 503: the API server cannot be asked.
+        """
+        return self._taken_as(await self._access.user_of(token), token)
 
     async def manager(self, request: web.Request, user: str = "") -> Caller:
         """Return the sender of a request, who may manage the lab of a user, or all labs.
@@ -168,7 +174,7 @@ class PortalCallers:
             Refused: 401, 403, or 503.
         """
         known = await self.known(request)
-        if not await self._manages(known, user):
+        if not await self.manages(known, user):
             raise _refusal(known)
         return known.caller
 
@@ -179,7 +185,7 @@ class PortalCallers:
             Refused: 401, 403, or 503.
         """
         known = await self.known(request)
-        if not await self._owns(known, user):
+        if not await self.owns(known, user):
             raise _refusal(known)
         return known.caller
 
@@ -195,7 +201,7 @@ class PortalCallers:
             Refused: 401, 403, or 503.
         """
         known = await self.known(request)
-        if not (await self._manages(known, user) or await self._teaches(known, user, class_)):
+        if not (await self.manages(known, user) or await self.teaches(known, user, class_)):
             raise _refusal(known)
         return known.caller
 
@@ -206,7 +212,7 @@ class PortalCallers:
             Refused: 401, 403, or 503.
         """
         known = await self.known(request)
-        if not (await self._owns(known, user) or await self._teaches(known, user, class_)):
+        if not (await self.owns(known, user) or await self.teaches(known, user, class_)):
             raise _refusal(known)
         return known.caller
 
@@ -217,7 +223,7 @@ class PortalCallers:
             Refused: 401, 403, or 503.
         """
         known = await self.known(request)
-        if not await self._owns(known, known.caller.user):
+        if not await self.owns(known, known.caller.user):
             raise _refusal(known)
         return known.caller
 
@@ -235,8 +241,12 @@ class PortalCallers:
         allowed = [await self._access.may(user, LabRight("use", namespace, name, _DEFINITIONS)) for name in asked]
         return frozenset(name for name, may in zip(asked, allowed, strict=True) if may)
 
-    async def _manages(self, known: KnownCaller, user: str) -> bool:
-        """Return whether somebody may manage all labs, which is one question for all polls of a hub, or a user's."""
+    async def manages(self, known: KnownCaller, user: str) -> bool:
+        """Return whether somebody may manage all labs, which is one question for all polls of a hub, or a user's.
+
+        Raises:
+            Refused: 429, or 503.
+        """
         if await self._may(known, "manage", ""):
             return True
         if not user:
@@ -244,11 +254,25 @@ class PortalCallers:
         self._count(known.caller)
         return await self._may(known, "manage", user)
 
-    async def _owns(self, known: KnownCaller, user: str) -> bool:
+    async def owns(self, known: KnownCaller, user: str) -> bool:
+        """Return whether a lab has somebody's name, who may use the portal.
+
+        Raises:
+            Refused: 429, or 503.
+        """
         return bool(user) and known.caller.user == user and await self._may(known, "use", user)
 
-    async def _teaches(self, known: KnownCaller, user: str, class_: str) -> bool:
+    async def teaches(self, known: KnownCaller, user: str, class_: str) -> bool:
+        """Return whether somebody may teach the class of a user's lab; "" is no class.
+
+        Raises:
+            Refused: 429, or 503.
+        """
         return bool(class_) and await self._access.may(known.of_cluster, LabRight("teach", class_, user))
+
+    def _taken_as(self, user: User, token: str) -> KnownCaller:
+        name = user_of(user.username, self._prefix) or ""
+        return KnownCaller(user, Caller(name, user.username, tuple(user.groups), token))
 
     def _count(self, caller: Caller) -> None:
         """Count a name that somebody asks for.

@@ -19,35 +19,42 @@ _PACE: Final = Pace(at_once=16, per_s=100, burst=500)
 """The limits of reviews: a whole class asks for labs in the same second, each learner with another token."""
 
 
+def portal_callers(ctx: Context, settings: PortalSettings) -> PortalCallers:
+    """Make what finds out who asks."""
+    access = AccessControl(ctx.kube, audiences=settings.token_audiences, pace=_PACE)
+    secret, prefix = reveal(settings.ingress_secret), settings.username_prefix
+    by_headers = settings.callers == "headers" and secret is not None
+    source = ByHeaders(secret, prefix) if by_headers and secret is not None else ByToken(access)
+    return PortalCallers(access, source, ctx.namespace, prefix)
+
+
 def portal_page(
     ctx: Context,
     settings: PortalSettings,
     index: Index,
     requests: Requests,
     choices: Choices,
+    callers: PortalCallers,
     times: StreamTimes | None = None,
 ) -> PortalPage:
     """Make the page of a replica.
 
     Args:
         ctx: The replica.
-        settings: What callers and answers are like.
+        settings: What answers are like.
         index: All user labs.
         requests: Makes, deletes and extends labs.
         choices: The menu and the quotas.
+        callers: Finds out who asks.
         times: Those of streams; None for the usual ones.
     """
-    access = AccessControl(ctx.kube, audiences=settings.token_audiences, pace=_PACE)
-    secret, prefix = reveal(settings.ingress_secret), settings.username_prefix
-    by_headers = settings.callers == "headers" and secret is not None
-    source = ByHeaders(secret, prefix) if by_headers and secret is not None else ByToken(access)
     dialect = DIALECTS[settings.dialect]
     return PortalPage(
         settings,
         index,
         requests,
         choices,
-        PortalCallers(access, source, ctx.namespace, prefix),
+        callers,
         dialect,
         Bodies(dialect, ctx.wall, choices.amounts_of),
         LabStreams(index, dialect, times or StreamTimes()),

@@ -26,7 +26,7 @@ from vkprovider.portal.choices import Choices, read_config
 from vkprovider.portal.index import Index
 from vkprovider.portal.informers import informers
 from vkprovider.portal.locks import Locks
-from vkprovider.portal.page.parts import portal_page
+from vkprovider.portal.page.parts import portal_callers, portal_page
 from vkprovider.portal.page.streams import LabStreams, StreamTimes
 from vkprovider.portal.process import context_of, page_of
 from vkprovider.portal.requests import Requests
@@ -110,7 +110,13 @@ class PageWorld:
         choices = Choices(read_config(settings.portal.config), objects)
         requests = Requests(ctx, settings.portal, index, locks, membership, choices, _nobody)
         shown = portal_page(
-            ctx, settings.portal, index, requests, choices, times or StreamTimes(settle_s=0.3, review_s=2.0)
+            ctx,
+            settings.portal,
+            index,
+            requests,
+            choices,
+            portal_callers(ctx, settings.portal),
+            times or StreamTimes(settle_s=0.3, review_s=2.0),
         )
         part = Part(
             informers=(*objects.all(), locks.leases),

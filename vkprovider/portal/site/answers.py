@@ -1,0 +1,57 @@
+"""How requests of the site end: each with its headers, refusals as pages with their words, and one line in the log."""
+
+import time
+from http import HTTPStatus
+from typing import Final
+
+import structlog
+from aiohttp import web
+
+from vkprovider.portal.requests import Rejected
+from vkprovider.portal.site.headers import HEADERS
+from vkprovider.portal.site.layout import Layout
+from vkprovider.portal.site.visitors import Handler
+from vkprovider.runtime.parts import Route
+from vkprovider.serving.answers import Refused
+
+_log: Final = structlog.get_logger(__name__)
+_REDIRECTS: Final = range(300, 400)
+_WORDS: Final = {
+    404: "The page does not exist, or it is not for you.",
+    400: "The portal cannot read this request; load the page again.",
+    413: "What was sent is larger than 1 MiB.",
+}
+
+
+def answering(layout: Layout, route: Route) -> Route:
+    """Return a route whose refusals are pages, and whose requests are logged by the route: a path may hold a secret."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        began, status = time.monotonic(), int(HTTPStatus.INTERNAL_SERVER_ERROR)
+        try:
+            response = await _answer(layout, route.handler, request)
+            status = response.status
+            if not response.prepared:
+                for name, value in HEADERS.items():
+                    response.headers.setdefault(name, value)
+        finally:
+            took_ms = round((time.monotonic() - began) * 1000, 1)
+            _log.info("request", method=request.method, path=route.path, status=status, took_ms=took_ms)
+        return response
+
+    return route._replace(handler=handle)
+
+
+async def _answer(layout: Layout, handler: Handler, request: web.Request) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except Rejected as error:
+        return layout.refusal(request, error.rejection.grounds.status, error.rejection.msg)
+    except Refused as refusal:
+        response = layout.refusal(request, refusal.status_code, refusal.message)
+        response.headers.update(refusal.directions())
+        return response
+    except web.HTTPException as error:
+        if error.status in _REDIRECTS:
+            return web.Response(status=error.status, headers={"Location": error.headers["Location"]})
+        return layout.refusal(request, error.status, _WORDS.get(error.status) or error.text or error.reason)

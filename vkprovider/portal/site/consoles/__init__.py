@@ -1,0 +1,4 @@
+"""A view of the site: consoles of devices in the browser.
+
+* `routes`: the paths.
+"""

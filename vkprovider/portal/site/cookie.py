@@ -1,0 +1,125 @@
+"""The cookies of a session, encrypted and authenticated: the token of who logged in reaches no page and no script.
+
+A browser keeps 4096 bytes of a cookie, and a token may be longer, so that a session is split over several. The first
+one says how many there are: `3.…`.
+"""
+
+import binascii
+import os
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+SESSION_S_MAX: Final = 12 * 3600
+"""The longest session."""
+TOKEN_CHARS_MAX: Final = 11_000
+"""The longest token that fits: all cookies go in one header, which may have 20 KiB."""
+CHUNK_CHARS: Final = 3_900
+CHUNKS_MAX: Final = 4
+_NONCE_BYTES: Final = 12
+_ID_BYTES: Final = 16
+_JWT_PARTS: Final = 3
+
+
+class Session(msgspec.Struct, frozen=True):
+    """What a browser that has logged in sends with each request.
+
+    Attributes:
+        token: The visitor's, of the cluster.
+        expires_at: Until when the session is valid, in Unix seconds.
+        id: Tells this session from others; random.
+    """
+
+    token: str
+    expires_at: float
+    id: str
+
+
+class _Claims(msgspec.Struct, frozen=True):
+    exp: float | None = None
+
+
+_decoder: Final = msgspec.json.Decoder(Session)
+_claims: Final = msgspec.json.Decoder(_Claims)
+
+
+def session_of(token: str, now: float) -> Session:
+    """Return a new session of a token, which ends with the token if that says when."""
+    ends = expiry(token)
+    latest = now + SESSION_S_MAX
+    return Session(token, min(ends, latest) if ends is not None else latest, os.urandom(_ID_BYTES).hex())
+
+
+def expiry(token: str) -> float | None:
+    """Return the time at which a JWT expires, in Unix seconds; None if it does not say, or is none.
+
+    The API server judges tokens; this is only for a session that is to end with its token.
+    """
+    parts = token.split(".")
+    if len(parts) != _JWT_PARTS:
+        return None
+    try:
+        return _claims.decode(_bytes(parts[1])).exp
+    except (msgspec.MsgspecError, ValueError):
+        return None
+
+
+def seal(key: bytes, text: bytes, purpose: str) -> str:
+    """Return a text encrypted and authenticated, in base64 for URLs; the purpose must be the same to open it."""
+    nonce = os.urandom(_NONCE_BYTES)
+    return urlsafe_b64encode(nonce + AESGCM(key).encrypt(nonce, text, purpose.encode())).decode().rstrip("=")
+
+
+def unseal(key: bytes, sealed: str, purpose: str) -> bytes | None:
+    """Return the text that was sealed; None if another key or purpose did, or anything was changed."""
+    try:
+        raw = _bytes(sealed)
+        return AESGCM(key).decrypt(raw[:_NONCE_BYTES], raw[_NONCE_BYTES:], purpose.encode())
+    except (InvalidTag, ValueError):
+        return None
+
+
+def written(key: bytes, name: str, session: Session) -> dict[str, str]:
+    """Return the cookies of a session, by name."""
+    sealed = seal(key, msgspec.json.encode(session), name)
+    chunks = [sealed[at : at + CHUNK_CHARS] for at in range(0, len(sealed), CHUNK_CHARS)]
+    chunks[0] = f"{len(chunks)}.{chunks[0]}"
+    return {chunk_name(name, at): chunk for at, chunk in enumerate(chunks)}
+
+
+def read(key: bytes, name: str, cookies: Mapping[str, str], now: float) -> Session | None:
+    """Return the session that cookies hold; None if there is none, it is over, or it is not as this portal wrote it."""
+    count, dot, first = cookies.get(chunk_name(name, 0), "").partition(".")
+    if not dot or count not in {str(each) for each in range(1, CHUNKS_MAX + 1)}:
+        return None
+    rest = [cookies.get(chunk_name(name, at)) for at in range(1, int(count))]
+    chunks = [first, *(chunk for chunk in rest if chunk is not None)]
+    if len(chunks) != int(count):
+        return None
+    text = unseal(key, "".join(chunks), name)
+    try:
+        session = _decoder.decode(text) if text is not None else None
+    except msgspec.MsgspecError:
+        return None
+    return session if session is not None and now < session.expires_at else None
+
+
+def chunk_name(name: str, at: int) -> str:
+    """Return the name of one of the cookies of a session."""
+    return f"{name}-{at}"
+
+
+def _bytes(text: str) -> bytes:
+    """Decode base64 for URLs without its padding.
+
+    Raises:
+        ValueError: It is none.
+    """
+    try:
+        return urlsafe_b64decode(text.encode("ascii") + b"=" * (-len(text) % 4))
+    except (binascii.Error, UnicodeEncodeError) as error:
+        raise ValueError(str(error)) from None

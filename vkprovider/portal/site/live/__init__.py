@@ -1,0 +1,4 @@
+"""A view of the site: changes that reach open pages by themselves.
+
+* `routes`: the paths.
+"""

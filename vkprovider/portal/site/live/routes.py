@@ -1,0 +1,9 @@
+"""The paths of the view: changes that reach open pages by themselves."""
+
+from vkprovider.portal.site.context import SiteContext
+from vkprovider.runtime.parts import Route
+
+
+def routes(site: SiteContext) -> tuple[Route, ...]:  # noqa: ARG001 (nothing is shown yet)
+    """Return the paths."""
+    return ()

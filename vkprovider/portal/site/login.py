@@ -1,0 +1,175 @@
+"""Log in with a token of the cluster, and log out."""
+
+import secrets
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from vkprovider.portal.page.callers import PortalCallers
+from vkprovider.portal.site import cookie
+from vkprovider.portal.site.failures import Failures, sender_of
+from vkprovider.portal.site.keys import Keys, is_marked, mark
+from vkprovider.portal.site.layout import BASE, Layout, link
+from vkprovider.portal.site.origin import keeps_cookies, safe_next
+from vkprovider.portal.site.visitors import COOKIE, CSRF_FIELD, Visitors, form_field, require_own
+from vkprovider.runtime.parts import Route
+from vkprovider.serving.answers import NotAllowed, TokenInvalid, TokenMissing
+
+FORM_COOKIE: Final = "vkprovider-portal-form"
+"""Binds the form of the login to the browser that asked for it, before there is a session."""
+NO_KEY: Final = (
+    "Nobody can log in yet: an admin must set VKPROVIDER_PORTAL_COOKIE_KEY for the portal, the same for all of its "
+    "replicas (openssl rand -base64 32 makes one; the documentation says where it goes)."
+)
+_NO_TLS: Final = "This page is reached without TLS, so that your browser keeps no session; open it with https://."
+_TOO_LONG: Final = f"That token has more than {cookie.TOKEN_CHARS_MAX} characters, which a browser cannot keep."
+_FORM_BYTES: Final = 16
+_FORM_S: Final = 3600
+
+
+class Login:
+    """The handlers."""
+
+    def __init__(
+        self,
+        visitors: Visitors,
+        callers: PortalCallers,
+        layout: Layout,
+        keys: Keys | None,
+        wall: Callable[[], float],
+        *,
+        by_ingress: bool,
+    ) -> None:
+        """Create them.
+
+        Args:
+            visitors: Finds out who logs out.
+            callers: Knows the user of a token.
+            layout: Makes pages.
+            keys: Of the portal; None if nobody can log in.
+            wall: Returns Unix seconds.
+            by_ingress: Whether an ingress names visitors, so that nobody need log in.
+        """
+        self._visitors = visitors
+        self._callers = callers
+        self._layout = layout
+        self._keys = keys
+        self._wall = wall
+        self._by_ingress = by_ingress
+        self._failures = Failures()
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the paths."""
+        return (
+            Route("GET", "/login", self._show),
+            Route("POST", "/login", self._log_in),
+            Route("POST", "/logout", self._visitors.posting(self._log_out)),
+        )
+
+    async def _show(self, request: web.Request) -> web.StreamResponse:
+        return self._form(request, safe_next(request.query.get("next", "/")))
+
+    async def _log_in(self, request: web.Request) -> web.StreamResponse:
+        """Begin the session of a token that the cluster knows."""
+        keys = self.keys(request)
+        self.check_form(request, await form_field(request, CSRF_FIELD))
+        token = (await form_field(request, "token")).strip()
+        then = safe_next(await form_field(request, "next"))
+        if not keeps_cookies(request.headers):
+            return self._form(request, then, _NO_TLS, HTTPStatus.BAD_REQUEST)
+        sender = sender_of(request.headers, request.remote or "")
+        self._failures.check(sender)
+        try:
+            await self._callers.of_token(_fit(token))
+        except (TokenInvalid, TokenMissing) as refusal:
+            self._failures.count(sender)
+            return self._form(request, then, refusal.message, HTTPStatus.UNAUTHORIZED)
+        return self.begun(request, keys, token, then)
+
+    async def _log_out(self, request: web.Request) -> web.StreamResponse:
+        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": link(request, "/login")})
+        self._forget(request, response, 0)
+        return response
+
+    # ------------------------------------------------------------------------------------------ what logins share
+
+    def keys(self, request: web.Request) -> Keys:
+        """Return the keys of the portal.
+
+        Raises:
+            HTTPSeeOther: An ingress names visitors.
+            HTTPServiceUnavailable: There are none.
+        """
+        if self._by_ingress:
+            raise web.HTTPSeeOther(link(request, "/"))
+        if self._keys is None:
+            raise web.HTTPServiceUnavailable(text=NO_KEY)
+        return self._keys
+
+    def check_form(self, request: web.Request, sent: str) -> None:
+        """Refuse a form that another site sends, or that was made for another browser.
+
+        Raises:
+            Refused: 403.
+        """
+        require_own(request)
+        bound = request.cookies.get(FORM_COOKIE, "")
+        if not bound or not is_marked(self.keys(request).form, bound, sent):
+            raise NotAllowed("this form is of another browser, or too old: load the page again, and send it once more")
+
+    def bind_form(self, request: web.Request) -> tuple[str, str]:
+        """Return the cookie of a form, and the token that the form sends along."""
+        sent = request.cookies.get(FORM_COOKIE, "")
+        bound = sent if sent.isalnum() and len(sent) == 2 * _FORM_BYTES else secrets.token_hex(_FORM_BYTES)
+        return bound, mark(self.keys(request).form, bound)
+
+    def set_form_cookie(self, request: web.Request, response: web.Response, bound: str) -> None:
+        """Give a browser the cookie of a form."""
+        _set(request, response, FORM_COOKIE, bound, _FORM_S)
+
+    def begun(self, request: web.Request, keys: Keys, token: str, then: str) -> web.Response:
+        """Return the answer that begins a session, and leads on."""
+        now = self._wall()
+        session = cookie.session_of(token, now)
+        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": link(request, then)})
+        written = cookie.written(keys.session, COOKIE, session)
+        for name, chunk in written.items():
+            _set(request, response, name, chunk, max(1, int(session.expires_at - now)))
+        self._forget(request, response, len(written))
+        return response
+
+    def _form(
+        self, request: web.Request, then: str, words: str = "", status: HTTPStatus = HTTPStatus.OK
+    ) -> web.Response:
+        bound, csrf = self.bind_form(request)
+        response = self._layout.render(request, "login.html", status=status, csrf=csrf, then=then, words=words)
+        self.set_form_cookie(request, response, bound)
+        return response
+
+    def _forget(self, request: web.Request, response: web.Response, kept: int) -> None:
+        """Have a browser forget the cookies of an earlier session, from one of them on."""
+        for at in range(kept, cookie.CHUNKS_MAX):
+            if cookie.chunk_name(COOKIE, at) in request.cookies:
+                _set(request, response, cookie.chunk_name(COOKIE, at), "", 0)
+
+
+def _set(request: web.Request, response: web.Response, name: str, value: str, age_s: int) -> None:
+    path = request.get(BASE, "") or "/"
+    response.set_cookie(name, value, max_age=age_s, path=path, httponly=True, secure=True, samesite="Strict")
+
+
+def _fit(token: str) -> str:
+    """Return a token that a session can hold.
+
+    Raises:
+        Refused: 401: it can be none.
+    """
+    if not token:
+        raise TokenMissing("Paste a token of the cluster.")
+    if len(token) > cookie.TOKEN_CHARS_MAX:
+        raise TokenInvalid(_TOO_LONG)
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise TokenInvalid("That is no token: a token has neither blanks nor line breaks.")
+    return token

@@ -1,0 +1,94 @@
+"""The site, made of its parts."""
+
+import os
+from typing import NamedTuple
+
+from vkprovider.app.settings import PortalProcessSettings
+from vkprovider.portal.choices import Choices
+from vkprovider.portal.index import Index
+from vkprovider.portal.page.callers import PortalCallers
+from vkprovider.portal.requests import Requests
+from vkprovider.portal.site.answers import answering
+from vkprovider.portal.site.assets import PREFIX, Assets
+from vkprovider.portal.site.asvisitor import AsVisitor
+from vkprovider.portal.site.classes.routes import routes as classes_routes
+from vkprovider.portal.site.consoles.routes import routes as consoles_routes
+from vkprovider.portal.site.context import SiteContext
+from vkprovider.portal.site.front import Front
+from vkprovider.portal.site.keys import KEY_BYTES, Keys, keys_of
+from vkprovider.portal.site.lab.routes import routes as lab_routes
+from vkprovider.portal.site.layout import HERE, VIEWS, Layout
+from vkprovider.portal.site.live.routes import routes as live_routes
+from vkprovider.portal.site.login import Login
+from vkprovider.portal.site.visitors import Visitors, source_of
+from vkprovider.runtime.context import Context
+from vkprovider.runtime.parts import Route
+from vkprovider.settings.portal import PortalSettings
+
+
+class PortalSite(NamedTuple):
+    """The site of a replica.
+
+    Attributes:
+        routes: Its paths.
+        context: What its views share.
+    """
+
+    routes: tuple[Route, ...]
+    context: SiteContext
+
+
+def portal_site(
+    ctx: Context,
+    settings: PortalProcessSettings,
+    index: Index,
+    requests: Requests,
+    choices: Choices,
+    callers: PortalCallers,
+) -> PortalSite:
+    """Make the site of a replica.
+
+    Args:
+        ctx: The replica.
+        settings: The portal's, and how it reaches the API server.
+        index: All user labs.
+        requests: Makes, deletes and extends labs.
+        choices: The menu and the quotas.
+        callers: Finds out who asks, and says what they may.
+    """
+    keys = _keys(settings.portal)
+    assets = Assets([HERE / "static", *(HERE / view / "static" for view in VIEWS)])
+    layout = Layout(assets)
+    some_keys = keys or keys_of(os.urandom(KEY_BYTES))
+    visitors = Visitors(source_of(settings.portal, callers, keys, ctx.wall), some_keys)
+    by_ingress = settings.portal.callers == "headers"
+    login = Login(visitors, callers, layout, keys, ctx.wall, by_ingress=by_ingress)
+    site = SiteContext(
+        ctx=ctx,
+        settings=settings.portal,
+        index=index,
+        requests=requests,
+        choices=choices,
+        callers=callers,
+        visitors=visitors,
+        layout=layout,
+        as_visitor=AsVisitor(settings.kube, ctx.replica),
+    )
+    routes = (
+        Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),
+        *login.routes(),
+        *lab_routes(site),
+        *consoles_routes(site),
+        *classes_routes(site),
+        *live_routes(site),
+        *Front(visitors, callers).routes(),
+    )
+    return PortalSite(tuple(answering(layout, route) for route in routes), site)
+
+
+def _keys(settings: PortalSettings) -> Keys | None:
+    """Return the keys of a portal; None if nobody can log in."""
+    secret = settings.cookie_secret
+    if secret is None and settings.callers == "headers" and settings.ingress_secret is not None:
+        secret = settings.ingress_secret.get_secret_value().encode()
+    return keys_of(secret) if secret is not None else None

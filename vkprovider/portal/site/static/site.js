@@ -1,0 +1,73 @@
+// What the pages do beside what they do without scripts:
+//
+// - <form data-in-place> is sent without leaving the page. A refusal appears as a sentence beneath the form; otherwise
+//   the page that the answer leads to is loaded, unless it is this one and follows changes by itself (<main data-topic>).
+// - A form that came without its token, since many see the same piece, is given the one of the page.
+// - <form data-send-now> is sent as soon as the page is there.
+// - Escape closes a question that was opened.
+"use strict";
+
+(() => {
+  const token = () => document.querySelector('meta[name="csrf"]')?.content ?? "";
+
+  const say = (form, html) => {
+    form.querySelector(":scope > .answer")?.remove();
+    const answer = document.createElement("div");
+    answer.className = "answer";
+    answer.innerHTML = html;
+    form.append(answer);
+  };
+
+  const words = (text) => {
+    const paragraph = document.createElement("p");
+    paragraph.className = "refusal";
+    paragraph.setAttribute("role", "alert");
+    paragraph.textContent = text;
+    return paragraph.outerHTML;
+  };
+
+  const send = async (form, button) => {
+    const data = new FormData(form, button);
+    const buttons = form.querySelectorAll("button");
+    buttons.forEach((each) => { each.disabled = true; });
+    try {
+      const answer = await fetch(form.action, {
+        method: "POST",
+        body: form.enctype === "multipart/form-data" ? data : new URLSearchParams(data),
+        headers: { "X-Piece": "1" },
+      });
+      if (!answer.ok) {
+        say(form, await answer.text());
+      } else if (document.querySelector("main[data-topic]") && new URL(answer.url).pathname === location.pathname) {
+        form.querySelector(":scope > .answer")?.remove();
+        form.closest("details.confirm")?.removeAttribute("open");
+      } else {
+        location.assign(answer.url);
+      }
+    } catch {
+      say(form, words("The portal did not answer. Nothing may have happened; try again."));
+    } finally {
+      buttons.forEach((each) => { each.disabled = false; });
+    }
+  };
+
+  document.addEventListener("submit", (event) => {
+    const form = event.target;
+    const field = form.querySelector('input[name="csrf"]');
+    if (field && !field.value) field.value = token();
+    if (form.hasAttribute("data-in-place")) {
+      event.preventDefault();
+      send(form, event.submitter);
+    }
+  });
+
+  document.addEventListener("keydown", (event) => {
+    const open = event.key === "Escape" && document.activeElement?.closest("details.confirm[open]");
+    if (open) {
+      open.removeAttribute("open");
+      open.querySelector("summary").focus();
+    }
+  });
+
+  document.querySelector("form[data-send-now]")?.requestSubmit();
+})();
