@@ -45,7 +45,14 @@ class Layout:
         )
 
     def render(
-        self, request: web.Request, template: str, *, status: int = 200, nonce: bool = False, **values: Any
+        self,
+        request: web.Request,
+        template: str,
+        *,
+        status: int = 200,
+        nonce: bool = False,
+        framed: bool = False,
+        **values: Any,
     ) -> web.Response:
         """Return a page.
 
@@ -54,6 +61,7 @@ class Layout:
             template: `layout.html` of this package, or `lab/page.html` of a view.
             status: The HTTP status.
             nonce: Whether a script of this page makes style elements: the template finds their `nonce`.
+            framed: Whether another page of the site may show this one in a frame.
             values: What the template shows.
         """
         visitor = request.get(VISITOR)
@@ -64,7 +72,10 @@ class Layout:
             {"csrf": visitor.csrf if visitor is not None else "", **values, "visitor": visitor, "nonce": key},
         )
         response = web.Response(
-            text=text, status=status, content_type="text/html", headers={"Content-Security-Policy": policy(key)}
+            text=text,
+            status=status,
+            content_type="text/html",
+            headers={"Content-Security-Policy": policy(key, framed=framed)},
         )
         if len(text) >= _PACKED_BYTES_MIN:
             response.enable_compression()
