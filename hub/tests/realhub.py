@@ -194,9 +194,14 @@ class Learner:
         ) as answer:
             return answer.status, answer.url.path, await answer.text()
 
-    async def stop(self) -> None:
-        """Stop the own server, as the page's button does."""
+    async def server(self, method: str, options: dict[str, str] | None = None) -> tuple[int, str]:
+        """Ask the hub's API for the own server, as its pages do: POST starts it, DELETE stops it."""
         cookies = self.session.cookie_jar.filter_cookies(URL(f"{self.hub.url}/hub/"))
         url = f"{self.hub.url}/hub/api/users/{self.name}/server"
-        async with self.session.delete(url, params={"_xsrf": cookies["_xsrf"].value}) as answer:
-            assert answer.status in (202, 204), await answer.text()
+        async with self.session.request(method, url, params={"_xsrf": cookies["_xsrf"].value}, json=options) as answer:
+            return answer.status, await answer.text()
+
+    async def stop(self) -> None:
+        """Stop the own server."""
+        status, text = await self.server("DELETE")
+        assert status in (202, 204), text

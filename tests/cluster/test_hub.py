@@ -5,7 +5,7 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -107,6 +107,52 @@ async def test_a_learner_of_a_hub_starts_and_stops_a_lab(cluster: Cluster, tmp_p
 
         await eventually(stopped)
         until(lambda: namespaces(cluster) == [], 30, "the lab of a stopped server stays")
+
+
+@pytest.mark.usefixtures("offered")
+async def test_labs_that_are_stopped_and_started_at_once_are_imported_once(cluster: Cluster, tmp_path: Path) -> None:
+    names = [f"quick{number}" for number in range(12)]
+    wish = {"image_list": "ospf:1.0.0", "size": "small"}
+    [worker] = cluster.workers
+
+    def uids() -> dict[str, str]:
+        pods = (pod for name in names for pod in cluster.pods(f"nublado-{name}"))
+        return {pod["metadata"]["namespace"]: pod["metadata"]["uid"] for pod in pods}
+
+    async with hub_of(cluster, tmp_path, *names) as hub, AsyncExitStack() as stack:
+        learners = [await stack.enter_async_context(Learner.of(hub, name)) for name in names]
+
+        async def all_ready() -> bool:
+            return all([await hub.ready(name) for name in names])
+
+        async def again(learner: Learner) -> str:
+            """Stop the lab, and start it 100 ms later, as often as the hub says to wait; return what it said first."""
+            stopping = asyncio.create_task(learner.server("DELETE"))
+            await asyncio.sleep(0.1)
+            first = status, text = await learner.server("POST", wish)
+            while status == 400:
+                assert "pending" in text
+                await asyncio.sleep(0.1)
+                status, text = await learner.server("POST", wish)
+            assert status in (201, 202), text
+            assert (await stopping)[0] in (202, 204)
+            return first[1]
+
+        for status, text in await asyncio.gather(*(learner.server("POST", wish) for learner in learners)):
+            assert status in (201, 202), text
+        await eventually(all_ready)
+        before, since = uids(), worker.last_request()
+        said = await asyncio.gather(*map(again, learners))
+        await eventually(all_ready)
+        after = uids()
+        assert before.keys() == after.keys() == {f"nublado-{name}" for name in names}
+        assert not set(before.values()) & set(after.values())
+        imports = [
+            entry for entry in worker.access_log(since) if entry["method"] == "POST" and "/import" in entry["path"]
+        ]
+        assert len(imports) == len(names)
+        assert len(worker.labs()) == len(names)
+        print(sum("pending" in text for text in said), "of", len(said), "were told to wait")  # noqa: T201 (a figure)
 
 
 @pytest.mark.usefixtures("offered")
