@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from jupyterhub.spawner import SpawnException
 from jupyterhub.tests import mocking
+from jupyterhub_vkprovider.dialects import Kind, Line
 from jupyterhub_vkprovider.spawner import VkproviderSpawner
 from traitlets import Integer, Unicode, default
 
@@ -80,7 +81,10 @@ class CustomBadSpawner(MockSpawner):
 
 
 class SlowBadSpawner(MockSpawner):
+    """Tells a line before it fails, as the base class of its namesake does."""
+
     async def start(self) -> str:
+        await self._told.add(Line(Kind.INFO, "Spawning server...", 50))
         await asyncio.sleep(0.5)
         raise RuntimeError("I don't work!")
 
