@@ -26,6 +26,7 @@ ROUTERS = [device("r1"), device("r2")]
         (definition(ROUTERS), "netlab:1.1", ("r1", "r2")),
         (definition([*ROUTERS, device("net", "external_connector")]), "netlab:1.1", ("r1", "r2")),
         (definition([*ROUTERS, device("sw", "unmanaged_switch")]), "netlab:1.1", ("r1", "r2")),
+        (definition([*ROUTERS, {**device("traffic"), "hidden": True}]), "netlab:1.1", ("r1", "r2")),
         (definition([*ROUTERS, device("r1"), device(""), device("lab")]), "netlab:1.1", ("r1", "r2")),
         (definition(ROUTERS), "netlab:1.0", ()),  # the status lists the devices of the newest version
         (definition(None), "netlab:1.1", ()),

@@ -174,6 +174,7 @@ class ShownDevice(msgspec.Struct, frozen=True, rename="camel"):
         Annotated[str, Meta(description="Its image definition; missing where the node definition decides.")] | UnsetType
     ) = UNSET
     visible: Annotated[bool, Meta(description="Whether learners see it.")] = True
+    hidden: Annotated[bool, Meta(description="Whether its author hides it, by the tag `hidden`.")] | UnsetType = UNSET
     x: (
         Annotated[
             int,

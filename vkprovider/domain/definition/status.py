@@ -31,6 +31,7 @@ from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.refresh import RefreshOutcome
 from vkprovider.domain.topology.template import PortSlot
 from vkprovider.domain.topology.topology import Device
+from vkprovider.domain.topology.visibility import HIDDEN_TAG
 
 READY: Final = "Ready"
 IMPEDED: Final = "Impeded"
@@ -166,7 +167,8 @@ def _last(resource: CustomResource, before: DefinitionStatus, outcome: RefreshOu
 def _device(device: Device) -> ShownDevice:
     image = UNSET if device.image is None else device.image
     x, y = (UNSET, UNSET) if device.place is None else device.place
-    return ShownDevice(device.label, device.container, device.definition, image, device.visible, x, y)
+    hidden = True if HIDDEN_TAG in device.tags else UNSET
+    return ShownDevice(device.label, device.container, device.definition, image, device.visible, hidden, x, y)
 
 
 def _port(slot: PortSlot) -> ShownPort:

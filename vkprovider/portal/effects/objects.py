@@ -93,9 +93,12 @@ def device_containers(definition: CustomResource | None, image: str) -> tuple[st
     status = definition_status(definition) if definition is not None else DefinitionStatus()
     if not status.version or tag_of(image)[1] != status.version:
         return ()
-    devices = (each for each in status.devices if each.node_definition not in INFRASTRUCTURE_NODE_TYPES)
-    found = dict.fromkeys(each.container for each in devices if each.container not in {"", names.LAB_CONTAINER})
-    return tuple(found)[:CONTAINERS_MAX]
+    devices = (
+        each.container
+        for each in status.devices
+        if each.node_definition not in INFRASTRUCTURE_NODE_TYPES and each.hidden is not True
+    )
+    return tuple(dict.fromkeys(each for each in devices if each not in {"", names.LAB_CONTAINER}))[:CONTAINERS_MAX]
 
 
 def pod(

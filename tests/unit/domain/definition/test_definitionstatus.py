@@ -125,6 +125,15 @@ def test_place_that_is_a_fraction_is_rounded() -> None:
     assert (device["x"], device["y"]) == (2, -2)
 
 
+def test_device_that_its_author_hides_is_told_from_one_without_a_port() -> None:
+    text = topology(
+        {"r1": "iosv", "r2": "iosv", "r3": "iosv"}, tags={"r1": ["hidden", "serial:5065"], "r3": ["serial:1"]}
+    )
+    read = dataclasses.replace(KEPT[0], topology=parse(text))
+    devices = render(definition(), [read], None, SourceRead("mark"), NOW)["devices"]
+    assert [(each["visible"], each.get("hidden")) for each in devices] == [(False, True), (False, None), (True, None)]
+
+
 def test_no_more_links_are_listed_than_devices() -> None:
     count = 40
     pairs = [(a, b) for a in range(count) for b in range(a)]
