@@ -4,6 +4,7 @@ Selectors and tolerations of users rely on them, so each is defined once, here.
 """
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
@@ -226,6 +227,15 @@ def node_name(worker: str) -> str:
 def worker_of(node: str) -> str | None:
     """Return the worker of a Node name; None if it is not one of our Nodes."""
     return node[len(NODE_PREFIX) :] if node.startswith(NODE_PREFIX) else None
+
+
+def is_lablet(runtime_class: str, node: str, node_selector: Mapping[str, str]) -> bool:
+    """Return whether a Pod is a lablet: the RuntimeClass of a definition sends it to a worker, or it is on one.
+
+    Who asks needs no right to read definitions, and need not know them all.
+    """
+    sent = node_selector.get(LABEL_COMPONENT) == COMPONENT_VNODE
+    return bool(runtime_class) and (sent or node.startswith(NODE_PREFIX))
 
 
 def claims_name(owner: str) -> str:

@@ -56,6 +56,7 @@ class HeadSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
 
     node_name: str = ""
     runtime_class_name: str = ""
+    node_selector: dict[str, str] = {}  # copied by msgspec
 
 
 class Head(msgspec.Struct, frozen=True, gc=False):

@@ -1,11 +1,11 @@
 """What a replica knows of user labs, kept up to date by informers: to look here costs no request.
 
-A change wakes the reconciler of the lab that it concerns, and everybody who listens to its user.
+A change wakes the reconciler of the lab that it concerns, and everybody who listens to its user or class.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from typing import Final
 
 from vkprovider.api.objects import CustomResource, Event, Pod
@@ -16,6 +16,7 @@ from vkprovider.domain.userlab.state import precedence
 from vkprovider.kube.event import ObjectRef
 from vkprovider.kube.resources import PartialObject
 from vkprovider.portal.line import Line
+from vkprovider.portal.listeners import Listeners
 
 _NO_PODS: Final[Mapping[str, Pod]] = {}
 
@@ -39,7 +40,8 @@ class Index:
         self._definitions: dict[str, CustomResource] = {}
         self._of_user: dict[str, set[str]] = {}
         self._of_key: dict[str, set[str]] = {}
-        self._listeners: dict[str, set[asyncio.Event]] = {}
+        self._listeners: Listeners[str] = Listeners()
+        self._of_class: Listeners[str] = Listeners()
         self._line = Line(starts_max)
 
     # ------------------------------------------------------------------------------------------ what is known
@@ -105,23 +107,18 @@ class Index:
         uid = pods[pod_name(key)].metadata.uid if pod_name(key) in pods else ""
         return ObjectRef("v1", "Pod", namespace, pod_name(key), uid)
 
-    @asynccontextmanager
-    async def listen(self, user: str) -> AsyncIterator[asyncio.Event]:
+    def listen(self, user: str) -> AbstractAsyncContextManager[asyncio.Event]:
         """Yield an event that is set whenever something about a user's lab has changed; the caller clears it."""
-        news = asyncio.Event()
-        self._listeners.setdefault(user, set()).add(news)
-        try:
-            yield news
-        finally:
-            its = self._listeners.get(user, set())
-            its.discard(news)
-            if not its:
-                self._listeners.pop(user, None)
+        return self._listeners.listen(user)
+
+    def listen_class(self, namespace: str) -> AbstractAsyncContextManager[asyncio.Event]:
+        """Yield an event that is set whenever something about a lab of a class has changed; the caller clears it."""
+        return self._of_class.listen(namespace)
 
     @property
     def listeners_total(self) -> int:
         """How many listen."""
-        return sum(map(len, self._listeners.values()))
+        return len(self._listeners) + len(self._of_class)
 
     @property
     def waiting(self) -> int:
@@ -152,8 +149,10 @@ class Index:
                     _note(self._of_user, record.user, name, add=add)
         if after is not None:
             self._records[name] = after
+        for class_ in {record.class_ for record in (before, after) if record is not None and record.class_}:
+            self._of_class.tell(class_)
         for user in {record.user for record in (before, after) if record is not None and record.user}:
-            self._tell(user)
+            self._listeners.tell(user)
             for other in self._of_user.get(user, ()):  # the second may have become the first
                 self._wake(other)
         self._changed(name)
@@ -198,11 +197,9 @@ class Index:
     def _tell_at(self, namespace: str) -> None:
         record = self._records.get(namespace)
         if record is not None and record.user:
-            self._tell(record.user)
-
-    def _tell(self, user: str) -> None:
-        for news in self._listeners.get(user, ()):
-            news.set()
+            self._listeners.tell(record.user)
+        if record is not None and record.class_:
+            self._of_class.tell(record.class_)
 
 
 def with_pod(lab: UserLab, pods: Iterable[Pod]) -> UserLab:

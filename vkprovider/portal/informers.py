@@ -1,4 +1,4 @@
-"""What the portal follows: its own Namespaces and Pods, the Pods' Events, and what a menu is made of."""
+"""What the portal follows: its own Namespaces and Pods, the Pods' Events, other lablets, and what a menu is made of."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +9,7 @@ from vkprovider.api import names
 from vkprovider.api.objects import CustomResource, Event, Node, Pod, RuntimeClass
 from vkprovider.kube.informer import ALERT, Head, Informer
 from vkprovider.kube.resources import PartialObject
+from vkprovider.portal.lablets import lablet_informer
 from vkprovider.runtime.context import Context
 
 
@@ -22,10 +23,12 @@ class Informers:
     definitions: Informer[CustomResource]
     runtime_classes: Informer[RuntimeClass]
     nodes: Informer[Node]
+    lablets: Informer[Pod]
 
     def all(self) -> tuple[Informer[Any], ...]:
         """Return all of them."""
-        return self.namespaces, self.pods, self.events, self.definitions, self.runtime_classes, self.nodes
+        ours = self.namespaces, self.pods, self.events
+        return *ours, self.definitions, self.runtime_classes, self.nodes, self.lablets
 
 
 def informers(ctx: Context, prefix: str) -> Informers:
@@ -74,6 +77,7 @@ def informers(ctx: Context, prefix: str) -> Informers:
             name="nodes",
             label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_VNODE}",
         ),
+        lablets=lablet_informer(ctx),
     )
 
 

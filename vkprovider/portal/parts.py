@@ -12,6 +12,7 @@ from vkprovider.portal.effects.making import Making
 from vkprovider.portal.index import Index
 from vkprovider.portal.informers import Informers, informers
 from vkprovider.portal.keeper import Keeper
+from vkprovider.portal.lablets import Lablets
 from vkprovider.portal.locks import Locks
 from vkprovider.portal.page.parts import portal_callers, portal_page
 from vkprovider.portal.reconciler import Labs
@@ -35,6 +36,7 @@ class PortalProcess:
 
     ctx: Context
     index: Index
+    lablets: Lablets
     objects: Informers
     locks: Locks
     requests: Requests
@@ -57,6 +59,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     membership = Membership(ctx, settings.replica.lease_ttl_s)
     objects = informers(ctx, of_portal.namespace_prefix)
     index = Index(ctx.namespace, of_portal.starts_max, queue.add)
+    lablets = Lablets()
 
     def wake_user(key: str) -> None:
         for namespace in index.namespaces_of(key):
@@ -83,11 +86,12 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
             Change(objects.namespaces, index.namespace_changed),
             Change(objects.pods, index.pod_changed),
             Change(objects.events, index.event_changed),
+            Change(objects.lablets, lablets.pod_changed),
             Change(locks.leases, locks.lease_changed),
         ),
         works=(Work(queue, labs.reconcile),),
         loops={"look": keeper.run},  # looks at what no event announces, and keeps labs warm
-        measures=tuple(_measures(index, locks, labs)),
+        measures=tuple(_measures(index, lablets, locks, labs)),
         health=lambda: {"userlabs": len(index.labs()), "locks": len(locks.held())},
         known=keeper.known,
         resumed=wake_all,
@@ -96,12 +100,13 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         hand_over=locks.release_all,
     )
     return PortalProcess(
-        ctx, index, objects, locks, requests, choices, labs, keeper, queue, Process(ctx, membership, (part,))
+        ctx, index, lablets, objects, locks, requests, choices, labs, keeper, queue, Process(ctx, membership, (part,))
     )
 
 
-def _measures(index: Index, locks: Locks, labs: Labs) -> Iterable[Measure]:
+def _measures(index: Index, lablets: Lablets, locks: Locks, labs: Labs) -> Iterable[Measure]:
     yield gauge("vkprovider_portal_userlabs", "User labs.", lambda: value(len(index.labs())))
+    yield gauge("vkprovider_portal_lablets", "Lablets that are not user labs.", lambda: value(len(lablets)))
     yield gauge("vkprovider_portal_warm", "Warm labs.", lambda: value(len(index.warm())))
     yield gauge("vkprovider_portal_waiting", "User labs that wait for their start.", lambda: value(index.waiting))
     yield gauge(

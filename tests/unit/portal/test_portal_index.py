@@ -3,6 +3,7 @@
 import msgspec
 
 from tests.unit.domain.userlab.builders import COMPLETE, INSTALLATION, NOW, REQUEST, namespace, pod
+from vkprovider.api import names
 from vkprovider.api.objects import CustomResource, Event, Metadata
 from vkprovider.kube.resources import PartialObject
 from vkprovider.portal.index import Index
@@ -114,4 +115,27 @@ async def test_a_listener_hears_of_its_own_user_only() -> None:
         index.namespace_changed(made("alice"), None)
         assert news.is_set()
         assert index.events_of("alice") == []
+    assert index.listeners_total == 0
+
+
+async def test_a_listener_hears_of_every_lab_of_a_class_and_of_one_that_leaves_it() -> None:
+    index = Woken().index
+    mine = made("alice")
+    mine = PartialObject(
+        msgspec.structs.replace(mine.metadata, labels=mine.metadata.labels | {names.LABEL_CLASS: "net101"})
+    )
+    async with index.listen_class("net101") as news, index.listen_class("net202") as other:
+        assert index.listeners_total == 2
+        index.namespace_changed(None, mine)
+        assert news.is_set()
+        news.clear()
+        index.pod_changed(None, pod("alice", request="r-alice"))
+        assert news.is_set()
+        news.clear()
+        index.namespace_changed(mine, made("alice"))
+        assert news.is_set()
+        news.clear()
+        index.pod_changed(None, pod("alice", request="r-alice", ready=True))
+        assert not news.is_set()
+        assert not other.is_set()
     assert index.listeners_total == 0

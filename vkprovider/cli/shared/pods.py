@@ -33,8 +33,7 @@ class LabletPod(msgspec.Struct, frozen=True):
     @property
     def is_lablet(self) -> bool:
         """Whether a definition's RuntimeClass placed it: its selector shows it without a right to read definitions."""
-        sent = self.spec.node_selector.get(names.LABEL_COMPONENT) == names.COMPONENT_VNODE
-        return bool(self.spec.runtime_class_name) and (sent or self.spec.node_name.startswith(names.NODE_PREFIX))
+        return names.is_lablet(self.spec.runtime_class_name, self.spec.node_name, self.spec.node_selector)
 
     @property
     def ready(self) -> bool:
