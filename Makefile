@@ -22,7 +22,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage judges hub check fix generate recording site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
+.PHONY: help install demo test coverage judges hub check fix generate vendor recording site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,7 @@ check: $(STAMP) ## Lint, format, types, import contracts, generated files, the s
 	@echo '$(BIN)/lint-imports'; $(BIN)/lint-imports --no-logo 2>&1 || { $(BIN)/lint-imports; exit 1; }
 	$(BIN)/python -m tools.generate --check
 	$(BIN)/python -m tools.render --check
+	$(BIN)/python -m tools.vendor --check
 	@for target in $$(sed -n 's/.*\bmake \([a-z]*\).*/\1/p' .ci/run .github/workflows/*.yaml); do \
 	  grep -q "^$$target:" Makefile || { echo "CI wants make $$target, and there is none"; exit 1; }; done
 	@$(MAKE) --no-print-directory site
@@ -77,6 +78,9 @@ fix: $(STAMP) ## Repair what ruff can, and format
 generate: $(STAMP) ## Write CRDs, reference pages, install.yaml and the Helm chart from the code
 	$(BIN)/python -m tools.generate
 	$(BIN)/python -m tools.render
+
+vendor: $(STAMP) ## Fetch by npm what the site serves of others, as tools/vendor/packages.toml pins it
+	$(BIN)/python -m tools.vendor
 
 recording: $(STAMP) ## Record a run of each demo, and draw it: docs/pictures/demo.cast, class.cast and .svg; ONLY=class records one
 	@sh .ci/setup go

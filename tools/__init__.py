@@ -6,6 +6,7 @@
 * `site`: hooks of mkdocs, which builds the site of the documentation.
 * `render`: `manifests/install.yaml` from the kustomization, and from that the Helm chart; `helm` makes it.
 * `stale`: writes what these make, or compares it.
+* `vendor`: files of others that the site of the portal serves, a package.
 * `krew`: the krew manifest of a release.
 * `matrix`: older versions of Kubernetes for the cluster tests. `kubeproxy`: the one of a fault test. `rights`: rights
   of the provider, granted and used.

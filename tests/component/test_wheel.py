@@ -79,6 +79,9 @@ def test_wheel_holds_packages_and_data_and_no_tests(wheel: Path) -> None:
     shipped |= {f"vkprovider/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "manifests").rglob("*.yaml")}
     shipped |= {"vkprovider/py.typed", "tunnels/py.typed", "vkprovider/lds/openapi.yaml"}
     shipped |= {"vkprovider/portal/page/openapi.yaml", "vkprovider/portal/page/form.html"}
+    site = ROOT / "vkprovider" / "portal" / "site"
+    served = [*site.rglob("templates/*"), *site.rglob("static/**/*")]
+    shipped |= {path.relative_to(ROOT).as_posix() for path in served if path.is_file()}
     assert shipped <= names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"vkprovider", "tunnels"}
 
