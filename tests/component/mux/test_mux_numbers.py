@@ -9,6 +9,8 @@ from tests.component.mux.harness import PREFIX, MuxWorld
 from tests.component.mux.test_mux_store import config_map, document, row, store_path
 from vkprovider.domain.mux.facts import Owner
 
+_ADMIN_ONLY = [{"name": "admin", "port": 81, "protocol": "TCP"}]
+
 
 async def test_ranges_are_used_in_their_order_and_numbers_that_are_asked_for_come_first(world: MuxWorld) -> None:
     """R003-023, 028, 030, 046: what is new at once is decided by name, and no automatic port takes an explicit one."""
@@ -89,15 +91,38 @@ async def test_a_port_that_leaves_a_channel_leaves_the_mux_and_rests(world: MuxW
     await world.mux()
     await world.channel("api", "http:auto,admin:auto", ports={"http": 80, "admin": 81})
     await world.until_told("api", "http:80->20000, admin:81->20001")
-    await world.annotate(world.path("api"), external_ports="admin:auto")
-    await world.admin.patch(world.path("api"), {"spec": {"ports": [{"name": "admin", "port": 81, "protocol": "TCP"}]}})
+    await world.admin.patch(world.path("api"), {**_asks("admin:auto"), "spec": {"ports": _ADMIN_ONLY}})
     await world.until_told("api", "admin:81->20001")
     await world.until_ports(20001)
     assert await world.rows() == {f"{world.team}/api/admin": 20001}
+    assert await resting(world) == {(20000, "TCP", "api", "http")}
+
+
+async def test_a_port_that_a_channel_asks_for_between_two_changes_rests_too(world: MuxWorld) -> None:
+    """R003-021, 031: a port that `external-ports` names no more, and `spec.ports` still has, is the same outside."""
+    await world.replica()
+    await world.mux()
+    await world.channel("api", "http:auto,admin:auto", ports={"http": 80, "admin": 81})
+    await world.until_told("api", "http:80->20000, admin:81->20001")
+    await world.admin.patch(world.path("api"), _asks("admin:auto"))
+    await world.until_told("api", "http:80->80, admin:81->20001")
+    await world.admin.patch(world.path("api"), {"spec": {"ports": _ADMIN_ONLY}})
+    await world.until_told("api", "admin:81->20001")
+    await world.until_ports(20001)
+    assert await world.rows() == {f"{world.team}/api/admin": 20001}
+    assert await resting(world) == {(20000, "TCP", "api", "http"), (80, "TCP", "api", "http")}
+
+
+def _asks(external: str) -> dict[str, Any]:
+    return {"metadata": {"annotations": {f"{PREFIX}/external-ports": external}}}
+
+
+async def resting(world: MuxWorld) -> set[tuple[int, str, str, str]]:
+    """Return the numbers that rest: port, protocol, the Service that had it, and its port there."""
     store = await world.store()
     assert store is not None
-    [rest] = json.loads(store["data"]["allocations.json"])["resting"]
-    assert (rest["port"], rest["protocol"], rest["service"], rest["portName"]) == (20000, "TCP", "api", "http")
+    rests = json.loads(store["data"]["allocations.json"])["resting"]
+    return {(rest["port"], rest["protocol"], rest["service"], rest["portName"]) for rest in rests}
 
 
 async def test_the_store_is_that_of_the_design(world: MuxWorld) -> None:
