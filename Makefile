@@ -51,7 +51,7 @@ coverage: $(STAMP) ## Line coverage of vkprovider/controllers and runtime by uni
 	@sh .ci/setup judges
 	@$(PYTEST) tests/unit tests/component -q $(SPREAD) --cov=vkprovider/controllers --cov=vkprovider/runtime --cov-report=term-missing:skip-covered $(ONLY_K)
 
-judges: $(STAMP) ## Install the programs of others that judge the CML simulator, in .venv/judges
+judges: $(STAMP) ## Install the programs of others that judge the CML simulator and pages, in .venv/judges
 	@sh .ci/setup judges
 
 # `make test` runs the quick ones of them, by tests/component/hub.

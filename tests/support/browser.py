@@ -20,8 +20,12 @@ GET_IT: Final = "make test INSTALL=1, or: apt-get install -y --no-install-recomm
 
 
 @contextmanager
-def browser() -> Iterator[Chrome]:
-    """Start a browser that reaches nothing but this machine; skip the test where there is none."""
+def browser(*, logs: bool = False) -> Iterator[Chrome]:
+    """Start a browser that reaches nothing but this machine; skip the test where there is none.
+
+    Args:
+        logs: Whether it keeps what pages log, and takes any certificate.
+    """
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     driver = shutil.which("chromedriver")
     if program is None or driver is None:
@@ -32,6 +36,9 @@ def browser() -> Iterator[Chrome]:
     options.add_argument("--disable-dev-shm-usage")
     options.add_argument("--disable-background-networking")
     options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+    if logs:
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+        options.accept_insecure_certs = True
     if os.geteuid() == 0:
         options.add_argument("--no-sandbox")  # Chromium's own sandbox refuses root
     running = Chrome(options=options, service=Service(driver))

@@ -31,7 +31,7 @@
     const buttons = form.querySelectorAll("button");
     buttons.forEach((each) => { each.disabled = true; });
     try {
-      const answer = await fetch(form.action, {
+      const answer = await fetch(button?.hasAttribute("formaction") ? button.formAction : form.action, {
         method: "POST",
         body: form.enctype === "multipart/form-data" ? data : new URLSearchParams(data),
         headers: { "X-Piece": "1" },
