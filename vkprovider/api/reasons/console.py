@@ -23,6 +23,11 @@ class ConsoleReason(Reasons):
         "Another session types at the console of the device; any number may watch.",
         "Attach without `-i`, or take over until you leave: `kubectl lablet console POD DEVICE --take-over`.",
     )
+    NO_CONFIGURATION = (
+        "NoConfiguration",
+        "CML extracts no configuration of the device: its kind has none, it is empty, or the device is hidden.",
+        "Use another device; the definition's author sees hidden ones in what `collect` keeps.",
+    )
     UNSUPPORTED_DEVICE = (
         "UnsupportedDevice",
         "The prompt of this kind of device is not known, so that nothing says when a command has ended.",

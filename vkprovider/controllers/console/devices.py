@@ -11,6 +11,7 @@ from vkprovider.api.errors import InputError, NotFound, Unavailable
 from vkprovider.api.reasons import ConsoleReason
 from vkprovider.controllers.console import logs
 from vkprovider.controllers.console.attach import attach
+from vkprovider.controllers.console.configuration import CONFIG, print_configuration
 from vkprovider.controllers.console.execute import Execution
 from vkprovider.controllers.console.finding import Finder, FoundDevice, FoundLablet, told
 from vkprovider.controllers.console.logs import Followed, chosen
@@ -28,6 +29,7 @@ from vkprovider.runtime.context import Context
 CONSOLE: Final = "console"
 """`exec -- console [DEVICE] [--take-over]` attaches: to the device of the container, or to one that is named."""
 TAKE_OVER: Final = "--take-over"
+_CONFIG_WORDS: Final = 2
 
 
 class LabletDevices:
@@ -131,6 +133,10 @@ class LabletDevices:
                 raise InputError(ConsoleReason.COMMAND_INVALID, text)
             device = await self._finder.running(target, named="".join(named))
             return await self._attach(device, command, take_over=TAKE_OVER in words)
+        if words and words[0] == CONFIG and await self._finder.is_whole(target):
+            if len(words) != _CONFIG_WORDS:
+                raise InputError(ConsoleReason.COMMAND_INVALID, f"write `{CONFIG} DEVICE`")
+            return await print_configuration(await self._finder.any_device(target, named=words[1]), command)
         if moves_files(words):
             raise InputError(
                 ConsoleReason.NO_FILES,

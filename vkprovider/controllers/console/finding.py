@@ -112,10 +112,22 @@ class Finder:
             InputError: `NotADevice`, `NoLab`, `NoConsole`.
             OutsideError: The worker did not answer; `NotFound`: there is no such Pod here.
         """
+        device = await self.any_device(target, named=named)
+        fact = device.fact
+        if fact.definition in WITHOUT_CONSOLE:
+            text = f"CML has no console for {fact.label}: a device of the kind {fact.definition} never has one"
+            raise InputError(ConsoleReason.NO_CONSOLE, text)
+        return device
+
+    async def any_device(self, target: Target, *, named: str = "") -> FoundDevice:
+        """Find a device, with a console or without, as `device` does.
+
+        Raises:
+            InputError: `NotADevice`, `NoLab`.
+            OutsideError: As in `device`.
+        """
         place = self.place(target.namespace, target.pod, target.uid)
-        facts = place.worker.seen.devices.get(place.claim.lab_id)
-        if facts is None:
-            facts = await place.worker.labs.list_devices(place.claim.lab_id)
+        facts = await _facts(place)
         containers = _containers(place, facts)
         by_label = {fact.label: fact for fact in facts}
         fact = by_label.get(named) or by_label.get(containers.get(named or target.container, ""))
@@ -124,10 +136,17 @@ class Finder:
             what = f"device {named!r} of pod {target.pod}" if named else f"container {target.container}"
             hint = "" if named else f". For one without a container: kubectl lablet console {target.pod} DEVICE"
             raise InputError(ConsoleReason.NOT_A_DEVICE, f"{what} is not a device of the lab, which has {known}{hint}")
-        if fact.definition in WITHOUT_CONSOLE:
-            text = f"CML has no console for {fact.label}: a device of the kind {fact.definition} never has one"
-            raise InputError(ConsoleReason.NO_CONSOLE, text)
         return FoundDevice(place, fact)
+
+    async def is_whole(self, target: Target) -> bool:
+        """Return whether a container is the lablet as a whole, and no device.
+
+        Raises:
+            InputError: `NoLab`.
+            OutsideError: As in `device`.
+        """
+        place = self.place(target.namespace, target.pod, target.uid)
+        return target.container not in _containers(place, await _facts(place))
 
     async def running(self, target: Target, *, named: str = "") -> FoundDevice:
         """Find a device that runs.
@@ -195,6 +214,12 @@ def told() -> Iterator[None]:
         yield
     except Fenced:
         raise Unavailable(MOVED) from None
+
+
+async def _facts(place: FoundLablet) -> tuple[DeviceFact, ...]:
+    """Return the devices of a lablet, as they were observed last."""
+    facts = place.worker.seen.devices.get(place.claim.lab_id)
+    return facts if facts is not None else await place.worker.labs.list_devices(place.claim.lab_id)
 
 
 def _containers(place: FoundLablet, facts: tuple[DeviceFact, ...]) -> dict[str, str]:

@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-Action = Literal["version", "configuration", "long", "page", "nothing", "enable", "leave", "configure"]
+Action = Literal[
+    "version", "configuration", "long", "endless", "files", "page", "nothing", "enable", "leave", "configure"
+]
 
 NUMBER: Final = "<number>"
 EXEC: Final[Mapping[str, Action]] = {

@@ -8,13 +8,15 @@ from typing import Final
 from aiohttp import WSMsgType, web
 
 from vkpsandbox.cml.consoles import console
-from vkpsandbox.cml.consoles.shell import Shell
+from vkpsandbox.cml.consoles.shell import ENDLESS, Shell
 from vkpsandbox.cml.world.model import Node
 from vkpsandbox.cml.world.states import RUNNING
 from vkpsandbox.cml.world.world import World
 
 FOLLOW_S: Final = 0.1
 """How often a terminal looks for lines that appeared by themselves."""
+NOISY_S: Final = 0.01
+"""How often a device prints that prints without end."""
 SCREEN_KEPT: Final = 64 * 1024
 """Characters of a line's output that a new terminal is shown."""
 RFB_BANNER: Final = b"RFB 003.008\n"
@@ -31,6 +33,7 @@ class Line:
         self._run_at = node.boots[-1].started_at
         self._seen = -1.0
         self._awake = False
+        self._noisy_at = 0.0
         self.output = ""
         self.printed = 0
         """Characters ever printed; `output` holds the last ones."""
@@ -49,6 +52,14 @@ class Line:
         if not self._awake and now >= self._node.booted_at:
             self._awake = True
             self._print(self._shell.wake())
+        if self._shell.is_endless and now >= self._noisy_at + NOISY_S:
+            self._noisy_at = now
+            self._print(ENDLESS)
+
+    @property
+    def follow_s(self) -> float:
+        """How often a terminal looks for what appears by itself."""
+        return NOISY_S if self._shell.is_endless else FOLLOW_S
 
     def press(self, now: float, keys: str) -> None:
         """Press keys; before it has booted a device does not listen."""
@@ -175,7 +186,7 @@ class Consoles:
                 if task.done():
                     return
                 with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(FOLLOW_S), self._news:
+                    async with asyncio.timeout(line.follow_s), self._news:
                         await self._news.wait()
                 self._world.advance(self._now())
         finally:

@@ -64,6 +64,8 @@ _SHELL: Final[Mapping[str, Action]] = {
     "show tech-support": "long",
     "show tech": "long",
     "dmesg": "long",
+    "yes": "endless",
+    "ls": "files",
 }
 
 _IOS: Final = Family(

@@ -16,6 +16,10 @@ LINES_KEPT: Final = 1000
 PAGE: Final = 23
 LONG: Final = 120
 """Lines of `show tech-support`."""
+FILES: Final = "\x1b[1;34mbin\x1b[0m  \x1b[31mbackup.tgz\x1b[0m  notes.txt"
+"""What `ls` prints, in colours."""
+ENDLESS: Final = "y\r\n" * 8192
+"""What `yes` prints at once."""
 _ABORT, _LEAVE, _RUB_OUT = "\x03", "\x1a", "\x7f\b"
 _TOP: Final = "config"
 _UNCOMMITTED: Final = "Uncommitted changes found, commit them before exiting(yes/no/cancel)? [cancel]:"
@@ -41,6 +45,8 @@ class Shell:
         """Lines of a page; 0: output never stops."""
         self._asks: list[str] = []
         self._after_return = False
+        self.is_endless = False
+        """Whether it prints until somebody interrupts it."""
 
     @property
     def prompt(self) -> str:
@@ -65,6 +71,9 @@ class Shell:
         self._after_return = key == "\r"
         if second:
             return ""
+        if self.is_endless:
+            self.is_endless = key != _ABORT
+            return "" if self.is_endless else "^C\r\n" + self.prompt
         if self._rest:
             return self._turn_page(key)
         if key in "\r\n":
@@ -95,6 +104,8 @@ class Shell:
             return self.prompt
         before = self.prompt
         answer = self.answer(text.strip())
+        if self.is_endless:
+            return ""
         if text.strip():
             self._node.typed += [Typed(now, self._line, before + text), *(Typed(now, self._line, a) for a in answer)]
             self._node.typed = self._node.typed[-LINES_KEPT:]
@@ -148,6 +159,10 @@ class Shell:
                 return running_configuration(self._node).splitlines()
             case "long":
                 return [f"line {number} of {LONG}: {self._node.label}" for number in range(1, LONG + 1)]
+            case "files":
+                return [FILES]
+            case "endless":
+                self.is_endless = True
             case "page":
                 self._page = max(command.number - 1, 0)
             case "enable":

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.vkpsandbox.cml.bench import Bench
 from vkpsandbox.cml.consoles import consoles
-from vkpsandbox.cml.consoles.shell import Shell
+from vkpsandbox.cml.consoles.shell import ENDLESS, Shell
 from vkpsandbox.cml.world.model import Node
 
 
@@ -132,6 +132,23 @@ def test_long_output_stops_at_each_page() -> None:
     assert shell.press(bench.now, "q").endswith("\bh0>")
     shell.press(bench.now, "terminal length 0\r")
     assert shell.press(bench.now, "show tech\r").endswith("line 120 of 120: h0\r\nh0>")
+
+
+def test_output_without_end_comes_piece_by_piece_until_somebody_interrupts_it() -> None:
+    bench, _, node = booted()
+    line = consoles.Line(node, 0)
+    line.press(bench.now, "yes\r")
+    for _ in range(3):
+        before = line.printed
+        bench.now += consoles.NOISY_S
+        line.look(bench.now)
+        assert line.since(before) == ENDLESS
+        line.look(bench.now)
+        assert line.printed == before + len(ENDLESS), "not faster than a cable"
+    line.press(bench.now, "q\x03")
+    assert line.output.endswith("y\r\n^C\r\nh0:~# ")
+    line.press(bench.now, "ls\r")
+    assert "\x1b[31mbackup.tgz\x1b[0m" in line.output
 
 
 def test_a_device_with_a_login_asks_for_it() -> None:
