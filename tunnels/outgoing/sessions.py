@@ -1,6 +1,6 @@
 """Sessions of aiohttp, opened in one way for every client of ours."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import aiohttp
 
@@ -16,6 +16,7 @@ def open_session(
     *,
     headers: Mapping[str, str] | None = None,
     connect_s_max: float | None = None,
+    middlewares: Sequence[aiohttp.ClientMiddlewareType] = (),
 ) -> aiohttp.ClientSession:
     """Open a session whose requests ask the guard of `guard.guarded_by`, and whose writes are sent at most once.
 
@@ -26,6 +27,7 @@ def open_session(
         connector: Its connections; closed with the session.
         headers: Sent with every request.
         connect_s_max: Seconds for one attempt to connect; None for no limit.
+        middlewares: Of the caller, which see an answer after ours.
     """
     return aiohttp.ClientSession(
         connector=connector,
@@ -34,7 +36,7 @@ def open_session(
         headers=headers,
         skip_auto_headers=("Content-Type", "User-Agent"),
         request_class=GuardedRequest,
-        middlewares=(_write_once,),
+        middlewares=(*middlewares, _write_once),
         trust_env=False,
     )
 

@@ -6,7 +6,7 @@ with the API server's message.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -22,6 +22,7 @@ from vkprovider.settings.cluster import KubeSettings
 
 if TYPE_CHECKING:
     from vkprovider.kube.http.credentials import ClusterAccess
+    from vkprovider.kube.http.websockets import KubeWebSocket
 
 JSON: Final = "application/json"
 MERGE_PATCH: Final = "application/merge-patch+json"
@@ -290,6 +291,32 @@ class KubeClient:
         """
         return self._transport.lines(path, params, inactivity_s=inactivity_s, brief=brief)
 
+    async def websocket(
+        self,
+        path: str,
+        params: Sequence[tuple[str, str]],
+        protocols: Sequence[str],
+        *,
+        within_s: float = 15.0,
+    ) -> "KubeWebSocket":
+        """Open a WebSocket, such as a session of `exec`; no limit applies to it.
+
+        Args:
+            path: Already percent-encoded.
+            params: The query, whose names may come several times.
+            protocols: The subprotocols that the caller speaks, the best one first.
+            within_s: The deadline of the handshake.
+
+        Raises:
+            OutsideError: Any of its kinds, with what the API server or the kubelet behind it says.
+        """
+        try:
+            async with asyncio.timeout(within_s):
+                return await self._transport.websocket(path, params, protocols)
+        except TimeoutError:
+            self._transport.count_error()
+            raise DeadlineExceeded(f"GET {path}: {self.server} did not answer within {within_s:g} s") from None
+
     async def close(self) -> None:
-        """Close every connection."""
+        """Close every connection but WebSockets, which their callers close."""
         await self._transport.close()

@@ -6,7 +6,7 @@ import io
 import re
 import socket
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import UTC, datetime
 from typing import Final, NamedTuple
@@ -17,11 +17,12 @@ from yarl import URL
 
 from tunnels.outgoing.guard import guarded_by
 from tunnels.outgoing.sessions import open_session
-from vkprovider.api.errors import DeadlineExceeded, InputError, Invalid, Unauthorized
+from vkprovider.api.errors import DeadlineExceeded, InputError, Invalid, OutsideError, Unauthorized
 from vkprovider.api.reasons import StartReason
 from vkprovider.kube.http import answers, auth
 from vkprovider.kube.http.credentials import ClusterAccess
 from vkprovider.kube.http.failures import FAILURES, broken
+from vkprovider.kube.http.websockets import KubeWebSocket, keep_refusal, open_websocket
 
 _ACCEPT: Final = "application/json"
 _ACCEPT_BRIEF: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
@@ -129,6 +130,19 @@ class Transport:
                 yield lines
         finally:
             response.close()  # unless it has ended: then its connection is used again
+
+    async def websocket(self, path: str, params: Sequence[tuple[str, str]], protocols: Sequence[str]) -> KubeWebSocket:
+        """Open a WebSocket; see `KubeClient.websocket`."""
+        access = await self._current()
+        url = self._url(f"{path}?{urlencode(params)}", None)
+        self.requests_total += 1
+        connector = aiohttp.TCPConnector(limit=0, force_close=True, socket_factory=_watched_socket)
+        session = open_session(connector, connect_s_max=_CONNECT_S_MAX, middlewares=(keep_refusal,))
+        try:
+            return await open_websocket(session, access, url, self._headers, protocols)
+        except OutsideError as error:
+            self.count_error(str(error.status) if error.status else "none")
+            raise
 
     async def _split(self, content: aiohttp.StreamReader, request: _Request) -> AsyncGenerator[list[bytes], None]:
         """Yield the whole lines of each piece of an open stream, until it ends."""
