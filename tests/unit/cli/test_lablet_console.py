@@ -5,8 +5,8 @@ import pytest
 
 from vkprovider.api.objects import Container, Metadata
 from vkprovider.cli.lablet.console import console_command, forward_command
-from vkprovider.cli.shared.devices import Port
 from vkprovider.cli.shared.pods import LabletPod, _Spec
+from vkprovider.domain.view.devices import Port
 
 
 def pod(*containers: str) -> LabletPod:

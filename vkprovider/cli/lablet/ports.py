@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import Final
 
-from vkprovider.cli.shared.devices import Port, containers_of, ports_of
+from vkprovider.cli.shared.devices import containers_of, ports_of
 from vkprovider.cli.shared.output.formats import Column, Listing, Output
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import find, named
+from vkprovider.domain.view.devices import Port
 from vkprovider.kube.client import KubeClient
 
 _CLOSED: Final = "not opened by CML"
