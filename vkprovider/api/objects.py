@@ -263,6 +263,30 @@ class RuntimeClass(msgspec.Struct, frozen=True, gc=False):
     scheduling: dict[str, Any] = msgspec.field(default_factory=dict)
 
 
+class RoleRef(msgspec.Struct, frozen=True, gc=False):
+    """The role of a binding."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class Subject(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", gc=False, order=True):
+    """Whom a binding names."""
+
+    kind: str
+    name: str
+    api_group: str = ""
+    namespace: str = ""
+
+
+class RoleBinding(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """A RoleBinding. The API server may answer null for subjects that are none."""
+
+    metadata: Metadata
+    role_ref: RoleRef = RoleRef()
+    subjects: tuple[Subject, ...] | None = None
+
+
 class LeaseSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A Lease's spec."""
 

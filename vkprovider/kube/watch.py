@@ -59,11 +59,19 @@ class HeadSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
     node_selector: dict[str, str] = {}  # copied by msgspec
 
 
-class Head(msgspec.Struct, frozen=True, gc=False):
+class HeadRole(msgspec.Struct, frozen=True, gc=False):
+    """The part of a RoleBinding's role that `keep` may look at."""
+
+    kind: str = ""
+    name: str = ""
+
+
+class Head(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """The part of an object that decides whether the rest is decoded."""
 
     metadata: HeadMetadata = HeadMetadata()
     spec: HeadSpec = HeadSpec()
+    role_ref: HeadRole = HeadRole()
 
 
 class ListMetadata(msgspec.Struct, frozen=True, rename="camel"):

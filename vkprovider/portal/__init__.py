@@ -8,6 +8,6 @@ another, and none is asked twice.
 * `choices`: the menu and the quotas.
 * `locks`: which replica writes for which user; `effects`: what is written, a package.
 * `requests`: the verbs of the page; `page`: its routes and streams; `site`: what people see in a browser (packages).
-* `reconciler`: one turn of a lab; `keeper`: what no event announces.
+* `reconciler`: one turn of a lab; `keeper`: what no event announces; `instructors`: those of a class work in its labs.
 * `parts`: the parts of the process; `process`: connect, listen, run, stop.
 """

@@ -56,6 +56,11 @@ class Index:
         found = (self.lab(user) for user in sorted(self._of_user))
         return [lab for lab in found if lab is not None]
 
+    def of_class(self, namespace: str) -> list[UserLab]:
+        """Return the labs of a class, by the namespace of the class, in the order of their users."""
+        found = (self.at(name) for name, record in self._records.items() if record.class_ == namespace and record.user)
+        return sorted((lab for lab in found if lab is not None), key=lambda lab: (lab.user, lab.record.namespace))
+
     def warm(self) -> list[UserLab]:
         """Return the warm labs."""
         labs = (self.at(namespace) for namespace, record in self._records.items() if record.warm)

@@ -1,16 +1,22 @@
-"""What the portal follows: its own Namespaces and Pods, the Pods' Events, other lablets, and what a menu is made of."""
+"""What the portal follows.
+
+Its own Namespaces and Pods, the Pods' Events, other lablets, the RoleBindings of instructors, what a menu is made of.
+"""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from vkprovider.api import names
-from vkprovider.api.objects import CustomResource, Event, Node, Pod, RuntimeClass
+from vkprovider.api.objects import CustomResource, Event, Node, Pod, RoleBinding, RuntimeClass
+from vkprovider.domain.userlab.instructors import CLASS_ROLE, LAB_ROLE
 from vkprovider.kube.informer import ALERT, Head, Informer
 from vkprovider.kube.resources import PartialObject
 from vkprovider.portal.lablets import lablet_informer
 from vkprovider.runtime.context import Context
+
+_BINDINGS: Final = "/apis/rbac.authorization.k8s.io/v1/rolebindings"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,10 +30,11 @@ class Informers:
     runtime_classes: Informer[RuntimeClass]
     nodes: Informer[Node]
     lablets: Informer[Pod]
+    bindings: Informer[RoleBinding]
 
     def all(self) -> tuple[Informer[Any], ...]:
         """Return all of them."""
-        ours = self.namespaces, self.pods, self.events
+        ours = self.namespaces, self.pods, self.events, self.bindings
         return *ours, self.definitions, self.runtime_classes, self.nodes, self.lablets
 
 
@@ -78,7 +85,19 @@ def informers(ctx: Context, prefix: str) -> Informers:
             label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_VNODE}",
         ),
         lablets=lablet_informer(ctx),
+        bindings=Informer(
+            ctx.kube,
+            _BINDINGS,
+            RoleBinding,
+            name="rolebindings",
+            keep=_instructs,
+            patience=ALERT,  # who loses a class loses its labs within a minute
+        ),
     )
+
+
+def _instructs(head: Head) -> bool:
+    return head.role_ref.name in {CLASS_ROLE, LAB_ROLE}
 
 
 def slim(each: PartialObject) -> PartialObject:

@@ -11,6 +11,7 @@ from vkprovider.portal.choices import Choices, read_config
 from vkprovider.portal.effects.making import Making
 from vkprovider.portal.index import Index
 from vkprovider.portal.informers import Informers, informers
+from vkprovider.portal.instructors import Instructors
 from vkprovider.portal.keeper import Keeper
 from vkprovider.portal.lablets import Lablets
 from vkprovider.portal.locks import Locks
@@ -28,6 +29,8 @@ PORTAL: Final = Program(names.PORTAL_PROGRAM, f"{names.GROUP}/portal-replica")
 """The portal: its replicas share out operations of user labs."""
 _AT_ONCE: Final = 32
 """Labs that are served at once."""
+_BINDINGS_AT_ONCE: Final = 4
+"""Labs that get the instructors of their class at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +61,14 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     queue: KeyedQueue[str] = KeyedQueue(name="userlabs", workers=_AT_ONCE)
     membership = Membership(ctx, settings.replica.lease_ttl_s)
     objects = informers(ctx, of_portal.namespace_prefix)
-    index = Index(ctx.namespace, of_portal.starts_max, queue.add)
+    instructed: KeyedQueue[str] = KeyedQueue(name="instructors", workers=_BINDINGS_AT_ONCE)
+
+    def wake(namespace: str) -> None:
+        queue.add(namespace)
+        instructed.add(namespace)
+
+    index = Index(ctx.namespace, of_portal.starts_max, wake)
+    instructors = Instructors(ctx, index, membership, instructed.add)
     lablets = Lablets()
 
     def wake_user(key: str) -> None:
@@ -67,14 +77,14 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
 
     def wake_all() -> None:
         for namespace in index.namespaces():
-            queue.add(namespace)
+            wake(namespace)
 
     locks = Locks(ctx, membership, wake_user, index.about)
     choices = Choices(config, objects)
     requests = Requests(ctx, of_portal, index, locks, membership, choices, queue.add)
     making = Making(ctx, of_portal.username_prefix, config.env, index.definition)
     labs = Labs(ctx, of_portal, index, locks, membership, requests, making)
-    keeper = Keeper(ctx, of_portal, index, locks, membership, requests, choices, queue.add)
+    keeper = Keeper(ctx, of_portal, index, locks, membership, requests, choices, wake)
     callers = portal_callers(ctx, of_portal)
     page = portal_page(ctx, of_portal, index, requests, choices, callers)
     site = portal_site(ctx, settings, index, requests, choices, callers)
@@ -87,9 +97,10 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
             Change(objects.pods, index.pod_changed),
             Change(objects.events, index.event_changed),
             Change(objects.lablets, lablets.pod_changed),
+            Change(objects.bindings, instructors.binding_changed),
             Change(locks.leases, locks.lease_changed),
         ),
-        works=(Work(queue, labs.reconcile),),
+        works=(Work(queue, labs.reconcile), Work(instructed, instructors.reconcile)),
         loops={"look": keeper.run},  # looks at what no event announces, and keeps labs warm
         measures=tuple(_measures(index, lablets, locks, labs)),
         health=lambda: {"userlabs": len(index.labs()), "locks": len(locks.held())},

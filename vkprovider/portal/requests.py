@@ -287,6 +287,8 @@ class Requests:
         """Have a failed lab made again: what the earlier request left goes first."""
         key = record.key
         await self._contents.clear(record.namespace, secret_name(key), env_name(key), guard)
+        if record.class_ and record.class_ != labels.get(names.LABEL_CLASS):
+            await self._contents.release(record.namespace, guard)
         try:
             labels_now = {names.LABEL_CLASS: None, **labels}  # another class's instructors have no right any more
             await self._records.patch(record, replaced(record.user, request), guard, labels_now)

@@ -10,7 +10,8 @@ from vkprovider.api import names
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 HUB_ROLE, USER_ROLE = "vkprovider-portal-hub", "vkprovider-portal-user"
 INSTRUCTOR_ROLE: Final = "vkprovider-instructor"
-_VERBS: Final = {HUB_ROLE: "manage", USER_ROLE: "use", INSTRUCTOR_ROLE: "teach"}
+LEARNER_ROLE: Final = "vkprovider-class-learner"
+_VERBS: Final = {HUB_ROLE: "manage", USER_ROLE: "use", INSTRUCTOR_ROLE: "teach", LEARNER_ROLE: "attend"}
 _runs = itertools.count(1)
 
 

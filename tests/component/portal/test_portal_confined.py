@@ -58,7 +58,7 @@ def parts(place: str) -> dict[str, tuple[str, Json]]:
         "configmaps": (f"{base}/configmaps", {"metadata": {"name": "nb-thief-env"}, "data": {"a": "b"}}),
         "serviceaccounts": (f"{base}/serviceaccounts", {"metadata": {"name": "nb-thief"}}),
         "rolebindings": (f"{RBAC}/namespaces/{place}/rolebindings", binding("vkprovider-learner")),
-        "instructors": (f"{RBAC}/namespaces/{place}/rolebindings", binding("vkprovider-instructor")),
+        "instructors": (f"{RBAC}/namespaces/{place}/rolebindings", binding("vkprovider-lab-instructor")),
         "pods": (f"{base}/pods", pod()),
         "events": (f"{base}/events", event(place)),
     }
@@ -272,7 +272,7 @@ async def test_a_pod_of_the_portal_is_a_lablet_and_never_on_an_ordinary_node(thi
 
 async def test_no_other_role_is_bound(powerful: Thief) -> None:
     path = f"{RBAC}/namespaces/{OWN}/rolebindings"
-    for role in ("cluster-admin", "vkprovider", "vkprovider-portal", "admin"):
+    for role in ("cluster-admin", "vkprovider", "vkprovider-portal", "admin", "vkprovider-instructor"):
         await powerful.refused("and no other role", "POST", path, binding(role))
     await powerful.refused("and no other role", "POST", path, binding("vkprovider-learner", "Role"))
 

@@ -13,7 +13,7 @@ from tests.component.controllers.looking import eventually, when
 from tests.component.portal.asking import CANARY, SPAWNER, Client, setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.nublado import NubladoSpawner, SpawnError
-from tests.component.portal.people import INSTRUCTOR_ROLE, RBAC, USER_ROLE, People
+from tests.component.portal.people import INSTRUCTOR_ROLE, LEARNER_ROLE, RBAC, USER_ROLE, People
 from tests.support.apiserver import NODES, SYSTEM
 from vkprovider.api import names
 from vkprovider.domain.userlab.names import user_key
@@ -341,6 +341,7 @@ async def test_a_teacher_looks_after_the_labs_of_the_class_that_their_users_name
             return shown.status_code, extended.status_code
 
         assert await statuses(teacher) == (403, 403), "there is no lab"
+        await has.people.allow("alice", LEARNER_ROLE, class_)
         chosen = {"image_list": f"{has.family}:1.0.0", "class": class_}
         assert (await client.ask("POST", "/labs/alice/create", has.alice, has.body(**chosen))).status_code == 303
         await has.known("running")

@@ -8,8 +8,9 @@ import pytest
 
 from tests.component.controllers.looking import eventually
 from tests.component.portal.asking import Client
-from tests.component.portal.harness import ACCOUNT, install, open_world
-from tests.component.portal.people import HUB_ROLE, People
+from tests.component.portal.harness import ACCOUNT, PortalWorld, Running, install, open_world
+from tests.component.portal.people import HUB_ROLE, INSTRUCTOR_ROLE, RBAC, People
+from tests.component.portal.test_portal_classes import until
 from tests.component.portal.test_portal_warm import config, until_warm
 from tests.component.portal.wishes import ask
 from tests.support import apiserver as real
@@ -23,6 +24,19 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.ApiServer
     with real.running(tmp_path_factory.mktemp("audited"), audit=True) as server:
         install(server)
         yield server
+
+
+async def show_instructors(world: PortalWorld, people: People, running: Running, family: str) -> None:
+    """Have the instructors of a class change while there is a lab of it."""
+    await world.admin.create("/api/v1/namespaces", {"metadata": {"name": "friday"}})
+    await people.allow("teacher", INSTRUCTOR_ROLE, "friday")
+    await ask(world, running, "eve", family, class_="friday")
+    await until(world, "eve", ["teacher"])
+    helper = await people.allow("helper", INSTRUCTOR_ROLE, "friday")
+    await until(world, "eve", ["helper", "teacher"])
+    await world.admin.delete(helper)
+    await world.admin.delete(f"{RBAC}/namespaces/friday/rolebindings")
+    await until(world, "eve", None)
 
 
 async def test_no_right_is_granted_that_is_not_used_and_none_used_beyond(
@@ -65,6 +79,7 @@ async def test_no_right_is_granted_that_is_not_used_and_none_used_beyond(
         world.stage.boots = True
         await world.until_phase("bob", "complete")
         assert (await Client(running, "sqr066").ask("GET", "/labs", hub)).status_code == 200
+        await show_instructors(world, people, running, family)
         await running.replica.requests.delete("bob", "hub")
         await world.until_gone("bob")
         await people.close()

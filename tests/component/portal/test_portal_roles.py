@@ -43,7 +43,7 @@ async def admin(apiserver: ApiServer) -> AsyncIterator[Admin]:
             if await admin.get(f"/api/v1/namespaces/{name}") is None:
                 await admin.create("/api/v1/namespaces", {"metadata": {"name": name}})
         yield admin
-        for name in ("vkprovider-learner", "vkprovider-instructor"):
+        for name in ("vkprovider-learner", "vkprovider-instructor", "vkprovider-class-learner"):
             await admin.delete(f"{RBAC}/namespaces/{LAB}/rolebindings/test-{name}")
         for name in ("vkprovider-portal-hub", "vkprovider-portal-user"):
             await admin.delete(f"{RBAC}/clusterrolebindings/test-{name}")
@@ -107,18 +107,23 @@ async def test_the_verbs_of_the_portal_are_given_by_its_roles_alone(admin: Admin
     await bind(admin, "vkprovider-portal-hub", "hub")
     await bind(admin, "vkprovider-portal-user", "students", kind="Group")
     await bind(admin, "vkprovider-instructor", "teacher", LAB)
+    await bind(admin, "vkprovider-class-learner", "students", LAB, kind="Group")
 
     async def granted() -> bool:
-        return await may("hub", "manage") and await may("teacher", "teach", LAB) and await may("x", "use", "", PUPILS)
+        of_cluster = await may("hub", "manage") and await may("x", "use", "", PUPILS)
+        return of_cluster and await may("teacher", "teach", LAB) and await may("x", "attend", LAB, PUPILS)
 
     await eventually(granted, "the bindings")
     verbs = {
-        user: [verb for verb in ("manage", "use", "teach") if await may(user, verb, "", groups)]
+        user: [verb for verb in ("manage", "use", "teach", "attend") if await may(user, verb, "", groups)]
         for user, groups in (("hub", ()), ("ann", PUPILS), ("bob", ()), ("teacher", ()))
     }
     assert verbs == {"hub": ["manage"], "ann": ["use"], "bob": [], "teacher": []}
-    assert [await may("teacher", verb, LAB) for verb in ("teach", "use", "manage")] == [True, False, False]
+    verbs_of_all = ("teach", "use", "manage", "attend")
+    assert [await may("teacher", verb, LAB) for verb in verbs_of_all] == [True, False, False, False]
+    assert [await may("ann", verb, LAB, PUPILS) for verb in verbs_of_all] == [False, True, False, True]
     assert not await may("teacher", "teach", OTHER)
+    assert not await may("ann", "attend", OTHER, PUPILS)
 
 
 async def test_the_hub_has_nothing_on_pods(apiserver: ApiServer, admin: Admin) -> None:

@@ -10,6 +10,7 @@
 * `quota`: what a user may have.
 * `menu`: the labs that users may ask for.
 * `warm`: labs that are made before a user asks.
+* `instructors`: who instructs in the lab of a class.
 * `rejections`: why a request is refused.
 * `operations`: the operation that goes on, or ended last; `stream`: its story as lines, equal on every replica;
   `position`: which of them a listener has.

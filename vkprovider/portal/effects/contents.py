@@ -7,9 +7,11 @@ from typing import Any, Final
 import msgspec
 
 from vkprovider.api.errors import Conflict
+from vkprovider.api.objects import RoleBinding
+from vkprovider.domain.userlab.instructors import BINDING, Bind, Unbind
 from vkprovider.kube.api import CONFIG_MAPS, SECRETS
 from vkprovider.kube.client import Guard
-from vkprovider.kube.resources import PartialObject, Resource, kind
+from vkprovider.kube.resources import ChangeHow, PartialObject, Resource, kind
 from vkprovider.portal.effects import objects
 from vkprovider.runtime.context import Context
 
@@ -85,6 +87,34 @@ class Contents:
             OutsideError: The API server refused or did not answer.
         """
         await self._create(self._bindings, namespace, objects.role_binding(name, labels, username), guard)
+
+    async def instructors(self, namespace: str, labels: Mapping[str, str], step: Bind | Unbind, guard: Guard) -> None:
+        """Have a lab name the instructors of its class.
+
+        Raises:
+            Conflict: The RoleBinding was written since it was seen.
+            NotFound: It is gone.
+            Fenced: This replica may not write.
+            OutsideError: The API server refused or did not answer.
+        """
+        bindings = self._bindings.within(namespace)
+        match step:
+            case Bind(subjects=subjects, present=RoleBinding(metadata=meta)):
+                held: ChangeHow = {"uid": meta.uid, "resource_version": meta.resource_version, "guard": guard}
+                await bindings.patch(meta.name, {"subjects": objects.named(subjects)}, **held)
+            case Bind(subjects=subjects):
+                await bindings.create(objects.instructors_binding(labels, subjects), guard=guard)
+            case Unbind(present=present):
+                await bindings.delete(present.metadata.name, uid=present.metadata.uid, guard=guard)
+
+    async def release(self, namespace: str, guard: Guard) -> None:
+        """Delete the RoleBinding of instructors in a lab that is to be of another class, or of none.
+
+        Raises:
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        await self._bindings.within(namespace).delete(BINDING, guard=guard)
 
     async def clear(self, namespace: str, secret: str, config_map: str, guard: Guard) -> None:
         """Delete the Secret and the ConfigMap of an earlier request.

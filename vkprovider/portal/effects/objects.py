@@ -1,13 +1,16 @@
 """The objects of a user lab as they are sent to the API server. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
+
+import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.models.status import DefinitionStatus, definition_status
-from vkprovider.api.objects import CustomResource
+from vkprovider.api.objects import CustomResource, Subject
 from vkprovider.domain.lablet.pod.intent import tag_of
 from vkprovider.domain.topology.visibility import INFRASTRUCTURE_NODE_TYPES
+from vkprovider.domain.userlab.instructors import BINDING, LAB_ROLE
 
 Json = dict[str, Any]
 
@@ -72,12 +75,26 @@ def service_account(name: str, labels: Mapping[str, str]) -> Json:
 
 def role_binding(name: str, labels: Mapping[str, str], username: str) -> Json:
     """Return the RoleBinding by which a user sees the Pod and its consoles."""
+    return _binding(name, labels, LEARNER_ROLE, [{"apiGroup": _RBAC, "kind": "User", "name": username}])
+
+
+def instructors_binding(labels: Mapping[str, str], subjects: Iterable[Subject]) -> Json:
+    """Return the RoleBinding by which the instructors of a class work in one of its labs."""
+    return _binding(BINDING, labels, LAB_ROLE, named(subjects))
+
+
+def named(subjects: Iterable[Subject]) -> list[Json]:
+    """Return people as a RoleBinding names them."""
+    return [msgspec.to_builtins(subject) for subject in subjects]
+
+
+def _binding(name: str, labels: Mapping[str, str], role: str, subjects: list[Json]) -> Json:
     return {
         "apiVersion": f"{_RBAC}/v1",
         "kind": "RoleBinding",
         "metadata": metadata(name, labels),
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": LEARNER_ROLE},
-        "subjects": [{"apiGroup": _RBAC, "kind": "User", "name": username}],
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
+        "subjects": subjects,
     }
 
 

@@ -5,6 +5,7 @@ What a user may is asked of the API server in both cases, as rights on `userlabs
 * `manage`, in the portal's namespace: list, see and delete all labs, as a hub does. It creates none.
 * `use`, in the portal's namespace: create, follow and extend the lab that has one's own name.
 * `teach`, in the namespace of a class: see, follow, extend and delete the labs of that class.
+* `attend`, there: have the own lab be one of that class.
 
 By a setting a user also needs `use` on a definition, in the portal's namespace, to have a lab of it.
 
@@ -21,8 +22,9 @@ from aiohttp import web
 
 from vkprovider.api import names
 from vkprovider.domain.userlab.names import user_of, username_of
+from vkprovider.domain.userlab.rejections import BODY, Grounds
 from vkprovider.kube.pace import TokenBucket
-from vkprovider.portal.requests import Caller
+from vkprovider.portal.requests import Caller, Rejected
 from vkprovider.serving.access import AccessControl, User
 from vkprovider.serving.answers import NotAllowed, TokenInvalid, TokenMissing, TooManyReviews, bearer
 
@@ -36,6 +38,8 @@ _NAMES_BURST: Final = 100.0
 _CALLERS_MAX: Final = 2000
 _ELSEWHERE: Final = frozenset({"cross-site", "same-site"})
 """What a browser says of a request that a page of another host makes."""
+ATTEND_ROLE: Final = "vkprovider-class-learner"
+"""The ClusterRole of the learners of a class, in its namespace."""
 _SYSTEM: Final = "system:"
 _DEFINITIONS: Final = "labletdefinitions"
 _AUTHENTICATED: Final = "system:authenticated"
@@ -240,6 +244,37 @@ class PortalCallers:
         asked = sorted(definitions)
         allowed = [await self._access.may(user, LabRight("use", namespace, name, _DEFINITIONS)) for name in asked]
         return frozenset(name for name, may in zip(asked, allowed, strict=True) if may)
+
+    async def check_class(self, known: KnownCaller, class_: str) -> None:
+        """Check that somebody may have a lab of a class; a lab of no class takes no right.
+
+        The answer is the same whether there is such a class or not.
+
+        Args:
+            known: Who asks for the lab.
+            class_: The namespace of the class; "" for none.
+
+        Raises:
+            Rejected: The caller does not attend the class.
+            Refused: 429, or 503.
+        """
+        if class_ and not await self.attends(known, class_):
+            raise Rejected(
+                Grounds.PERMISSION_DENIED,
+                f"you are {known.of_cluster.username!r}, and attend no class {class_!r}: ask its instructor, or leave "
+                f"out the option class. An administrator admits learners by the ClusterRole {ATTEND_ROLE}, bound in "
+                "the namespace of the class",
+                (BODY, "options", "class"),
+            )
+
+    async def attends(self, known: KnownCaller, class_: str) -> bool:
+        """Return whether somebody is a learner of a class.
+
+        Raises:
+            Refused: 429, or 503.
+        """
+        self._count(known.caller)
+        return await self._access.may(known.of_cluster, LabRight("attend", class_))
 
     async def manages(self, known: KnownCaller, user: str) -> bool:
         """Return whether somebody may manage all labs, which is one question for all polls of a hub, or a user's.

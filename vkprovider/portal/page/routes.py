@@ -171,6 +171,7 @@ class PortalPage:
         wanted = options.parse(await _json(request), one_image=self._dialect.one_image)
         if isinstance(wanted, list):
             return rejected(wanted)
+        await self._callers.check_class(await self._callers.known(request), wanted.class_)
         await self._requests.create(caller, wanted, await self._menu_of(request))
         location = f"{SPAWNER}/labs/{quote(user, safe='')}"  # without a host: a proxy may have another
         return web.Response(status=self._dialect.created, headers={"Location": location})

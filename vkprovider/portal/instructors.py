@@ -1,0 +1,94 @@
+"""Has the instructors of each class be those of its labs: the replica that leads writes it, whoever was late before."""
+
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from vkprovider.api.errors import Conflict, Fenced, Forbidden, NotFound
+from vkprovider.api.objects import RoleBinding
+from vkprovider.domain.userlab.instructors import change, is_of_class, is_of_lab, of_class
+from vkprovider.domain.userlab.record import labels_for
+from vkprovider.kube.queue import DONE, Result
+from vkprovider.portal.effects.contents import Contents
+from vkprovider.portal.index import Index
+from vkprovider.runtime.context import Context
+from vkprovider.runtime.membership import Membership
+
+_log: Final = structlog.get_logger(__name__)
+_UNSEEN_S: Final = 1.0
+"""How soon to look again after a write that came too late: the watch shows the other one soon."""
+_REFUSED_S: Final = 5.0
+
+
+class Instructors:
+    """Knows the RoleBindings of classes and of their labs, and keeps the latter like the former."""
+
+    def __init__(self, ctx: Context, index: Index, membership: Membership, wake: Callable[[str], None]) -> None:
+        """Know none.
+
+        Args:
+            ctx: The replica; its namespace is the mark.
+            index: The labs.
+            membership: Tells whether this replica leads.
+            wake: Called with the namespace of a lab whose instructors may have changed.
+        """
+        self._ctx = ctx
+        self._index = index
+        self._membership = membership
+        self._wake = wake
+        self._contents = Contents(ctx)
+        self._of_class: dict[str, dict[str, RoleBinding]] = {}
+        self._of_lab: dict[str, RoleBinding] = {}
+
+    def binding_changed(self, old: RoleBinding | None, new: RoleBinding | None) -> None:
+        """Note a RoleBinding, and wake the labs that it concerns."""
+        known = new or old
+        if known is None:
+            return
+        namespace, name = known.metadata.namespace, known.metadata.name
+        if is_of_lab(known):
+            if new is not None:
+                self._of_lab[namespace] = new
+            else:
+                self._of_lab.pop(namespace, None)
+            self._wake(namespace)
+        if is_of_class(known):
+            its = self._of_class.setdefault(namespace, {})
+            if new is not None:
+                its[name] = new
+            else:
+                its.pop(name, None)
+            if not its:
+                del self._of_class[namespace]
+            for lab in self._index.of_class(namespace):
+                self._wake(lab.record.namespace)
+
+    async def reconcile(self, namespace: str) -> Result:
+        """Have a lab name the instructors of its class, if it does not.
+
+        Raises:
+            Fenced: This replica does not lead any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        lab = self._index.at(namespace)
+        if lab is None or not self._membership.leads():
+            return DONE
+        class_ = lab.record.class_
+        step = change(lab.record, of_class(self._of_class.get(class_, {}).values()), self._of_lab.get(namespace))
+        if step is None:
+            return DONE
+        labels = labels_for(self._ctx.namespace, lab.user, class_=class_)
+        try:
+            await self._contents.instructors(namespace, labels, step, self._leads)
+        except (Conflict, NotFound):  # somebody was quicker: the watch will show it
+            return Result(_UNSEEN_S)
+        except Forbidden as error:  # such as in a namespace that ends
+            _log.warning("the instructors of a lab are not those of its class", namespace=namespace, error=str(error))
+            return Result(_REFUSED_S)
+        _log.info("instructors of a lab", namespace=namespace, class_=class_, step=type(step).__name__)
+        return DONE
+
+    def _leads(self) -> None:
+        if not self._membership.leads():
+            raise Fenced("this replica does not lead any more")
