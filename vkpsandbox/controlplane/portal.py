@@ -1,6 +1,8 @@
 """The portal of the sandbox: its rights, its learners' namespace, and the command lines of its replicas."""
 
 import json
+import secrets
+from base64 import b64encode
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +21,7 @@ HUB: Final = "hub"
 """The ServiceAccount, in the portal's namespace, of a hub that sees and deletes all labs."""
 _USER_ROLE: Final = "vkprovider-portal-user"
 _HUB_ROLE: Final = "vkprovider-portal-hub"
+_KEY_BYTES: Final = 32
 _MANIFESTS: Final = ("roles.yaml", "rbac.yaml", "confine.yaml", "mark.yaml")
 
 
@@ -47,7 +50,7 @@ def portal_processes(
         kubectl("apply", "--server-side", "--force-conflicts", "-f", str(path))
     objects = {"apiVersion": "v1", "kind": "List", "items": _callers()}
     kubectl("apply", "-f", "-", stdin=json.dumps(objects))
-    account = names.PORTAL_PROGRAM
+    account, key = names.PORTAL_PROGRAM, b64encode(secrets.token_bytes(_KEY_BYTES)).decode()
     write_account_kubeconfig(kubectl, layout, layout.portal_kubeconfig, account, account)
     return [
         ProcessSpec(
@@ -58,6 +61,7 @@ def portal_processes(
                 "VKPROVIDER_NAMESPACE": NAMESPACE,
                 "VKPROVIDER_HTTP_HOST": "127.0.0.1",
                 "VKPROVIDER_HTTP_PORT": str(port),
+                "VKPROVIDER_PORTAL_COOKIE_KEY": key,
                 "VKPROVIDER_PORTAL_USERNAME_PREFIX": f"system:serviceaccount:{LEARNERS}:",
                 "LABLET_CONTROLLER_INSTANCE_ID": None,
                 **settings,
