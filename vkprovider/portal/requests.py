@@ -1,4 +1,4 @@
-"""The verbs of the page: make, delete and extend the lab of a user.
+"""The verbs of the page: make, delete, extend and reset the lab of a user.
 
 `create` answers when the Namespace and the Secret of the lab are written, under the lock of the user: from then on any
 replica can finish it, and until then nobody has been told that there is one.
@@ -32,7 +32,7 @@ from vkprovider.domain.userlab.record import (
     replaced,
 )
 from vkprovider.domain.userlab.rejections import USERNAME, Grounds, Rejection
-from vkprovider.domain.userlab.state import may_create, unknown
+from vkprovider.domain.userlab.state import may_create, may_reset, unknown
 from vkprovider.kube.client import Guard
 from vkprovider.portal.choices import Choices
 from vkprovider.portal.effects.contents import Contents
@@ -199,6 +199,25 @@ class Requests:
                 raise Rejected(Grounds.UNKNOWN_USER, f"the lab of user {user!r} has just ended", USERNAME) from None
         _log.info("lab extended", user=user, by=by, end=iso(int(end)))
         return int(end)
+
+    async def reset(self, user: str, by: str) -> None:
+        """Have a user's lab wiped and started again: all work in it is lost. One that was stopped starts as well.
+
+        Raises:
+            Rejected: There is no lab that could be reset, or the API server cannot be asked.
+        """
+        lab = self._index.lab(user)
+        if lab is None:
+            raise Rejected(*unknown(user))
+        if (rejection := may_reset(lab)) is not None or lab.own_pod is None:
+            raise Rejected(*(rejection or unknown(user)))
+        notes = {names.ANNOTATION_RESET: f"{iso(self._ctx.now_unix)} {new_id()}", names.ANNOTATION_DESIRED_STATE: None}
+        with _told(f"reset the lab of {user!r}"):
+            try:
+                await self._pods.change(lab.own_pod, notes, self._may_act)
+            except (Conflict, NotFound):
+                raise Rejected(Grounds.UNKNOWN_USER, f"the lab of user {user!r} has just ended", USERNAME) from None
+        _log.info("lab reset", user=user, by=by)
 
     async def finish(self) -> None:
         """Wait for the requests in hand."""

@@ -166,6 +166,40 @@ async def test_a_lab_that_a_starting_api_server_refuses_is_made_soon(world: Port
     assert len(world.stage.made) == 1
 
 
+async def test_a_lab_is_reset_as_the_command_line_resets_one(world: PortalWorld) -> None:
+    """Each request is another one for the provider; a lab that was stopped starts again; nothing else is reset."""
+    running, name = await world.replica(), await world.define()
+    requests = running.replica.requests
+    await ask(world, running, "alice", name)
+    await world.until_phase("alice", "complete")
+    with pytest.raises(Rejected) as early:
+        await requests.reset("alice", "alice")
+    assert early.value.rejection.grounds is Grounds.CANNOT_RESET
+    assert "is not there yet" in early.value.rejection.msg
+    pod = world.pod("alice")
+    await world.stage.report(pod, {"vkprovider.io/desired-state": "STOPPED"})
+    imported = {"type": "vkprovider.io/LabImported", "status": "True", "lastTransitionTime": "2026-11-26T12:00:00Z"}
+    await world.admin.patch(f"{pod}/status", {"status": {"conditions": [imported]}})
+    asked = []
+    for _ in range(2):
+
+        async def reset() -> bool:
+            try:
+                await requests.reset("alice", "alice")
+            except Rejected:  # the watch does not show the lab yet
+                return False
+            return True
+
+        await eventually(reset, "the lab is reset")
+        notes = (await world.admin.get(pod) or {})["metadata"]["annotations"]
+        assert "vkprovider.io/desired-state" not in notes
+        asked.append(notes["vkprovider.io/reset"])
+    assert len(set(asked)) == 2
+    with pytest.raises(Rejected) as none:
+        await requests.reset("bob", "bob")
+    assert none.value.rejection.grounds is Grounds.UNKNOWN_USER
+
+
 async def test_a_lab_is_extended_within_bounds(world: PortalWorld) -> None:
     running = await world.replica(VKPROVIDER_PORTAL_DURATION_MAX_SECONDS="18000")
     name = await world.define()

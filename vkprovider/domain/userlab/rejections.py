@@ -19,6 +19,7 @@ class Grounds(Enum):
     OPERATION_IN_PROGRESS = "operation_in_progress", 409
     NAMESPACE_CONFLICT = "namespace_conflict", 409
     CANNOT_EXTEND = "cannot_extend", 409
+    CANNOT_RESET = "cannot_reset", 409
     UNKNOWN_IMAGE = "unknown_image", 400
     INVALID_JSON = "json_invalid", 422
     INVALID_BODY = "value_error", 422

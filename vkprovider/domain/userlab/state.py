@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
+from vkprovider.api import names
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.record import COMPLETE, DELETE, FAILED, LabRecord
 from vkprovider.domain.userlab.rejections import USERNAME, Grounds, Rejection
@@ -55,6 +56,18 @@ def may_create(lab: UserLab | None) -> Rejection | None:
         return Rejection(Grounds.LAB_EXISTS, told, USERNAME)
     doing = "made" if status is UserLabStatus.PENDING else "deleted"
     return Rejection(Grounds.OPERATION_IN_PROGRESS, f"the lab of user {lab.user!r} is being {doing}; wait", USERNAME)
+
+
+def may_reset(lab: UserLab) -> Rejection | None:
+    """Return why a lab cannot be wiped and started again; None if it can."""
+    pod = lab.own_pod
+    if lab.record.ending is not None or lab.record.deleted or (pod is not None and pod.terminal):
+        return Rejection(Grounds.CANNOT_RESET, f"the lab of user {lab.user!r} is at its end", USERNAME)
+    conditions = pod.status.conditions if pod is not None else ()
+    if not any(each.type == names.CONDITION_LAB_IMPORTED and each.status == "True" for each in conditions):
+        told = f"the lab of user {lab.user!r} is not there yet: there is nothing to reset"
+        return Rejection(Grounds.CANNOT_RESET, told, USERNAME)
+    return None
 
 
 def unknown(user: str) -> Rejection:

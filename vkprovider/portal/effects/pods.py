@@ -1,4 +1,4 @@
-"""The Pods of user labs: made, given to a user, extended and deleted."""
+"""The Pods of user labs: made, given to a user, extended, reset and deleted."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -38,9 +38,9 @@ class Pods:
             await self._pods.within(namespace).create(body, guard=guard)
 
     async def change(
-        self, pod: Pod, annotations: Mapping[str, str], guard: Guard, labels: Mapping[str, str] | None = None
+        self, pod: Pod, annotations: Mapping[str, str | None], guard: Guard, labels: Mapping[str, str] | None = None
     ) -> None:
-        """Set annotations and labels of the Pod that was seen.
+        """Set annotations and labels of the Pod that was seen; None removes an annotation.
 
         Raises:
             Conflict: Another one has its name.

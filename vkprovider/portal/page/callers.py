@@ -237,7 +237,14 @@ class PortalCallers:
         Raises:
             Refused: 401, or 503.
         """
-        known = await self.known(request)
+        return await self.usable_by(await self.known(request), definitions)
+
+    async def usable_by(self, known: KnownCaller, definitions: Collection[str]) -> frozenset[str]:
+        """Return those of some definitions that somebody may use.
+
+        Raises:
+            Refused: 429, or 503.
+        """
         user, namespace = known.of_cluster, self._namespace
         if await self._access.may(user, LabRight("use", namespace, resource=_DEFINITIONS)):
             return frozenset(definitions)
