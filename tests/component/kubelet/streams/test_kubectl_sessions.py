@@ -4,7 +4,6 @@ import asyncio
 import hashlib
 import itertools
 import os
-import re
 from collections.abc import AsyncIterator, Mapping
 from pathlib import Path
 
@@ -22,6 +21,8 @@ BY_SPDY = f"{V5}, v4.channel.k8s.io, v3.channel.k8s.io, v2.channel.k8s.io, chann
 TUNNEL = "SPDY/3.1+portforward.k8s.io"
 DEFAULT: Mapping[str, str] = {}
 WAYS = {"websocket": DEFAULT, "spdy": WITHOUT_WEBSOCKETS}
+DISCARDED = "discarding message"
+"""Of a kubectl that reads before it has opened its streams (https://github.com/kubernetes/kubernetes/issues/131189)."""
 ALL = list(itertools.product(["1.36", "other"], WAYS, ["new", "old"]))
 
 
@@ -37,7 +38,10 @@ async def test_every_command(stage: Stage, kubectl: str, way: str, pod: str) -> 
         pytest.skip("there is one kubectl")
 
     async def run(*arguments: str, stdin: bytes = b"") -> tuple[int, bytes, str]:
+        """Run kubectl, and again if it has thrown output away: only one before 1.34 does, by a WebSocket."""
         result = await stage.run(*arguments, kubectl=kubectl, stdin=stdin, environ=WAYS[way])
+        if DISCARDED in result.err and (kubectl, way) == ("other", "websocket"):
+            return await run(*arguments, stdin=stdin)
         return result.code, result.out, result.err
 
     typed = os.urandom(300_000)
@@ -50,9 +54,7 @@ async def test_every_command(stage: Stage, kubectl: str, way: str, pod: str) -> 
         run("attach", "-i", pod, "-c", "d", stdin=b"hello"),
         run("logs", pod, "-c", "c"),
     )
-    # An older kubectl may hear of a stream before it has opened it, says so, and loses nothing.
-    said = re.sub(r"^E\d.*Unknown stream id \d, discarding message\n", "", both[2], flags=re.MULTILINE)
-    assert (*both[:2], said) == (7, b"to stdout\n", "to stderr\ncommand terminated with exit code 7\n")
+    assert both == (7, b"to stdout\n", "to stderr\ncommand terminated with exit code 7\n")
     assert code[0] == 255
     assert moved[0] == 1
     assert "this worker moved to another replica: run the command again" in moved[2]
