@@ -79,6 +79,8 @@ ANNOTATION_TIMESLOT_START: Final = f"{GROUP}/timeslot-start"
 ANNOTATION_TIMESLOT_END: Final = f"{GROUP}/timeslot-end"
 ANNOTATION_DESIRED_STATE: Final = f"{GROUP}/desired-state"
 ANNOTATION_RESET: Final = f"{GROUP}/reset"
+ANNOTATION_MESSAGE: Final = f"{GROUP}/message"
+"""A message of an instructor to the learner, with its time, see `domain.lablet.pod.message`."""
 ANNOTATION_LENT_BY: Final = f"{GROUP}/lent-by"
 ANNOTATION_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 ANNOTATION_STATE: Final = f"{GROUP}/state"
@@ -103,6 +105,7 @@ INPUTS: Final = frozenset(
         ANNOTATION_TIMESLOT_END,
         ANNOTATION_DESIRED_STATE,
         ANNOTATION_RESET,
+        ANNOTATION_MESSAGE,
         ANNOTATION_LENT_BY,
     }
 )

@@ -5,6 +5,7 @@ here can be tested without a loop, a cluster or a sleep, and most of vkprovider'
 
 One package per noun; each imports only what stands below it in this list:
 
+* `classroom`: a class as its instructor sees it: rows, lists of learners, and what is asked of many.
 * `view`: what people see of a lablet, on a command line or in a browser.
 * `userlab`: labs that users ask for: the next step of each, its record, and the menu.
 * `lablet`: the next step of one Pod's lab, and the Pod's status.

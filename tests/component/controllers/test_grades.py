@@ -71,7 +71,7 @@ async def test_each_learner_of_a_lablet_has_the_own_grade(world: World, lds: Lds
         await give(world, lablet, learner)
         sessions[learner] = (await lablet.claim())["session"]["id"]
         world.ahead_s += 60
-        await lablet.annotate(**{"desired-state": "COLLECTING"})
+        await lablet.annotate(**{"desired-state": "COLLECTING", "message": f"2026-11-26T17:00:00Z Hello, {learner}."})
         pod = await returned(lablet)
         message = (await kept(world))[learner][1].grade
         assert message is not None

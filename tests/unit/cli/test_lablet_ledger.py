@@ -5,7 +5,6 @@ import random
 from dataclasses import dataclass, field
 from typing import Any
 
-import click
 import msgspec
 import pytest
 
@@ -24,7 +23,6 @@ from vkprovider.cli.lablet.classes.ledger import (
     next_step,
     shortage,
 )
-from vkprovider.cli.lablet.classes.roster import learners_in
 from vkprovider.cli.shared.pods import LabletPod
 
 POOL, USER, LENT = "vkprovider.io/pool", "vkprovider.io/username", "vkprovider.io/lent-by"
@@ -288,32 +286,3 @@ def test_each_learner_has_one_lablet_whoever_dies_when(seed: int) -> None:
     assert learners == sorted({wish.user for wishes in lists for wish in wishes}), "each has one"
     assert not [one.metadata.name for one in cluster.deleted if one.user], "none that was given is deleted"
     assert cluster.replicas == (12 if refill else 2)
-
-
-@pytest.mark.parametrize(
-    ("text", "learners"),
-    [
-        ("alice\nbob\n", ("alice", "bob")),
-        ("\ufeffLearner,Class\nalice,friday\n\n# away: carol\n bob ,friday\nalice,x\n", ("alice", "bob")),
-        ('"Miller, Ann";a@example.com\nbob;b@example.com', ("Miller, Ann", "bob")),
-        ("learner\tseat\nalice@example.com\t1", ("alice@example.com",)),
-        ("alice\nname\n", ("alice", "name")),
-    ],
-)
-def test_the_learners_of_a_list(text: str, learners: tuple[str, ...]) -> None:
-    assert learners_in(text, "names.csv") == learners
-
-
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "names.csv names no learners"),
-        ("learner\n", "names.csv names no learners"),
-        ("alice\n,friday\n", "names.csv, line 2: the first column is empty"),
-        ("alice\nb\x1bob\n", "names.csv, line 2: vkprovider.io/username is not a name"),
-        ("\n".join(f"l{n}" for n in range(1001)), "names 1001 learners, more than 1000"),
-    ],
-)
-def test_a_list_that_cannot_be_used(text: str, says: str) -> None:
-    with pytest.raises(click.ClickException, match=says):
-        learners_in(text, "names.csv")

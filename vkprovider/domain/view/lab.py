@@ -205,7 +205,7 @@ def from_userlab(
     """
     status = status_of(lab)
     pod = lab.pod if status is UserLabStatus.TERMINATING else lab.own_pod
-    standing, score = _standing(lab, status)
+    standing, score = standing_of_lab(lab, status)
     image = lab.record.request.definition if lab.record.request is not None else ""
     end = lab.end_at if not math.isinf(lab.end_at) and standing not in _OVER else None
     progress = None
@@ -309,7 +309,8 @@ def _view(
     )
 
 
-def _standing(lab: UserLab, status: UserLabStatus) -> tuple[Standing, str]:
+def standing_of_lab(lab: UserLab, status: UserLabStatus) -> tuple[Standing, str]:
+    """Return how a user lab stands, and the learner's score; "" without one."""
     match status:
         case UserLabStatus.FAILED:
             return Standing.FAILED, ""

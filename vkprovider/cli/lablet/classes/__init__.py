@@ -2,7 +2,7 @@
 
 * `define`: a definition of a file; `owned`: whose it is, and where its topology is.
 * `doctor`: what is wrong in the class's namespace.
-* `roster`: the list of learners; `ledger`: what is left to do, a pure function; `giving`: the command.
+* `ledger`: what is left to give, a pure function; `giving`: the command.
 * `sources`: a file that a command line names.
 * `work`: what the learners have left; `grades`: their grades.
 """

@@ -27,7 +27,6 @@ from vkprovider.cli.lablet.classes.ledger import (
     outcome,
     shortage,
 )
-from vkprovider.cli.lablet.classes.roster import learners_in
 from vkprovider.cli.lablet.classes.sources import read_text
 from vkprovider.cli.lablet.deployments import DEPLOYMENTS, Deployment, deployment_in
 from vkprovider.cli.lablet.login import login_url
@@ -39,6 +38,7 @@ from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import LabletPod, pods_in
 from vkprovider.cli.shared.times import local
 from vkprovider.concurrency import at_most
+from vkprovider.domain.classroom.roster import RosterError, learners_in
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource, kind
 
@@ -108,7 +108,10 @@ def assign_all(
     place: Place,
 ) -> None:
     """Give each learner of a list a lablet of a pool, unless the learner has one, and print the hand-out."""
-    learners, now = learners_in(read_text(source), source), datetime.now(UTC)
+    try:
+        learners, now = learners_in(read_text(source), source), datetime.now(UTC)
+    except RosterError as error:
+        raise click.ClickException(str(error)) from None
     wishes = [wish_of(learner, since, until, now) for learner in learners]
 
     async def work(kube: KubeClient, namespace: str) -> tuple[Done, list[str], dict[str, str]]:

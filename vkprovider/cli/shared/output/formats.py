@@ -7,10 +7,8 @@ JSON and YAML have one shape, whatever is listed:
 Fields are only ever added to `items`; what is unknown is an empty string, never left out. CSV has the same fields.
 """
 
-import csv
-import io
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Literal, TypeVar, cast
 
@@ -21,12 +19,11 @@ import yaml
 from vkprovider.api.wording import plain
 from vkprovider.cli.shared.output import terminal
 from vkprovider.cli.shared.output.tables import Cell, Table
+from vkprovider.domain.classroom.sheet import sheet
 
 API_VERSION: Final = "cli.vkprovider.io/v1"
 """The apiVersion of printed objects; no API server knows it."""
 NONE: Final = "<none>"
-_FORMULAS: Final = ("=", "+", "-", "@")
-"""How a cell begins that a spreadsheet computes."""
 Output = Literal["table", "wide", "json", "yaml", "csv", "name"]
 Document = Literal["text", "json", "yaml"]
 
@@ -114,25 +111,6 @@ class Listing(Generic[T]):
 
     def _columns(self, output: Output, but: Sequence[str]) -> list[Column[T]]:
         return [c for c in self.columns if c.heading not in but and (output == "wide" or not c.wide)]
-
-
-def sheet(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """Format rows as CSV for a spreadsheet; no cell is a formula there, because tenants write some of the texts.
-
-    >>> print(sheet(["a", "b"], [["=1+1", 2]]), end="")
-    a,b
-    '=1+1,2
-    """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(headings)
-    writer.writerows([_cell(value) for value in row] for row in rows)
-    return text.getvalue()
-
-
-def _cell(value: object) -> str:
-    text = plain("" if value is None else str(value))
-    return f"'{text}" if text.startswith(_FORMULAS) else text
 
 
 def document(fields: Mapping[str, Any], output: str) -> str:

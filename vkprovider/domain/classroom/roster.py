@@ -4,14 +4,17 @@ import csv
 import io
 from typing import Final
 
-import click
-
 from vkprovider.api import names
 from vkprovider.api.objects import Metadata
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 
 _HEADINGS: Final = frozenset({"learner", "learners", "name", "user", "username", "e-mail", "email"})
-_LEARNERS_MAX: Final = 1000
+LEARNERS_MAX: Final = 1000
+"""The most learners of one list."""
+
+
+class RosterError(ValueError):
+    """A list cannot be used; the text says why, for its author."""
 
 
 def learners_in(text: str, source: str) -> tuple[str, ...]:
@@ -25,22 +28,25 @@ def learners_in(text: str, source: str) -> tuple[str, ...]:
         source: Where it is from, for messages.
 
     Raises:
-        ClickException: It names nobody, too many, or somebody who cannot have a lablet.
+        RosterError: It names nobody, too many, or somebody who cannot have a lablet.
     """
     found: dict[str, int] = {}
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         if not line.strip() or line.lstrip().startswith("#"):
             continue
         delimiter = next((mark for mark in "\t;," if mark in line), ",")
-        name = next(iter(next(csv.reader(io.StringIO(line), delimiter=delimiter), [])), "").strip()
+        try:
+            name = next(iter(next(csv.reader(io.StringIO(line), delimiter=delimiter), [])), "").strip()
+        except csv.Error as error:
+            raise RosterError(f"{source}, line {number}: {error}") from None
         if not found and name.casefold() in _HEADINGS:
             continue
         faults = inputs_of(Metadata("", annotations={names.ANNOTATION_USERNAME: name})).faults
         if not name or faults:
-            raise click.ClickException(f"{source}, line {number}: {'; '.join(faults) or 'the first column is empty'}")
+            raise RosterError(f"{source}, line {number}: {'; '.join(faults) or 'the first column is empty'}")
         found.setdefault(name, number)
     if not found:
-        raise click.ClickException(f"{source} names no learners; write one in each line")
-    if len(found) > _LEARNERS_MAX:
-        raise click.ClickException(f"{source} names {len(found)} learners, more than {_LEARNERS_MAX}; part it")
+        raise RosterError(f"{source} names no learners; write one in each line")
+    if len(found) > LEARNERS_MAX:
+        raise RosterError(f"{source} names {len(found)} learners, more than {LEARNERS_MAX}; part it")
     return tuple(found)
