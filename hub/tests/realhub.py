@@ -32,8 +32,20 @@ c.JupyterHub.pid_file = f"{here}/hub.pid"
 c.JupyterHub.bind_url = f"http://127.0.0.1:{os.environ['HUB_PORT']}"
 c.JupyterHub.hub_port = int(os.environ["HUB_API_PORT"])
 c.JupyterHub.tornado_settings = {"slow_spawn_timeout": 0}
-c.JupyterHub.load_roles = [{"name": "watcher", "services": ["watcher"], "scopes": ["admin:users", "admin:servers"]}]
-c.JupyterHub.services = [{"name": "watcher", "api_token": os.environ["HUB_WATCHER"]}]
+c.JupyterHub.load_roles = [
+    {"name": "watcher", "services": ["watcher"], "scopes": ["admin:users", "admin:servers"]},
+    {"name": "user", "scopes": ["self", "access:services!service=vkprovider", "admin:auth_state!user"]},
+]
+c.JupyterHub.services = [
+    {"name": "watcher", "api_token": os.environ["HUB_WATCHER"]},
+    {
+        "name": "vkprovider",
+        "url": os.environ["HUB_PORTAL"],
+        "api_token": os.environ["HUB_SERVICE"],
+        "oauth_no_confirm": True,
+        "oauth_client_allowed_scopes": ["admin:auth_state!user"],
+    },
+]
 c.ConfigurableHTTPProxy.should_start = False
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{os.environ['HUB_PROXY_API_PORT']}"
 c.VkproviderSpawner.service_url = os.environ["HUB_PORTAL"]
@@ -71,6 +83,8 @@ class RealHub:
         hub_token: The hub's own token.
         ca_file: Certificates that both processes trust.
         venv: Where JupyterHub is installed.
+        ports: Of the proxy, the hub's API and the proxy's.
+        service: The token of the service that the portal is.
     """
 
     folder: Path
@@ -79,6 +93,7 @@ class RealHub:
     ca_file: Path | None = None
     venv: Path = Path(sys.prefix)
     ports: list[int] = field(default_factory=lambda: free_ports(3))
+    service: str = field(default_factory=lambda: secrets.token_hex(16))
     watcher: str = field(default_factory=lambda: secrets.token_hex(16))
     processes: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
 
@@ -153,6 +168,7 @@ class RealHub:
             "HUB_PROXY_API_PORT": str(self.ports[2]),
             "HUB_PORTAL": self.portal_url,
             "HUB_WATCHER": self.watcher,
+            "HUB_SERVICE": self.service,
             "CONFIGPROXY_AUTH_TOKEN": self.watcher[::-1],
             "JUPYTERHUB_CRYPT_KEY": self.watcher * 2,
             **({} if self.ca_file is None else dict.fromkeys(TRUST, str(self.ca_file))),
@@ -174,7 +190,7 @@ class Learner:
     @classmethod
     @asynccontextmanager
     async def of(cls, hub: RealHub, name: str) -> AsyncIterator["Learner"]:
-        jar = aiohttp.CookieJar(unsafe=True)
+        jar = aiohttp.CookieJar(unsafe=True, treat_as_secure_origin=URL(hub.url))  # as browsers do on this machine
         async with aiohttp.ClientSession(cookie_jar=jar, timeout=aiohttp.ClientTimeout(total=120)) as session:
             learner = cls(hub, name, session)
             await learner.get("/hub/login")

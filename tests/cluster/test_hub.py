@@ -3,7 +3,9 @@
 import asyncio
 import json
 import os
+import secrets
 import sys
+from base64 import b64encode
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
@@ -11,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from hub.tests.realhub import Learner, RealHub
+from hub.tests.realhub import Learner, RealHub, free_ports
 from tests.support.cluster import Cluster
 from tests.support.sandboxes import started
 from tests.support.topologies import definition, topology
@@ -22,6 +24,9 @@ from vkpsandbox.controlplane.content import NAMESPACE
 pytestmark = pytest.mark.timeout(400)
 
 VENV = Path(sys.prefix) / "hub"
+PORTS = free_ports(3)
+SERVICE = secrets.token_hex(16)
+BASE = "/services/vkprovider"
 FAMILY = {"vkprovider.io/family": "ospf", "vkprovider.io/size": "small"}
 
 
@@ -38,6 +43,11 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
         tmp_path_factory.mktemp("sandbox"),
         workers=1,
         portals=1,
+        portal_env={
+            "VKPROVIDER_PORTAL_COOKIE_KEY": b64encode(os.urandom(32)).decode(),
+            "VKPROVIDER_PORTAL_HUB_API_URL": f"http://127.0.0.1:{PORTS[1]}/hub/api",
+            "VKPROVIDER_PORTAL_HUB_TOKEN": SERVICE,
+        },
         worker_args=[["--boot-seconds=0.5-1"]],
     ) as made:
         yield made
@@ -67,7 +77,8 @@ async def hub_of(cluster: Cluster, folder: Path, *learners: str) -> AsyncIterato
         cluster.kubectl("create", "serviceaccount", name, "--namespace=learners")
         (folder / "tokens" / name).write_text(token(cluster, "learners", name))
     portal = cluster.sandbox.process("portal-1").url
-    async with RealHub(folder, portal, token(cluster, NAMESPACE, "hub"), venv=VENV).running() as hub:
+    made = RealHub(folder, portal, token(cluster, NAMESPACE, "hub"), venv=VENV, ports=PORTS, service=SERVICE)
+    async with made.running() as hub:
         yield hub
 
 
@@ -99,7 +110,14 @@ async def test_a_learner_of_a_hub_starts_and_stops_a_lab(cluster: Cluster, tmp_p
         numbers = [event["progress"] for event in events]
         assert numbers == sorted(numbers)
         assert namespaces(cluster) == ["nublado-anna"]
-        assert (await anna.get("/user/anna/"))[0] < 500
+        code, path, page = await anna.get("/user/anna/")
+        assert (code, path) == (200, f"{BASE}/oauth_callback"), page
+        assert f'content="0; url={BASE}/labs/anna"' in page
+        code, path, page = await anna.get(f"{BASE}/labs/anna")
+        assert "anna" in page
+        assert (await anna.get(f"{BASE}/labs/carl"))[0] == 404
+        seen = "".join([page, *map(str, anna.session.cookie_jar)])
+        assert (tmp_path / "tokens" / "anna").read_text() not in seen
         await anna.stop()
 
         async def stopped() -> bool:
@@ -107,6 +125,8 @@ async def test_a_learner_of_a_hub_starts_and_stops_a_lab(cluster: Cluster, tmp_p
 
         await eventually(stopped)
         until(lambda: namespaces(cluster) == [], 30, "the lab of a stopped server stays")
+        await anna.get("/hub/logout")
+        assert (await anna.get(f"{BASE}/labs/anna"))[1] == "/hub/login"
 
 
 @pytest.mark.usefixtures("offered")
@@ -131,7 +151,7 @@ async def test_labs_that_are_stopped_and_started_at_once_are_imported_once(clust
             await asyncio.sleep(0.1)
             first = status, text = await learner.server("POST", wish)
             while status == 400:
-                assert "pending" in text
+                assert "is pending stop" in text or "is already running" in text  # the hub has not begun to stop it yet
                 await asyncio.sleep(0.1)
                 status, text = await learner.server("POST", wish)
             assert status in (201, 202), text
@@ -152,7 +172,7 @@ async def test_labs_that_are_stopped_and_started_at_once_are_imported_once(clust
         ]
         assert len(imports) == len(names)
         assert len(worker.labs()) == len(names)
-        print(sum("pending" in text for text in said), "of", len(said), "were told to wait")  # noqa: T201 (a figure)
+        print(sum("is pending stop" in text for text in said), "of", len(said), "were told to wait")  # noqa: T201 (a figure)
 
 
 @pytest.mark.usefixtures("offered")

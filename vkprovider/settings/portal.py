@@ -3,6 +3,7 @@
 import binascii
 from base64 import b64decode
 from typing import Final, Literal, Self
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
@@ -55,6 +56,22 @@ class PortalSettings(Group):
         description="Key of the cookies of people who log in with a browser: 32 random bytes in base64, such as "
         "`openssl rand -base64 32` makes, the same for all replicas. Unset: nobody can log in, unless an ingress names "
         "callers.",
+    )
+    hub_api_url: str = Field(
+        "",
+        validation_alias="VKPROVIDER_PORTAL_HUB_API_URL",
+        description="API of a JupyterHub behind whose proxy people reach the portal, such as `http://hub:8081/hub/api`.",
+    )
+    hub_service: str = Field(
+        "vkprovider",
+        validation_alias="VKPROVIDER_PORTAL_HUB_SERVICE",
+        pattern=r"^[a-z0-9]([a-z0-9-]*[a-z0-9])?$",
+        description="Name of the portal among the services of that hub.",
+    )
+    hub_token: SecretStr | None = Field(
+        None,
+        validation_alias="VKPROVIDER_PORTAL_HUB_TOKEN",
+        description="Token of that service, as the hub knows it.",
     )
     config: str | None = Field(
         None,
@@ -134,6 +151,15 @@ class PortalSettings(Group):
         """The bytes of the key of cookies; None if there is none."""
         return _key_bytes(self.cookie_key.get_secret_value()) if self.cookie_key is not None else None
 
+    @field_validator("hub_api_url")
+    @classmethod
+    def _check_hub(cls, url: str) -> str:
+        found = urlsplit(url)
+        is_api = found.path.removesuffix("/").endswith("/hub/api") and not found.query and not found.fragment
+        if url and not (found.scheme in {"http", "https"} and found.hostname and is_api):
+            raise ValueError(f"VKPROVIDER_PORTAL_HUB_API_URL {url[:80]!r} is not a URL like http://hub:8081/hub/api")
+        return url
+
     @field_validator("cookie_key")
     @classmethod
     def _check_key(cls, key: SecretStr | None) -> SecretStr | None:
@@ -148,6 +174,11 @@ class PortalSettings(Group):
             raise ValueError(
                 "VKPROVIDER_PORTAL_CALLERS is headers: set VKPROVIDER_PORTAL_INGRESS_SECRET, by which the ingress "
                 "proves itself, or anybody could name any user"
+            )
+        if self.hub_api_url and (self.hub_token is None or self.callers == "headers"):
+            raise ValueError(
+                "VKPROVIDER_PORTAL_HUB_API_URL names a hub: set VKPROVIDER_PORTAL_HUB_TOKEN, by which the portal "
+                "proves itself there, and leave VKPROVIDER_PORTAL_CALLERS at token"
             )
         if self.duration_s > self.duration_max_s:
             raise ValueError(

@@ -8,5 +8,6 @@ themselves. A visitor logs in with a token of the cluster, which then is in encr
 * `visitor`, `visitors`: who looks at the site; `login`: log in and out; `failures`: limits on logins that fail.
 * `asvisitor`: requests to the API server in a visitor's name.
 * `context`: what every view is given; the views, each a package: `lab`, `consoles`, `classes`, `live`.
+* `hub`: the site a second time, behind a JupyterHub that logs people in.
 * `front`: the front page; `answers`: refusals as pages, and the log; `parts`: the site, made of all these.
 """

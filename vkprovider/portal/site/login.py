@@ -89,9 +89,7 @@ class Login:
         return self.begun(request, keys, token, then)
 
     async def _log_out(self, request: web.Request) -> web.StreamResponse:
-        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": link(request, "/login")})
-        self._forget(request, response, 0)
-        return response
+        return self.ended(request, link(request, "/login"))
 
     # ------------------------------------------------------------------------------------------ what logins share
 
@@ -131,14 +129,24 @@ class Login:
 
     def begun(self, request: web.Request, keys: Keys, token: str, then: str) -> web.Response:
         """Return the answer that begins a session, and leads on."""
+        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": link(request, then)})
+        self.begin_session(request, response, keys, token)
+        return response
+
+    def ended(self, request: web.Request, location: str) -> web.Response:
+        """Return the answer that ends a session, and leads elsewhere."""
+        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": location})
+        self._forget(request, response, 0)
+        return response
+
+    def begin_session(self, request: web.Request, response: web.Response, keys: Keys, token: str) -> None:
+        """Give a browser the cookies of a new session."""
         now = self._wall()
         session = cookie.session_of(token, now)
-        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": link(request, then)})
         written = cookie.written(keys.session, COOKIE, session)
         for name, chunk in written.items():
             _set(request, response, name, chunk, max(1, int(session.expires_at - now)))
         self._forget(request, response, len(written))
-        return response
 
     def _form(
         self, request: web.Request, then: str, words: str = "", status: HTTPStatus = HTTPStatus.OK

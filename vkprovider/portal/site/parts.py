@@ -15,6 +15,10 @@ from vkprovider.portal.site.classes.routes import routes as classes_routes
 from vkprovider.portal.site.consoles.routes import routes as consoles_routes
 from vkprovider.portal.site.context import SiteContext
 from vkprovider.portal.site.front import Front
+from vkprovider.portal.site.hub.login import BoundToHub, HubLogin
+from vkprovider.portal.site.hub.mounted import hub_routes, mounted
+from vkprovider.portal.site.hub.oauth import HubLogins
+from vkprovider.portal.site.hub.place import HubPlace
 from vkprovider.portal.site.keys import KEY_BYTES, Keys, keys_of
 from vkprovider.portal.site.lab.routes import routes as lab_routes
 from vkprovider.portal.site.layout import HERE, VIEWS, Layout
@@ -60,7 +64,9 @@ def portal_site(
     assets = Assets([HERE / "static", *(HERE / view / "static" for view in VIEWS)])
     layout = Layout(assets)
     some_keys = keys or keys_of(os.urandom(KEY_BYTES))
-    visitors = Visitors(source_of(settings.portal, callers, keys, ctx.wall), some_keys)
+    place = _hub_of(settings.portal)
+    source = source_of(settings.portal, callers, keys, ctx.wall)
+    visitors = Visitors(source if place is None else BoundToHub(source, place, some_keys), some_keys)
     by_ingress = settings.portal.callers == "headers"
     login = Login(visitors, callers, layout, keys, ctx.wall, by_ingress=by_ingress)
     site = SiteContext(
@@ -83,7 +89,17 @@ def portal_site(
         *live_routes(site),
         *Front(visitors, callers).routes(),
     )
-    return PortalSite(tuple(answering(layout, route) for route in routes), site)
+    answered = [answering(layout, route) for route in routes]
+    if place is None or settings.portal.hub_token is None:
+        return PortalSite(tuple(answered), site)
+    logins = HubLogins(place, settings.portal.hub_token.get_secret_value())
+    at_hub = hub_routes(HubLogin(place, logins, login, callers, layout, ctx.wall), visitors)
+    behind = mounted(place, [answering(layout, route) for route in at_hub], answered)
+    return PortalSite((*behind, *answered), site)
+
+
+def _hub_of(settings: PortalSettings) -> HubPlace | None:
+    return HubPlace(settings.hub_api_url, settings.hub_service) if settings.hub_api_url else None
 
 
 def _keys(settings: PortalSettings) -> Keys | None:

@@ -1,0 +1,8 @@
+"""The site behind a JupyterHub: a second time, under the path of a service of the hub, where the hub logs people in.
+
+The hub gives each visitor's own token, with which it asks for labs, and nothing else: who a visitor is, and what they
+may, the API server says as everywhere. A hub that somebody took over can name nobody who has not logged in to it.
+
+* `place`: the paths of the hub and of the service. Pure. `oauth`: requests to the hub.
+* `login`: log in at the hub, and log out. `mounted`: the site under the path of the service.
+"""
