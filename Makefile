@@ -22,7 +22,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage judges hub check fix generate vendor recording site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
+.PHONY: help install demo test coverage judges hub spawner check fix generate vendor recording site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -126,6 +126,11 @@ wheel: $(STAMP) ## Build the wheel into dist/
 	@rm -rf build/lib build/bdist*
 	@$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist .
 
+spawner: $(STAMP) ## Build the source and, of that, the wheel of the spawner for JupyterHub (hub/) into dist/
+	@mkdir -p dist
+	@cd hub && $(abspath $(BIN))/python -c 'from setuptools.build_meta import build_sdist as build; build("../dist")' >/dev/null
+	@$(BIN)/pip wheel --quiet --no-deps --wheel-dir dist dist/jupyterhub_vkprovider-$(VERSION).tar.gz
+
 plugin: wheel ## Build dist/kubectl-lablet-VERSION.tar.gz, which installs itself at its first call
 	@rm -rf build/plugin; mkdir -p build/plugin
 	@cp dist/vkprovider-$(VERSION)-*.whl requirements.lock LICENSE tools/plugin/kubectl-lablet build/plugin/
@@ -142,9 +147,9 @@ chart: helm ## Package the Helm chart into dist/
 
 # The files of a release, in dist/.
 RELEASED = $(addprefix vkprovider-$(VERSION),-py3-none-any.whl .tgz .cdx.json) kubectl-lablet-$(VERSION).tar.gz \
-  install-$(VERSION).yaml $(if $(URL),lablet.yaml)
+  $(addprefix jupyterhub_vkprovider-$(VERSION),.tar.gz -py3-none-any.whl) install-$(VERSION).yaml $(if $(URL),lablet.yaml)
 
-release: wheel plugin chart sbom ## All files of a release but the image in dist/, with SHA256SUMS; URL=folder adds krew's manifest
+release: wheel plugin spawner chart sbom ## All files of a release but the image in dist/, with SHA256SUMS; URL=folder adds krew's manifest
 	@cp build/image/sbom.cdx.json dist/vkprovider-$(VERSION).cdx.json
 	@cp manifests/install.yaml dist/install-$(VERSION).yaml
 	@$(if $(URL),$(BIN)/python -m tools.krew dist/kubectl-lablet-$(VERSION).tar.gz $(URL) > dist/lablet.yaml)

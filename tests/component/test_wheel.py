@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+import tarfile
 import zipfile
 from pathlib import Path
 
@@ -95,6 +96,29 @@ def test_wheel_of_the_sandbox_holds_all_of_it_and_nothing_else(sandbox_wheel: Pa
     shipped |= {"vkpsandbox/py.typed"}
     assert shipped <= names
     assert {name.split("/")[0].split("-")[0] for name in names} == {"vkpsandbox", "vkprovider_sandbox"}
+
+
+def test_wheel_and_source_of_the_spawner_hold_all_of_it_and_no_tests(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "hub", tmp_path / "hub", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
+    for name in ("Makefile", "pyproject.toml", "constraints.txt"):
+        shutil.copy(ROOT / name, tmp_path)
+    venv = Path(sys.executable).parents[1]
+    offline = ("env", "PIP_NO_INDEX=1", "PIP_NO_BUILD_ISOLATION=0")
+    run(*offline, "make", "spawner", f"VENV={venv}", f"--old-file={venv}/.installed", cwd=tmp_path)
+    [source] = (tmp_path / "dist").glob("*.tar.gz")
+    assert source.name == f"jupyterhub_vkprovider-{__version__}.tar.gz"
+    home = ROOT / "hub"
+    code = {path.relative_to(home / "src").as_posix() for path in (home / "src").rglob("*.py")}
+    code |= {"jupyterhub_vkprovider/py.typed"}
+    with tarfile.open(source) as packed:
+        names = {name.partition("/")[2] for name in packed.getnames()}
+    assert {f"src/{name}" for name in code} | {"README.md", "LICENSE", "zero-to-jupyterhub.yaml"} <= names
+    assert not [name for name in names if name.startswith("tests")]
+    with zipfile.ZipFile(tmp_path / "dist" / f"jupyterhub_vkprovider-{__version__}-py3-none-any.whl") as archive:
+        held = {name for name in archive.namelist() if ".dist-info/" not in name}
+        [points] = [name for name in archive.namelist() if name.endswith("/entry_points.txt")]
+        assert "vkprovider = jupyterhub_vkprovider.spawner:VkproviderSpawner" in archive.read(points).decode()
+    assert held == code
 
 
 def test_the_product_alone_runs_without_the_sandbox(product: Path, tmp_path: Path) -> None:
