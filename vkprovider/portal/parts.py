@@ -1,5 +1,6 @@
 """The process of the portal: its list of parts."""
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
@@ -18,6 +19,7 @@ from vkprovider.portal.locks import Locks
 from vkprovider.portal.page.parts import portal_callers, portal_page
 from vkprovider.portal.reconciler import Labs
 from vkprovider.portal.requests import Requests
+from vkprovider.portal.site.live.parts import Live
 from vkprovider.portal.site.parts import portal_site
 from vkprovider.runtime.context import Context, Program
 from vkprovider.runtime.membership import Membership
@@ -46,6 +48,7 @@ class PortalProcess:
     choices: Choices
     labs: Labs
     keeper: Keeper
+    live: Live
     queue: KeyedQueue[str]
     process: Process
 
@@ -87,7 +90,11 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     keeper = Keeper(ctx, of_portal, index, locks, membership, requests, choices, wake)
     callers = portal_callers(ctx, of_portal)
     page = portal_page(ctx, of_portal, index, requests, choices, callers)
-    site = portal_site(ctx, settings, index, requests, choices, callers)
+    site = portal_site(ctx, settings, index, lablets, requests, choices, callers)
+
+    async def finish() -> None:
+        await asyncio.gather(page.finish(), site.live.finish())
+
     part = Part(
         informers=(*objects.all(), locks.leases),
         changes=(
@@ -102,16 +109,27 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         ),
         works=(Work(queue, labs.reconcile), Work(instructed, instructors.reconcile)),
         loops={"look": keeper.run},  # looks at what no event announces, and keeps labs warm
-        measures=tuple(_measures(index, lablets, locks, labs)),
+        measures=(*_measures(index, lablets, locks, labs), *site.live.measures()),
         health=lambda: {"userlabs": len(index.labs()), "locks": len(locks.held())},
         known=keeper.known,
         resumed=wake_all,
         routes=(*page.routes(), *site.routes),
-        finish=page.finish,
+        finish=finish,
         hand_over=locks.release_all,
     )
     return PortalProcess(
-        ctx, index, lablets, objects, locks, requests, choices, labs, keeper, queue, Process(ctx, membership, (part,))
+        ctx,
+        index,
+        lablets,
+        objects,
+        locks,
+        requests,
+        choices,
+        labs,
+        keeper,
+        site.live,
+        queue,
+        Process(ctx, membership, (part,)),
     )
 
 

@@ -25,7 +25,7 @@ from vkprovider.domain.userlab.names import user_of, username_of
 from vkprovider.domain.userlab.rejections import BODY, Grounds
 from vkprovider.kube.pace import TokenBucket
 from vkprovider.portal.requests import Caller, Rejected
-from vkprovider.serving.access import AccessControl, User
+from vkprovider.serving.access import AccessControl, Right, User
 from vkprovider.serving.answers import NotAllowed, TokenInvalid, TokenMissing, TooManyReviews, bearer
 
 PROOF: Final = "X-Portal-Ingress-Secret"
@@ -311,6 +311,14 @@ class PortalCallers:
             Refused: 429, or 503.
         """
         return bool(class_) and await self._access.may(known.of_cluster, LabRight("teach", class_, user))
+
+    async def may(self, known: KnownCaller, right: Right) -> bool:
+        """Return whether somebody has a right.
+
+        Raises:
+            Refused: 429, or 503.
+        """
+        return await self._access.may(known.of_cluster, right)
 
     def _taken_as(self, user: User, token: str) -> KnownCaller:
         name = user_of(user.username, self._prefix) or ""

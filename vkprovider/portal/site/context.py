@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from vkprovider.portal.choices import Choices
 from vkprovider.portal.index import Index
+from vkprovider.portal.lablets import Lablets
 from vkprovider.portal.page.callers import PortalCallers
 from vkprovider.portal.requests import Requests
 from vkprovider.portal.site.asvisitor import AsVisitor
@@ -21,6 +22,7 @@ class SiteContext:
         ctx: The replica.
         settings: The portal's.
         index: All user labs.
+        lablets: All other lablets.
         requests: Makes, deletes and extends labs.
         choices: The menu and the quotas.
         callers: Says what somebody may.
@@ -32,6 +34,7 @@ class SiteContext:
     ctx: Context
     settings: PortalSettings
     index: Index
+    lablets: Lablets
     requests: Requests
     choices: Choices
     callers: PortalCallers

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from vkprovider.app.settings import PortalProcessSettings
 from vkprovider.portal.choices import Choices
 from vkprovider.portal.index import Index
+from vkprovider.portal.lablets import Lablets
 from vkprovider.portal.page.callers import PortalCallers
 from vkprovider.portal.requests import Requests
 from vkprovider.portal.site.answers import answering
@@ -22,6 +23,7 @@ from vkprovider.portal.site.hub.place import HubPlace
 from vkprovider.portal.site.keys import KEY_BYTES, Keys, keys_of
 from vkprovider.portal.site.lab.routes import routes as lab_routes
 from vkprovider.portal.site.layout import HERE, VIEWS, Layout
+from vkprovider.portal.site.live.parts import Live, live_parts
 from vkprovider.portal.site.live.routes import routes as live_routes
 from vkprovider.portal.site.login import Login
 from vkprovider.portal.site.visitors import Visitors, source_of
@@ -36,16 +38,19 @@ class PortalSite(NamedTuple):
     Attributes:
         routes: Its paths.
         context: What its views share.
+        live: What changes by itself.
     """
 
     routes: tuple[Route, ...]
     context: SiteContext
+    live: Live
 
 
 def portal_site(
     ctx: Context,
     settings: PortalProcessSettings,
     index: Index,
+    lablets: Lablets,
     requests: Requests,
     choices: Choices,
     callers: PortalCallers,
@@ -56,6 +61,7 @@ def portal_site(
         ctx: The replica.
         settings: The portal's, and how it reaches the API server.
         index: All user labs.
+        lablets: All other lablets.
         requests: Makes, deletes and extends labs.
         choices: The menu and the quotas.
         callers: Finds out who asks, and says what they may.
@@ -73,6 +79,7 @@ def portal_site(
         ctx=ctx,
         settings=settings.portal,
         index=index,
+        lablets=lablets,
         requests=requests,
         choices=choices,
         callers=callers,
@@ -80,22 +87,23 @@ def portal_site(
         layout=layout,
         as_visitor=AsVisitor(settings.kube, ctx.replica),
     )
+    live = live_parts(site)
     routes = (
         Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),
         *login.routes(),
-        *lab_routes(site),
-        *consoles_routes(site),
-        *classes_routes(site),
-        *live_routes(site),
+        *lab_routes(site, live),
+        *consoles_routes(site, live),
+        *classes_routes(site, live),
+        *live_routes(live),
         *Front(visitors, callers).routes(),
     )
     answered = [answering(layout, route) for route in routes]
     if place is None or settings.portal.hub_token is None:
-        return PortalSite(tuple(answered), site)
+        return PortalSite(tuple(answered), site, live)
     logins = HubLogins(place, settings.portal.hub_token.get_secret_value())
     at_hub = hub_routes(HubLogin(place, logins, login, callers, layout, ctx.wall), visitors)
     behind = mounted(place, [answering(layout, route) for route in at_hub], answered)
-    return PortalSite((*behind, *answered), site)
+    return PortalSite((*behind, *answered), site, live)
 
 
 def _hub_of(settings: PortalSettings) -> HubPlace | None:

@@ -1,9 +1,9 @@
-"""The paths of the view: changes that reach open pages by themselves."""
+"""The path of the view: changes that reach open pages by themselves."""
 
-from vkprovider.portal.site.context import SiteContext
+from vkprovider.portal.site.live.parts import Live
 from vkprovider.runtime.parts import Route
 
 
-def routes(site: SiteContext) -> tuple[Route, ...]:  # noqa: ARG001 (nothing is shown yet)
+def routes(live: Live) -> tuple[Route, ...]:
     """Return the paths."""
-    return ()
+    return (Route("GET", "/live", live.streams.serve),)

@@ -1,0 +1,159 @@
+"""The open streams of a replica: each brings all that its browser shows up to date, and says that it lives.
+
+Nothing is queued for a stream. Whenever its reader has taken what was sent, it gets what differs from that by then.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Final, NamedTuple
+
+from aiohttp import web
+
+from vkprovider.portal.site.live import frames
+from vkprovider.portal.site.live.rendered import Shown
+from vkprovider.portal.site.live.reviews import Reviews
+from vkprovider.portal.site.live.topics import Allowed, Topic, Topics
+from vkprovider.portal.site.live.wanted import Wanted, wanted
+from vkprovider.portal.site.visitor import Visitor
+from vkprovider.portal.site.visitors import Visitors, require_own
+from vkprovider.serving.answers import NotAllowed, TooManyReviews
+from vkprovider.serving.sse import EventStream
+
+BEAT_S: Final = 2.0
+"""The pause between two signs of life: a page says within five seconds that it hears nothing any more."""
+STREAMS_MAX: Final = 2000
+OF_CALLER_MAX: Final = 20
+_WITHDRAWN: Final = "You may not see this any more."
+_GONE: Final = "This is not there any more."
+
+
+class _Open(NamedTuple):
+    """A topic of a stream.
+
+    Attributes:
+        over: Set when the right to see it is withdrawn.
+    """
+
+    topic: Topic
+    over: asyncio.Event
+
+
+class Streams:
+    """The open streams."""
+
+    def __init__(self, visitors: Visitors, topics: Topics, reviews: Reviews) -> None:
+        """Begin without streams.
+
+        Args:
+            visitors: Finds out who asks.
+            topics: What there is to see.
+            reviews: Asks whether they still may.
+        """
+        self._visitors = visitors
+        self._topics = topics
+        self._reviews = reviews
+        self._open: Counter[str] = Counter()
+        self._wake: set[asyncio.Event] = set()
+        self._closed = False
+
+    def __len__(self) -> int:
+        """Count the streams."""
+        return self._open.total()
+
+    def close(self) -> None:
+        """End all streams, and those that begin later at once."""
+        self._closed = True
+        for news in self._wake:
+            news.set()
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request with the changes of some topics.
+
+        Raises:
+            Refused: 401: nobody who is known; 429: too many streams; 503: the API server cannot be asked.
+            HTTPNotFound: The visitor may see none of the topics.
+        """
+        require_own(request)
+        visitor = await self._visitors.of(request)
+        asked = wanted(request.query.getall("topic", []), request.query.getall("version", []))
+        allowed = {each: found for each in asked if (found := await self._allowed(visitor, each)) is not None}
+        if not allowed:
+            raise web.HTTPNotFound
+        async with self._counted(visitor) as news, AsyncExitStack() as stack:
+            try:
+                stream = await EventStream.begin(request)
+            except ConnectionResetError:
+                return web.Response()  # there is nobody to read it
+            open_ = {each: await self._opened(stack, visitor, each, allowed[each], news) for each in allowed}
+            with suppress(ConnectionResetError):
+                for each in asked:
+                    if each not in allowed:
+                        await stream.send(frames.gone(each.topic, _WITHDRAWN))
+                await self._follow(stream, news, open_)
+            return stream.answer
+
+    async def _allowed(self, visitor: Visitor, each: Wanted) -> Allowed | None:
+        """Return what a visitor may see of a topic; None if that is nothing.
+
+        Raises:
+            Refused: 503: nobody knows.
+        """
+        source = self._topics.source(each.kind)
+        if source is None:
+            return None
+        try:
+            return await source.allowed(visitor, each.name)
+        except (NotAllowed, web.HTTPNotFound):
+            return None
+
+    @asynccontextmanager
+    async def _counted(self, visitor: Visitor) -> AsyncIterator[asyncio.Event]:
+        """Yield an event that wakes a stream.
+
+        Raises:
+            Refused: 429: there are too many streams.
+        """
+        caller, news = visitor.known.of_cluster.username, asyncio.Event()
+        if len(self) >= STREAMS_MAX or self._open[caller] >= OF_CALLER_MAX:
+            raise TooManyReviews("too many browsers follow changes: close some, or load the page again later")
+        self._open[caller] += 1
+        self._wake.add(news)
+        try:
+            yield news
+        finally:
+            self._wake.discard(news)
+            self._open[caller] -= 1
+            self._open += Counter()  # drops callers without a stream
+
+    async def _opened(
+        self, stack: AsyncExitStack, visitor: Visitor, each: Wanted, allowed: Allowed, news: asyncio.Event
+    ) -> _Open:
+        over = await stack.enter_async_context(self._reviews.holding(visitor, allowed.right, news))
+        looking = self._topics.looking(each.kind, each.name, allowed.role, visitor.base, news)
+        return _Open(await stack.enter_async_context(looking), over)
+
+    async def _follow(self, stream: EventStream, news: asyncio.Event, open_: dict[Wanted, _Open]) -> None:
+        """Send what changes until nothing is left to see.
+
+        Raises:
+            ConnectionResetError: The visitor has left.
+        """
+        sent: dict[Wanted, Shown | None] = {each: its.topic.recent(each.version) for each, its in open_.items()}
+        await stream.send(frames.beat(time.time()))
+        while sent and not self._closed:
+            news.clear()
+            for each, its in open_.items():
+                if each in sent and (its.over.is_set() or its.topic.shown is None):
+                    del sent[each]
+                    await stream.send(frames.gone(each.topic, _WITHDRAWN if its.over.is_set() else _GONE))
+                elif each in sent and (frame := its.topic.frame(sent[each])):
+                    sent[each] = its.topic.shown  # before the frame is on its way: it may change meanwhile
+                    await stream.send(frame)
+            try:
+                async with asyncio.timeout(BEAT_S):
+                    await news.wait()
+            except TimeoutError:
+                await stream.send(frames.beat(time.time()))
