@@ -93,7 +93,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     site = portal_site(ctx, settings, index, lablets, requests, choices, callers)
 
     async def finish() -> None:
-        await asyncio.gather(page.finish(), site.live.finish())
+        await asyncio.gather(page.finish(), site.finish())
 
     part = Part(
         informers=(*objects.all(), locks.leases),

@@ -129,7 +129,7 @@ def test_every_annotation_is_in_one_list() -> None:
         *(names.ANNOTATION_AGENTS_URL, names.ANNOTATION_VERSION, names.ANNOTATION_PAGE_URL),
         *(names.ANNOTATION_NODE_LABELS, names.ANNOTATION_HOST, names.ANNOTATION_ABANDON, names.ANNOTATION_REFRESH),
         *(names.ANNOTATION_USER, names.ANNOTATION_REQUEST, names.ANNOTATION_ENDING, names.ANNOTATION_OPERATION),
-        *(names.ANNOTATION_EXPOSED, names.ANNOTATION_MUX_ANSWER),
+        *(names.ANNOTATION_EXPOSED, names.ANNOTATION_MUX_ANSWER, names.ANNOTATION_SEALED),
         *(names.ANNOTATION_DELETION_COST, names.ANNOTATION_APPROVED, names.ANNOTATION_CORDONED),
     }
     listed = [value for name, value in vars(names).items() if name.startswith("ANNOTATION_")]

@@ -46,12 +46,19 @@ async def _answer(layout: Layout, handler: Handler, request: web.Request) -> web
     try:
         return await handler(request)
     except Rejected as error:
-        return layout.refusal(request, error.rejection.grounds.status, error.rejection.msg)
+        return _refusal(layout, request, error.rejection.grounds.status, error.rejection.msg)
     except Refused as refusal:
-        response = layout.refusal(request, refusal.status_code, refusal.message)
+        response = _refusal(layout, request, refusal.status_code, refusal.message)
         response.headers.update(refusal.directions())
         return response
     except web.HTTPException as error:
         if error.status in _REDIRECTS:
             return web.Response(status=error.status, headers={"Location": error.headers["Location"]})
-        return layout.refusal(request, error.status, _WORDS.get(error.status) or error.text or error.reason)
+        return _refusal(layout, request, error.status, _WORDS.get(error.status) or error.text or error.reason)
+
+
+def _refusal(layout: Layout, request: web.Request, status: int, words: str) -> web.Response:
+    """Return a refusal as a page, or as JSON for a program: `{"code": 403, "message": "…"}`."""
+    if "application/json" in request.headers.get("Accept", ""):
+        return web.json_response({"code": status, "message": words}, status=status)
+    return layout.refusal(request, status, words)

@@ -1,21 +1,30 @@
 """Log in with a token of the cluster, and log out."""
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
+from vkprovider.api.errors import OutsideError
 from vkprovider.portal.page.callers import PortalCallers
 from vkprovider.portal.site import cookie
-from vkprovider.portal.site.failures import Failures, sender_of
+from vkprovider.portal.site.codes import CODE_S, Codes
 from vkprovider.portal.site.keys import Keys, is_marked, mark
 from vkprovider.portal.site.layout import BASE, Layout, link
-from vkprovider.portal.site.origin import keeps_cookies, safe_next
+from vkprovider.portal.site.limits import Limits, sender_of
+from vkprovider.portal.site.origin import is_own, keeps_cookies, safe_next
 from vkprovider.portal.site.visitors import COOKIE, CSRF_FIELD, Visitors, form_field, require_own
 from vkprovider.runtime.parts import Route
-from vkprovider.serving.answers import NotAllowed, TokenInvalid, TokenMissing
+from vkprovider.serving.answers import (
+    ApiServerUnavailable,
+    NotAllowed,
+    TokenInvalid,
+    TokenMissing,
+    bearer,
+)
 
 FORM_COOKIE: Final = "vkprovider-portal-form"
 """Binds the form of the login to the browser that asked for it, before there is a session."""
@@ -25,6 +34,8 @@ NO_KEY: Final = (
 )
 _NO_TLS: Final = "This page is reached without TLS, so that your browser keeps no session; open it with https://."
 _TOO_LONG: Final = f"That token has more than {cookie.TOKEN_CHARS_MAX} characters, which a browser cannot keep."
+_USED: Final = "This code was used already, or is older than a minute: run `kubectl lablet portal` again."
+_CODE: Final = "/login/{code:[A-Za-z0-9_-]{20,64}}"
 _FORM_BYTES: Final = 16
 _FORM_S: Final = 3600
 
@@ -39,6 +50,7 @@ class Login:
         layout: Layout,
         keys: Keys | None,
         wall: Callable[[], float],
+        codes: Codes | None,
         *,
         by_ingress: bool,
     ) -> None:
@@ -50,6 +62,7 @@ class Login:
             layout: Makes pages.
             keys: Of the portal; None if nobody can log in.
             wall: Returns Unix seconds.
+            codes: One-time codes; None if nobody can log in.
             by_ingress: Whether an ingress names visitors, so that nobody need log in.
         """
         self._visitors = visitors
@@ -58,13 +71,18 @@ class Login:
         self._keys = keys
         self._wall = wall
         self._by_ingress = by_ingress
-        self._failures = Failures()
+        self._codes = codes
+        self._failures = Limits(0.5, 20, "too many logins from your address have failed; try again in a few seconds")
+        self._made = Limits(0.1, 10, "you have made too many codes; try again in a few seconds")
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths."""
         return (
             Route("GET", "/login", self._show),
             Route("POST", "/login", self._log_in),
+            Route("POST", "/login/code", self._make_code),
+            Route("GET", _CODE, self._show_code),
+            Route("POST", _CODE, self._redeem),
             Route("POST", "/logout", self._visitors.posting(self._log_out)),
         )
 
@@ -90,6 +108,56 @@ class Login:
 
     async def _log_out(self, request: web.Request) -> web.StreamResponse:
         return self.ended(request, link(request, "/login"))
+
+    # ------------------------------------------------------------------------------------------ one-time codes
+
+    async def _make_code(self, request: web.Request) -> web.StreamResponse:
+        """Answer the sender of a token with a code that stands for it: `{"code": "…", "seconds": 60}`."""
+        if self._by_ingress:
+            raise NotAllowed("this portal knows its visitors by an ingress: open it with a browser, without a code")
+        if self._codes is None:
+            raise web.HTTPServiceUnavailable(text=NO_KEY)
+        sender, token = sender_of(request.headers, request.remote or ""), bearer(request)
+        self._failures.check(sender)
+        try:
+            known = await self._callers.of_token(_fit(token))
+        except (TokenInvalid, TokenMissing):
+            self._failures.count(sender)
+            raise
+        self._made.check(known.of_cluster.username)
+        self._made.count(known.of_cluster.username)
+        with _asking():
+            return web.json_response({"code": await self._codes.make(token), "seconds": CODE_S})
+
+    async def _show_code(self, request: web.Request) -> web.StreamResponse:
+        """Show a page that logs in; a program that only looks at an address does not use the code up.
+
+        The page sends its form by itself, unless another site's page has led here, or somebody is logged in: nobody is
+        to work in somebody else's name without having noticed.
+        """
+        self.keys(request)
+        try:
+            other = (await self._visitors.of(request)).known.of_cluster.username
+        except (web.HTTPSeeOther, TokenMissing):
+            other = ""
+        bound, csrf = self.bind_form(request)
+        at_once = not other and is_own(request.headers, request.host)
+        response = self._layout.render(request, "code.html", form_csrf=csrf, other=other, at_once=at_once)
+        self.set_form_cookie(request, response, bound)
+        return response
+
+    async def _redeem(self, request: web.Request) -> web.StreamResponse:
+        """Begin the session of what a code stands for."""
+        keys = self.keys(request)
+        self.check_form(request, await form_field(request, CSRF_FIELD))
+        sender = sender_of(request.headers, request.remote or "")
+        self._failures.check(sender)
+        with _asking():
+            token = await self._codes.redeem(request.match_info["code"]) if self._codes is not None else None
+        if token is None:
+            self._failures.count(sender)
+            return self._form(request, "/", _USED, HTTPStatus.FORBIDDEN)
+        return self.begun(request, keys, token, "/")
 
     # ------------------------------------------------------------------------------------------ what logins share
 
@@ -152,7 +220,7 @@ class Login:
         self, request: web.Request, then: str, words: str = "", status: HTTPStatus = HTTPStatus.OK
     ) -> web.Response:
         bound, csrf = self.bind_form(request)
-        response = self._layout.render(request, "login.html", status=status, csrf=csrf, then=then, words=words)
+        response = self._layout.render(request, "login.html", status=status, form_csrf=csrf, then=then, words=words)
         self.set_form_cookie(request, response, bound)
         return response
 
@@ -161,6 +229,19 @@ class Login:
         for at in range(kept, cookie.CHUNKS_MAX):
             if cookie.chunk_name(COOKIE, at) in request.cookies:
                 _set(request, response, cookie.chunk_name(COOKIE, at), "", 0)
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
+    """Refuse a request for which the API server is needed, and does not answer.
+
+    Raises:
+        Refused: 503.
+    """
+    try:
+        yield
+    except OutsideError as error:
+        raise ApiServerUnavailable(f"the API server cannot be asked for the code: {error.message}") from None
 
 
 def _set(request: web.Request, response: web.Response, name: str, value: str, age_s: int) -> None:

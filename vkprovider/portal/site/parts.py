@@ -13,6 +13,7 @@ from vkprovider.portal.site.answers import answering
 from vkprovider.portal.site.assets import PREFIX, Assets
 from vkprovider.portal.site.asvisitor import AsVisitor
 from vkprovider.portal.site.classes.routes import routes as classes_routes
+from vkprovider.portal.site.codes import Codes
 from vkprovider.portal.site.consoles.routes import routes as consoles_routes
 from vkprovider.portal.site.context import SiteContext
 from vkprovider.portal.site.front import Front
@@ -39,11 +40,19 @@ class PortalSite(NamedTuple):
         routes: Its paths.
         context: What its views share.
         live: What changes by itself.
+        codes: One-time codes; None if nobody can log in.
     """
 
     routes: tuple[Route, ...]
     context: SiteContext
     live: Live
+    codes: Codes | None
+
+    async def finish(self) -> None:
+        """End what goes on."""
+        if self.codes is not None:
+            await self.codes.finish()
+        await self.live.finish()
 
 
 def portal_site(
@@ -74,7 +83,8 @@ def portal_site(
     source = source_of(settings.portal, callers, keys, ctx.wall)
     visitors = Visitors(source if place is None else BoundToHub(source, place, some_keys), some_keys)
     by_ingress = settings.portal.callers == "headers"
-    login = Login(visitors, callers, layout, keys, ctx.wall, by_ingress=by_ingress)
+    codes = Codes(ctx, keys.code) if keys is not None and not by_ingress else None
+    login = Login(visitors, callers, layout, keys, ctx.wall, codes, by_ingress=by_ingress)
     site = SiteContext(
         ctx=ctx,
         settings=settings.portal,
@@ -99,11 +109,11 @@ def portal_site(
     )
     answered = [answering(layout, route) for route in routes]
     if place is None or settings.portal.hub_token is None:
-        return PortalSite(tuple(answered), site, live)
+        return PortalSite(tuple(answered), site, live, codes)
     logins = HubLogins(place, settings.portal.hub_token.get_secret_value())
     at_hub = hub_routes(HubLogin(place, logins, login, callers, layout, ctx.wall), visitors)
     behind = mounted(place, [answering(layout, route) for route in at_hub], answered)
-    return PortalSite((*behind, *answered), site, live)
+    return PortalSite((*behind, *answered), site, live, codes)
 
 
 def _hub_of(settings: PortalSettings) -> HubPlace | None:

@@ -1,4 +1,4 @@
-"""How often somebody may fail to log in: tokens cannot be guessed, but each try costs the API server a review."""
+"""How often somebody may do what costs the API server requests, whoever that is."""
 
 from collections import OrderedDict
 from collections.abc import Mapping
@@ -7,20 +7,27 @@ from typing import Final
 from vkprovider.kube.pace import TokenBucket
 from vkprovider.serving.answers import TooManyReviews
 
-_PER_S: Final = 0.5
-_BURST: Final = 20.0
 _SENDERS_MAX: Final = 2000
 
 
-class Failures:
-    """Counts logins that fail, for each address that they come from."""
+class Limits:
+    """Counts what each of many senders does."""
 
-    def __init__(self) -> None:
-        """Count nothing yet."""
+    def __init__(self, per_s: float, burst: float, words: str) -> None:
+        """Count nothing yet.
+
+        Args:
+            per_s: How often a sender may in the long run.
+            burst: How often at once.
+            words: Why more is refused, and what to do.
+        """
+        self._per_s = per_s
+        self._burst = burst
+        self._words = words
         self._pace: OrderedDict[str, TokenBucket] = OrderedDict()
 
     def check(self, sender: str) -> None:
-        """Refuse a login of a sender of whom too many have failed.
+        """Refuse a sender of whom too much was counted.
 
         Raises:
             Refused: 429.
@@ -31,11 +38,11 @@ class Failures:
         wait_s = pace.reserve()
         pace.cancel()
         if wait_s > 0:
-            raise TooManyReviews("too many logins from your address have failed; try again in a few seconds")
+            raise TooManyReviews(self._words)
 
     def count(self, sender: str) -> None:
-        """Note that a login of a sender has failed."""
-        pace = self._pace.setdefault(sender, TokenBucket(_PER_S, _BURST))
+        """Note that a sender did it once more."""
+        pace = self._pace.setdefault(sender, TokenBucket(self._per_s, self._burst))
         self._pace.move_to_end(sender)
         if len(self._pace) > _SENDERS_MAX:
             self._pace.popitem(last=False)

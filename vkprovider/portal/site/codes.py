@@ -1,0 +1,136 @@
+"""One-time codes: who has a token of the cluster gets a code, by which a browser logs in once, at any replica.
+
+What a code stands for waits in a Lease, whose name is made of the code and tells nothing of it: the token, encrypted
+with a key that is made of the code and of the key of the portal. To redeem a code is to delete the Lease, which only
+one can.
+"""
+
+import asyncio
+import hashlib
+import hmac
+import secrets
+from typing import Final
+
+import msgspec
+import structlog
+
+from vkprovider.api import names
+from vkprovider.api.errors import Conflict, OutsideError
+from vkprovider.api.objects import Lease
+from vkprovider.api.times import unix
+from vkprovider.portal.site.cookie import seal, unseal
+from vkprovider.runtime.context import Context
+
+CODE_S: Final = 60
+"""How long a code is valid."""
+_CODE_BYTES: Final = 24
+_NAME_CHARS: Final = 40
+_ALLOWANCE_S: Final = 30
+"""What is left after a code has expired is removed no sooner: clocks differ."""
+_log: Final = structlog.get_logger(__name__)
+
+
+class _Waiting(msgspec.Struct, frozen=True):
+    """What a code stands for."""
+
+    token: str
+    expires_at: float
+
+
+_decoder: Final = msgspec.json.Decoder(_Waiting)
+
+
+class Codes:
+    """The codes of a portal."""
+
+    def __init__(self, ctx: Context, key: bytes) -> None:
+        """Create them.
+
+        Args:
+            ctx: The replica.
+            key: Of the portal; all replicas have the same.
+        """
+        self._ctx = ctx
+        self._key = key
+        self._leases = ctx.api.member_leases
+        self._removals: set[asyncio.Task[None]] = set()
+
+    async def make(self, token: str) -> str:
+        """Return a new code for a token.
+
+        Raises:
+            OutsideError: The API server refused or did not answer.
+        """
+        if not self._removals:
+            await self._sweep()
+        code = secrets.token_urlsafe(_CODE_BYTES)
+        name = name_of(code)
+        waiting = _Waiting(token, self._ctx.wall() + CODE_S)
+        lease = await self._leases.create(
+            {
+                "metadata": {
+                    "name": name,
+                    "labels": {names.LABEL_COMPONENT: names.COMPONENT_CODE},
+                    "annotations": {
+                        names.ANNOTATION_SEALED: seal(self._key_of(code), msgspec.json.encode(waiting), name)
+                    },
+                },
+                "spec": {"leaseDurationSeconds": CODE_S},
+            }
+        )
+        removal = asyncio.create_task(self._remove(lease))
+        self._removals.add(removal)
+        removal.add_done_callback(self._removals.discard)
+        return code
+
+    async def redeem(self, code: str) -> str | None:
+        """Return the token that a code stands for, once; None if it is used, expired, or was never made.
+
+        Raises:
+            OutsideError: The API server refused or did not answer; the code may be used, or not.
+        """
+        name = name_of(code)
+        lease = await self._leases.get(name)
+        if lease is None:
+            return None
+        sealed = lease.metadata.annotations.get(names.ANNOTATION_SEALED, "")
+        text = unseal(self._key_of(code), sealed, name)
+        try:
+            waiting = _decoder.decode(text) if text is not None else None
+        except msgspec.MsgspecError:
+            return None
+        if waiting is None or self._ctx.wall() >= waiting.expires_at:
+            return None
+        try:
+            return waiting.token if await self._leases.delete(name, uid=lease.metadata.uid) else None
+        except Conflict:
+            return None
+
+    async def _sweep(self) -> None:
+        """Remove what replicas have left that ended within a minute after they made a code."""
+        for lease in await self._leases.list(labels=f"{names.LABEL_COMPONENT}={names.COMPONENT_CODE}"):
+            made_at = unix(lease.metadata.creation_timestamp)
+            if made_at is not None and self._ctx.wall() > made_at + CODE_S + _ALLOWANCE_S:
+                await self._leases.delete(lease.metadata.name, uid=lease.metadata.uid)
+
+    async def finish(self) -> None:
+        """Leave the codes to the other replicas."""
+        for removal in self._removals:
+            removal.cancel()
+        await asyncio.gather(*self._removals, return_exceptions=True)
+
+    async def _remove(self, lease: Lease) -> None:
+        """Remove a code that nobody has used in time."""
+        await asyncio.sleep(CODE_S)
+        try:
+            await self._leases.delete(lease.metadata.name, uid=lease.metadata.uid)
+        except OutsideError as error:
+            _log.info("an expired code is left for the next sweep", error=str(error))
+
+    def _key_of(self, code: str) -> bytes:
+        return hmac.digest(self._key, code.encode(), hashlib.sha256)
+
+
+def name_of(code: str) -> str:
+    """Return the name of the Lease of a code, which does not tell the code."""
+    return f"{names.PORTAL_PROGRAM}-code-{hashlib.sha256(code.encode()).hexdigest()[:_NAME_CHARS]}"
