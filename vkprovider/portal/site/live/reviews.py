@@ -114,7 +114,7 @@ class Reviews:
         due = self._due.setdefault(key, loop.time() + self._times.first_s)
         while True:
             await asyncio.sleep(due - loop.time())
-            answer = await self._answer(visitor, right)
+            answer = await self.may(visitor, right)
             self.answers_total["unknown" if answer is None else "allowed" if answer else "refused"] += 1
             if answer is False:
                 self._due.pop(key, None)
@@ -126,8 +126,8 @@ class Reviews:
             due = loop.time() + (self._times.again_s if answer is None else self._times.every_s)
             self._due[key] = due
 
-    async def _answer(self, visitor: Visitor, right: Right) -> bool | None:
-        """Return whether a visitor has a right; None if nobody knows."""
+    async def may(self, visitor: Visitor, right: Right) -> bool | None:
+        """Return whether a visitor has a right now; None if nobody knows."""
         try:
             return await self._ask(visitor, right)
         except Refused as refusal:
