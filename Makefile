@@ -44,7 +44,7 @@ test: ## Check, then unit, component and cluster tests; ONLY=name: those with th
 	@sh .ci/setup hub
 	@$(if $(HELM),$(MAKE) --no-print-directory helm)
 	@$(if $(ONLY),,$(MAKE) --no-print-directory check)
-	@$(PYTEST) tests/unit tests/component tests/cluster $(SPREAD) --durations=20 --session-timeout=4500 $(ONLY_K)
+	@$(PYTEST) tests/unit tests/component tests/cluster $(SPREAD) --again=10 --durations=20 --session-timeout=4500 $(ONLY_K)
 
 coverage: $(STAMP) ## Line coverage of vkprovider/controllers and runtime by unit and component tests; ONLY=name as elsewhere
 	@sh .ci/setup go

@@ -8,6 +8,7 @@ from typing import get_args
 
 import pytest
 
+from tests.support import again
 from tests.support.cluster import Cluster
 from tests.support.lds import LdsSide
 from tests.support.sandboxes import started
@@ -29,8 +30,14 @@ SETTINGS = {"WORKER_PROBE_SECONDS": "1", "LAB_START_TIMEOUT": "20", "RECONCILE_I
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Let a run of the tests marked `tunnelled` choose how workers are reached."""
+    """Let a run of the tests marked `tunnelled` choose how workers are reached, and `make test` run failures again."""
+    again.add_option(parser)
     parser.addoption("--tunnel", choices=get_args(Tunnel), default="direct", help="how sandboxes reach their workers")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Run what failed once more, if that is asked for."""
+    again.configure(config, f"--tunnel={config.getoption('--tunnel')}")
 
 
 def pytest_sessionstart() -> None:
