@@ -48,7 +48,8 @@ c.JupyterHub.services = [
 ]
 c.ConfigurableHTTPProxy.should_start = False
 c.ConfigurableHTTPProxy.api_url = f"http://127.0.0.1:{os.environ['HUB_PROXY_API_PORT']}"
-c.VkproviderSpawner.service_url = os.environ["HUB_PORTAL"]
+c.VkproviderSpawner.service_url = c.VkproviderSpawner.page_url = os.environ["HUB_PORTAL"]
+c.VkproviderSpawner.dialect = os.environ["HUB_DIALECT"]
 c.VkproviderSpawner.token_file = f"{here}/token"
 c.VkproviderSpawner.service_ca_file = os.environ.get("SSL_CERT_FILE", "")
 c.Spawner.http_timeout = 3
@@ -85,6 +86,7 @@ class RealHub:
         venv: Where JupyterHub is installed.
         ports: Of the proxy, the hub's API and the proxy's.
         service: The token of the service that the portal is.
+        dialect: Of the portal.
     """
 
     folder: Path
@@ -94,6 +96,7 @@ class RealHub:
     venv: Path = Path(sys.prefix)
     ports: list[int] = field(default_factory=lambda: free_ports(3))
     service: str = field(default_factory=lambda: secrets.token_hex(16))
+    dialect: str = "sqr066"
     watcher: str = field(default_factory=lambda: secrets.token_hex(16))
     processes: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
 
@@ -169,6 +172,7 @@ class RealHub:
             "HUB_PORTAL": self.portal_url,
             "HUB_WATCHER": self.watcher,
             "HUB_SERVICE": self.service,
+            "HUB_DIALECT": self.dialect,
             "CONFIGPROXY_AUTH_TOKEN": self.watcher[::-1],
             "JUPYTERHUB_CRYPT_KEY": self.watcher * 2,
             **({} if self.ca_file is None else dict.fromkeys(TRUST, str(self.ca_file))),

@@ -31,8 +31,8 @@ FAMILY = {"vkprovider.io/family": "ospf", "vkprovider.io/size": "small"}
 
 
 @pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """One worker, and a portal."""
+def sandbox(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Sandbox]:
+    """One worker, and a portal; its dialect is the parameter."""
     if not (VENV / ".wanted").exists():
         why = "JupyterHub is not installed in .venv/hub; get it: make hub, or `make test`, which does so first"
         if os.environ.get("CI"):
@@ -47,6 +47,7 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
             "VKPROVIDER_PORTAL_COOKIE_KEY": b64encode(os.urandom(32)).decode(),
             "VKPROVIDER_PORTAL_HUB_API_URL": f"http://127.0.0.1:{PORTS[1]}/hub/api",
             "VKPROVIDER_PORTAL_HUB_TOKEN": SERVICE,
+            "VKPROVIDER_PORTAL_DIALECT": getattr(request, "param", "sqr066"),
         },
         worker_args=[["--boot-seconds=0.5-1"]],
     ) as made:
@@ -70,14 +71,16 @@ def token(cluster: Cluster, namespace: str, name: str) -> str:
 
 
 @asynccontextmanager
-async def hub_of(cluster: Cluster, folder: Path, *learners: str) -> AsyncIterator[RealHub]:
+async def hub_of(cluster: Cluster, folder: Path, *learners: str, dialect: str = "sqr066") -> AsyncIterator[RealHub]:
     """Run a hub whose learners log in with tokens of ServiceAccounts."""
     (folder / "tokens").mkdir()
     for name in learners:
         cluster.kubectl("create", "serviceaccount", name, "--namespace=learners")
         (folder / "tokens" / name).write_text(token(cluster, "learners", name))
     portal = cluster.sandbox.process("portal-1").url
-    made = RealHub(folder, portal, token(cluster, NAMESPACE, "hub"), venv=VENV, ports=PORTS, service=SERVICE)
+    made = RealHub(
+        folder, portal, token(cluster, NAMESPACE, "hub"), venv=VENV, ports=PORTS, service=SERVICE, dialect=dialect
+    )
     async with made.running() as hub:
         yield hub
 
@@ -93,9 +96,9 @@ async def eventually(condition: Any, within_s: float = 180) -> None:
             await asyncio.sleep(0.2)
 
 
-@pytest.mark.usefixtures("offered")
-async def test_a_learner_of_a_hub_starts_and_stops_a_lab(cluster: Cluster, tmp_path: Path) -> None:
-    async with hub_of(cluster, tmp_path, "anna") as hub, Learner.of(hub, "anna") as anna:
+async def start_and_stop(cluster: Cluster, tmp_path: Path, dialect: str) -> None:
+    """Start a lab as a learner, look at its page, and stop it."""
+    async with hub_of(cluster, tmp_path, "anna", dialect=dialect) as hub, Learner.of(hub, "anna") as anna:
         code, _, form = await anna.get("/hub/spawn")
         assert code == 200
         assert "hub-ospf" in form or "ospf" in form
@@ -110,6 +113,9 @@ async def test_a_learner_of_a_hub_starts_and_stops_a_lab(cluster: Cluster, tmp_p
         numbers = [event["progress"] for event in events]
         assert numbers == sorted(numbers)
         assert namespaces(cluster) == ["nublado-anna"]
+        headers = {"Authorization": f"Bearer {hub.hub_token}"}
+        async with anna.session.get(f"{hub.portal_url}/nublado/spawner/v1/labs/anna", headers=headers) as shown:
+            assert ("internal_url" in await shown.json()) == (dialect == "nublado")
         code, path, page = await anna.get("/user/anna/")
         assert (code, path) == (200, f"{BASE}/oauth_callback"), page
         assert f'content="0; url={BASE}/labs/anna"' in page
@@ -127,6 +133,11 @@ async def test_a_learner_of_a_hub_starts_and_stops_a_lab(cluster: Cluster, tmp_p
         until(lambda: namespaces(cluster) == [], 30, "the lab of a stopped server stays")
         await anna.get("/hub/logout")
         assert (await anna.get(f"{BASE}/labs/anna"))[1] == "/hub/login"
+
+
+@pytest.mark.usefixtures("offered")
+async def test_a_learner_of_a_hub_starts_and_stops_a_lab(cluster: Cluster, tmp_path: Path) -> None:
+    await start_and_stop(cluster, tmp_path, "sqr066")
 
 
 @pytest.mark.usefixtures("offered")
@@ -218,3 +229,9 @@ async def test_what_the_portal_refuses_a_learner_reads(cluster: Cluster, tmp_pat
 
         await eventually(told, 20)
         assert namespaces(cluster) == []
+
+
+@pytest.mark.parametrize("sandbox", ["nublado"], indirect=True)
+@pytest.mark.usefixtures("offered")
+async def test_a_learner_starts_and_stops_a_lab_in_the_dialect_of_nublado(cluster: Cluster, tmp_path: Path) -> None:
+    await start_and_stop(cluster, tmp_path, "nublado")
