@@ -3,7 +3,7 @@
 * `group`: the command itself, with the table of its subcommands; `commands`: their arguments, options and help;
   `completion`: what the shell completes.
 * `lists` (list), `ports`, `configs`: look.
-* `console` (console, logs, forward), `wall` (consoles of several learners), `login`: use a lab.
+* `console` (console, logs, forward), `wall` (consoles of several learners), `login`, `portal`: use a lab.
 * `acts` (stop, start, collect, reset), `assign`, `extend`, `release`: operate lablets; `classes` (assign --from-file,
   define, doctor): a whole class.
 * `deployments`: the Deployments of pools, as `assign` reads them.

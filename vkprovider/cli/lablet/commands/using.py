@@ -1,4 +1,4 @@
-"""Commands that use a lab: console, logs, forward, login."""
+"""Commands that use a lab: console, logs, forward, login, portal."""
 
 from typing import Final
 
@@ -79,4 +79,32 @@ def login() -> None:
     The address of the provider's page is what an admin has named to the namespace by `kubectl lablet grant`; without
     it, an admin uses `kubectl -n vkprovider-system port-forward svc/vkprovider 8082` and --url https://127.0.0.1:8082.
     At a loopback --url no certificate is verified without --cacert: the API server leads a port-forward to the Pod.
+    """
+
+
+@click.command(epilog="Example: kubectl lablet portal --url https://labs.example.com --open")
+@click.option(
+    "--url",
+    envvar="VKPROVIDER_PORTAL_URL",
+    metavar="URL",
+    help="URL of the portal, as a browser opens it (default: VKPROVIDER_PORTAL_URL).",
+)
+@click.option(
+    "--cacert",
+    envvar="VKPROVIDER_PORTAL_CACERT",
+    metavar="PATH",
+    type=click.Path(exists=True, dir_okay=False),
+    help="PEM file of the CA of the portal's certificate (default: VKPROVIDER_PORTAL_CACERT, else the system's CAs).",
+)
+@click.option("--open", "opens", is_flag=True, help="Open the address in a browser of this machine, too.")
+@place_options
+@runs("portal", of="vkprovider.cli.lablet.portal")
+def portal() -> None:
+    """Print an address that logs a browser in at the portal as you: once, and within a minute.
+
+    The token of the kubeconfig is sent to the portal, and the browser has the session of this token until it expires,
+    for 12 hours at most. A kubeconfig that has only a client certificate has no token to send.
+    Without an address for browsers, an admin uses
+    `kubectl -n vkprovider-system port-forward svc/vkprovider-portal 8083` and --url https://localhost:8083. At a
+    loopback --url no certificate is verified without --cacert: the API server leads a port-forward to the Pod.
     """

@@ -77,6 +77,7 @@ class Page:
     _session: aiohttp.ClientSession
     _hint: str = ""
     _grant: str = ""
+    _forward: str = FORWARD
 
     async def get(self, path: str, type_: type[T], params: Mapping[str, str] | None = None) -> T:
         """Ask for a path, and decode the answer.
@@ -84,14 +85,26 @@ class Page:
         Raises:
             PageRefused: The page refused, or did not answer.
         """
+        return await self._ask("GET", path, type_, params)
+
+    async def post(self, path: str, type_: type[T]) -> T:
+        """Send a request without a body, and decode the answer.
+
+        Raises:
+            PageRefused: The page refused, or did not answer.
+        """
+        return await self._ask("POST", path, type_, None)
+
+    async def _ask(self, method: str, path: str, type_: type[T], params: Mapping[str, str] | None) -> T:
         url = self.base + path
         try:
             async with (
                 asyncio.timeout(_DEADLINE_S),
-                self._session.get(
+                self._session.request(
+                    method,
                     url,
                     params=params,
-                    headers={"Authorization": self._authorization},
+                    headers={"Authorization": self._authorization, "Accept": "application/json"},
                     ssl=self._tls,
                     proxy=proxy_of(url, os.environ),
                     allow_redirects=False,
@@ -102,7 +115,7 @@ class Page:
             why = str(error) or type(error).__name__
             if isinstance(error, aiohttp.ClientConnectorCertificateError):
                 why = f"{why}; for a CA of your own use --cacert"
-            raise PageRefused(f"{url} cannot be asked: {why}; check --url; {FORWARD}") from None
+            raise PageRefused(f"{url} cannot be asked: {why}; check --url; {self._forward}") from None
         try:
             if status == _OK:
                 return msgspec.json.decode(body, type=type_)
@@ -130,11 +143,21 @@ async def open_page(kube: KubeClient, namespace: str, place: Place, options: Pag
     """
     base = safe(options.url) if options.url else await find(kube, namespace)
     authorization, hint = await _login(kube, namespace, place, options)
-    verified = is_verified(base, given=bool(options.url))
-    tls: Any = ssl.create_default_context(cafile=options.cacert) if options.cacert else verified
+    tls = trust(base, options.cacert, given=bool(options.url))
     async with open_session(aiohttp.TCPConnector()) as session:
         grant = f"; or, for all that a class takes: {grant_command('USER', namespace)}"
         yield Page(base, authorization, tls, session, hint, grant)
+
+
+def trust(base: str, cacert: str, *, given: bool) -> Any:
+    """Return how the certificate of a URL is verified, as aiohttp takes it.
+
+    Args:
+        base: The URL.
+        cacert: A file with the CA of the user; "" for the system's.
+        given: Whether the user names the URL: see `is_verified`.
+    """
+    return ssl.create_default_context(cafile=cacert) if cacert else is_verified(base, given=given)
 
 
 async def _login(kube: KubeClient, namespace: str, place: Place, options: PageOptions) -> tuple[str, str]:
@@ -151,10 +174,10 @@ async def _login(kube: KubeClient, namespace: str, place: Place, options: PageOp
         try:
             return f"Bearer {await _token_of(kube, *account)}", ""
         except PageUnknown as error:
-            if not (own := await _own(place)):
+            if not (own := await own_authorization(place)):
                 raise
             return own, f"; there is {error.message}"
-    if not (own := await _own(place)):
+    if not (own := await own_authorization(place)):
         raise PageUnknown(
             "the kubeconfig has no token, only a certificate, and the page asks for a token: name a ServiceAccount of "
             f"namespace {namespace} that has the role there with --service-account, or give a --token"
@@ -192,7 +215,7 @@ async def _token_of(kube: KubeClient, namespace: str, name: str) -> str:
     return msgspec.json.decode(raw, type=_Made).status.token
 
 
-async def _own(place: Place) -> str:
+async def own_authorization(place: Place) -> str:
     """Return the header with the kubeconfig's own token; "" if it has none."""
     access = await auth.load(place.kubeconfig, place.context)
     return await access.renew() if access.renew is not None else access.authorization
