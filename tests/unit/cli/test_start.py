@@ -46,7 +46,7 @@ def passed(command: click.Command) -> set[str]:
     names = {param.name or "" for param in command.params}
     if "kubeconfig" in names:
         names = names - {"kubeconfig", "context", "namespace"} | {"place"}
-    if "cacert" in names:
+    if "service_account" in names:
         names = names - {"url", "token", "service_account", "cacert"} | {"page"}
     if "all_namespaces" in names:
         names = names - {"all_namespaces", "selector", "field_selector", "place"} | {"scope"}
