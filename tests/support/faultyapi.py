@@ -240,7 +240,44 @@ class FaultyApi:
             if fault.answer is not None:
                 asked.status, asked.answered_s = 200, time.monotonic()
                 return web.Response(body=fault.answer, content_type="application/json")
+        if request.headers.get("Upgrade", "").lower() == "websocket":
+            return await self._relay(request, asked)
         return await self._pass_on(request, asked, fault)
+
+    async def _relay(self, request: web.Request, asked: Asked) -> web.StreamResponse:
+        """Pass the messages of a WebSocket on, in both directions; a refusal is passed on as it is."""
+        url = URL(self._target + request.raw_path, encoded=True)
+        left = _HOP | {"upgrade", "sec-websocket-extensions"}
+        headers = {name: value for name, value in request.headers.items() if name.lower() not in left}
+        offered = [each.strip() for each in headers.pop("Sec-WebSocket-Protocol", "").split(",")]
+        handshake = {name: headers.pop(name, "") for name in ("Sec-WebSocket-Key", "Sec-WebSocket-Version")}
+        try:
+            there = await self._http.ws_connect(url, headers=headers, protocols=offered)
+        except aiohttp.WSServerHandshakeError:
+            upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Protocol": ",".join(offered)}
+            async with self._http.get(url, headers={**headers, **handshake, **upgrade}) as got:
+                asked.status = got.status
+                return web.Response(status=got.status, body=await got.read(), content_type=got.content_type)
+        here = web.WebSocketResponse(protocols=[there.protocol] if there.protocol else [], compress=False)
+        await here.prepare(request)
+        asked.status = 101
+
+        async def back() -> None:
+            async for message in there:
+                await here.send_bytes(message.data)
+            await here.close(code=there.close_code or 1000)
+
+        passing = asyncio.create_task(back())
+        try:
+            async for message in here:
+                await there.send_bytes(message.data)
+        finally:
+            passing.cancel()
+            await asyncio.gather(passing, return_exceptions=True)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(1):
+                    await there.close()
+        return here
 
     def _break(self, request: web.Request) -> web.Response:
         if request.transport is not None:

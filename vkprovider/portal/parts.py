@@ -19,6 +19,7 @@ from vkprovider.portal.locks import Locks
 from vkprovider.portal.page.parts import portal_callers, portal_page
 from vkprovider.portal.reconciler import Labs
 from vkprovider.portal.requests import Requests
+from vkprovider.portal.site.consoles.bridge import Consoles
 from vkprovider.portal.site.live.parts import Live
 from vkprovider.portal.site.parts import portal_site
 from vkprovider.runtime.context import Context, Program
@@ -109,7 +110,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         ),
         works=(Work(queue, labs.reconcile), Work(instructed, instructors.reconcile)),
         loops={"look": keeper.run},  # looks at what no event announces, and keeps labs warm
-        measures=(*_measures(index, lablets, locks, labs), *site.live.measures()),
+        measures=(*_measures(index, lablets, locks, labs, site.consoles), *site.live.measures()),
         health=lambda: {"userlabs": len(index.labs()), "locks": len(locks.held())},
         known=keeper.known,
         resumed=wake_all,
@@ -133,7 +134,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     )
 
 
-def _measures(index: Index, lablets: Lablets, locks: Locks, labs: Labs) -> Iterable[Measure]:
+def _measures(index: Index, lablets: Lablets, locks: Locks, labs: Labs, consoles: Consoles) -> Iterable[Measure]:
     yield gauge("vkprovider_portal_userlabs", "User labs.", lambda: value(len(index.labs())))
     yield gauge("vkprovider_portal_lablets", "Lablets that are not user labs.", lambda: value(len(lablets)))
     yield gauge("vkprovider_portal_warm", "Warm labs.", lambda: value(len(index.warm())))
@@ -141,5 +142,6 @@ def _measures(index: Index, lablets: Lablets, locks: Locks, labs: Labs) -> Itera
     yield gauge(
         "vkprovider_portal_locks", "Users whose lab this replica has in hand.", lambda: value(len(locks.held()))
     )
+    yield gauge("vkprovider_portal_consoles", "Consoles that this replica passes on.", lambda: value(len(consoles)))
     yield gauge("vkprovider_portal_listeners", "Streams of this replica.", lambda: value(index.listeners_total))
     yield counter("vkprovider_portal_steps_total", "Steps for user labs.", lambda: by_name(labs.steps_total), "step")

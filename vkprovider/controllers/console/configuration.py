@@ -40,7 +40,7 @@ async def _extracted(device: FoundDevice) -> str:
     configs, faults = await device.worker.labs.extract_configs(device.lab_id, (fact,))
     error = faults.get(fact.label)
     if isinstance(error, Invalid):
-        raise _none(f"CML extracts no configuration of {fact.label} ({fact.definition}): {error.message}")
+        raise _none(f"CML extracts no configuration of {fact.label}, a device of the kind {fact.definition}")
     if error is not None:
         raise error
     if fact.label not in configs:

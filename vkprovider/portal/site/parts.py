@@ -14,6 +14,7 @@ from vkprovider.portal.site.assets import PREFIX, Assets
 from vkprovider.portal.site.asvisitor import AsVisitor
 from vkprovider.portal.site.classes.routes import routes as classes_routes
 from vkprovider.portal.site.codes import Codes
+from vkprovider.portal.site.consoles.bridge import Consoles
 from vkprovider.portal.site.consoles.routes import routes as consoles_routes
 from vkprovider.portal.site.context import SiteContext
 from vkprovider.portal.site.front import Front
@@ -41,15 +42,18 @@ class PortalSite(NamedTuple):
         context: What its views share.
         live: What changes by itself.
         codes: One-time codes; None if nobody can log in.
+        consoles: The open consoles.
     """
 
     routes: tuple[Route, ...]
     context: SiteContext
     live: Live
     codes: Codes | None
+    consoles: Consoles
 
     async def finish(self) -> None:
         """End what goes on."""
+        self.consoles.close()
         if self.codes is not None:
             await self.codes.finish()
         await self.live.finish()
@@ -97,23 +101,23 @@ def portal_site(
         layout=layout,
         as_visitor=AsVisitor(settings.kube, ctx.replica),
     )
-    live = live_parts(site)
+    live, consoles = live_parts(site), Consoles()
     routes = (
         Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),
         *login.routes(),
         *lab_routes(site, live),
-        *consoles_routes(site, live),
+        *consoles_routes(site, live, consoles),
         *classes_routes(site, live),
         *live_routes(live),
         *Front(visitors, callers).routes(),
     )
     answered = [answering(layout, route) for route in routes]
     if place is None or settings.portal.hub_token is None:
-        return PortalSite(tuple(answered), site, live, codes)
+        return PortalSite(tuple(answered), site, live, codes, consoles)
     logins = HubLogins(place, settings.portal.hub_token.get_secret_value())
     at_hub = hub_routes(HubLogin(place, logins, login, callers, layout, ctx.wall), visitors)
     behind = mounted(place, [answering(layout, route) for route in at_hub], answered)
-    return PortalSite((*behind, *answered), site, live, codes)
+    return PortalSite((*behind, *answered), site, live, codes, consoles)
 
 
 def _hub_of(settings: PortalSettings) -> HubPlace | None:

@@ -1,0 +1,152 @@
+"""A class's lablet with real devices of a simulator, a provider and a portal in this loop, and people who browse."""
+
+import asyncio
+import json
+import os
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import aiohttp
+
+from tests.component.controllers import harness as provider
+from tests.component.controllers.consolesite import Site, open_site
+from tests.component.controllers.looking import eventually
+from tests.component.portal.harness import PortalWorld, Running, open_world
+from tests.component.portal.people import INSTRUCTOR_ROLE, USER_ROLE, People
+from tests.component.portal.site.browsing import Browsing
+from tests.support.apiserver import ApiServer
+
+KEY = b64encode(os.urandom(32)).decode()
+
+
+class Screen:
+    """A terminal of a page, as its script is: it says how much it has shown, unless it is told not to."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.socket = socket
+        self.out = ""
+        self.got_bytes = 0
+        self.acks = True
+        self.messages: list[dict[str, Any]] = []
+        self.code: int | None = None
+        self._changed = asyncio.Event()
+        self._reading = asyncio.create_task(self._read())
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.socket.close()
+        await asyncio.wait([self._reading])
+
+    async def _read(self) -> None:
+        async for message in self.socket:
+            if message.type is aiohttp.WSMsgType.BINARY:
+                self.got_bytes += len(message.data)
+                self.out = (self.out + message.data.decode(errors="replace"))[-1_000_000:]
+                if self.acks:
+                    await self.ack()
+            else:
+                self.messages.append(json.loads(message.data))
+            self._changed.set()
+        self.code = self.socket.close_code
+        self._changed.set()
+
+    async def ack(self) -> None:
+        await self.socket.send_str(json.dumps({"shown": self.got_bytes}))
+
+    async def type(self, keys: str) -> None:
+        await self.socket.send_bytes(keys.encode())
+
+    async def shows(self, text: str, within_s: float = 60.0) -> None:
+        """Wait until the text has come, and forget all before it."""
+        try:
+            async with asyncio.timeout(within_s):
+                while text not in self.out:
+                    self._changed.clear()
+                    assert self.code is None, f"ended: {self.messages}"
+                    await self._changed.wait()
+        except TimeoutError:
+            raise AssertionError(f"{text!r} did not come; there is {self.out[-300:]!r}, {self.messages}") from None
+        self.out = self.out.partition(text)[2]
+
+    async def ends(self, within_s: float = 60.0) -> tuple[int | None, str, str]:
+        """Wait for the end; return the code, and the last message's word and sentence."""
+        async with asyncio.timeout(within_s):
+            await asyncio.wait([self._reading])
+        last = self.messages[-1]
+        return self.code, last["why"], last["text"]
+
+
+@dataclass
+class Bench:
+    """A lablet of a class, with the devices r1 (IOS), h0 and h1 (Linux)."""
+
+    site: Site
+    portal: PortalWorld
+    running: Running
+    people: People
+    http: aiohttp.ClientSession
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.running.page.port}"
+
+    @property
+    def lablet(self) -> str:
+        return f"/classes/{self.site.lablet.namespace}/lablets/{self.site.lablet.name}"
+
+    async def teacher(self, name: str) -> dict[str, str]:
+        """Make an instructor of the class; return the header with the token."""
+        header = await self.people.person(name)
+        await self.people.allow(name, INSTRUCTOR_ROLE, self.site.lablet.namespace)
+        return header
+
+    async def cookie(self, header: dict[str, str], url: str = "") -> str:
+        """Log in; return the header with the cookies."""
+        async with Browsing(url or self.url) as browser:
+            answer = await browser.log_in(header)
+            assert answer.status_code == 303, answer.text
+            return "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+
+    async def dial(
+        self, cookie: str, device: str, mode: str = "type", **headers: str
+    ) -> aiohttp.ClientWebSocketResponse:
+        sent = {"Origin": self.url, **({"Cookie": cookie} if cookie else {}), **headers}
+        return await self.http.ws_connect(f"{self.url}{self.lablet}/consoles/{device}/stream?as={mode}", headers=sent)
+
+    async def screen(self, cookie: str, device: str, mode: str = "type") -> Screen:
+        """Open a console as a page does."""
+        return Screen(await self.dial(cookie, device, mode))
+
+
+@asynccontextmanager
+async def console_bench(server: ApiServer, folder: Path, **env: str) -> AsyncIterator[Bench]:
+    (folder / "portal").mkdir()
+    async with (
+        provider.open_world(server, folder) as world,
+        open_world(server, folder / "portal") as portal,
+        aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http,
+    ):
+        site = await open_site(world)
+        people = People(portal.admin)
+        await people.open()
+        given = {"VKPROVIDER_PORTAL_USERNAME_PREFIX": people.prefix, "VKPROVIDER_PORTAL_COOKIE_KEY": KEY, **env}
+        running = await portal.replica(**given)  # type: ignore[arg-type]  # (settings alone)
+        bench = Bench(site, portal, running, people, http)
+
+        async def known() -> bool:
+            return running.replica.lablets.pod(site.lablet.namespace, site.lablet.name) is not None
+
+        await eventually(known, "the portal knows the lablet")
+        try:
+            yield bench
+        finally:
+            await people.close()
+
+
+__all__ = ["KEY", "USER_ROLE", "Bench", "Screen", "console_bench"]

@@ -1,0 +1,108 @@
+"""Consoles in a real browser: colours, keys, the way out by keyboard, reconnecting; and its judges."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome, Keys
+from selenium.webdriver.common.by import By
+
+from tests.component.portal.site.consolebench import Bench, console_bench
+from tests.support.apiserver import ApiServer
+from tests.support.page import Page, visiting
+
+_COLOUR = """
+const spans = [...document.querySelectorAll(".xterm-rows span")];
+const found = spans.find((each) => each.textContent.includes(arguments[0]));
+return found ? getComputedStyle(found).color : "";
+"""
+RED, BLUE = "rgb(255, 128, 128)", "rgb(180, 215, 250)"
+
+
+@pytest.fixture
+async def bench(portal_server: ApiServer, tmp_path: Path) -> AsyncIterator[Bench]:
+    async with console_bench(portal_server, tmp_path) as bench:
+        yield bench
+
+
+def token(header: dict[str, str]) -> str:
+    return header["Authorization"].removeprefix("Bearer ")
+
+
+def rows(driver: Chrome) -> str:
+    return driver.find_element(By.CSS_SELECTOR, ".xterm-rows").text
+
+
+async def screen(page: Page, text: str) -> None:
+    await page.until(lambda driver: text in rows(driver), f"the terminal shows {text!r}")
+
+
+async def state(page: Page, word: str) -> None:
+    await page.until(
+        lambda driver: driver.find_element(By.ID, "console").get_attribute("data-state") == word, f"it is {word}"
+    )
+
+
+async def test_type_see_red_leave_by_keyboard_and_take_over(bench: Bench) -> None:
+    ann, ben = token(await bench.teacher("ann")), token(await bench.teacher("ben"))
+    console = f"{bench.lablet}/consoles/h0"
+    async with visiting(bench.url) as page, visiting(bench.url) as other:
+        await page.log_in(ann, console)
+        await state(page, "typing")
+        await screen(page, "h0:~#")
+        await page.keys("ls", Keys.ENTER)
+        await screen(page, "backup.tgz")
+        assert await page.run(lambda driver: driver.execute_script(_COLOUR, "backup.tgz")) == RED
+        assert await page.run(lambda driver: driver.execute_script(_COLOUR, "bin")) == BLUE
+        await page.keys("never mind", Keys.CONTROL + "c")
+        await screen(page, "never mind^C")
+        await page.judge(changed=False)
+        await page.keys(Keys.F6)
+        assert await page.run(lambda driver: driver.switch_to.active_element.get_attribute("id")) == "console-again"
+        await page.keys(Keys.TAB, Keys.TAB)
+
+        await other.log_in(ben, console)
+        await state(other, "watching")
+        await other.shows("Somebody else types at the console of h0 since")
+        await screen(other, "backup.tgz")
+        await other.keys("not typed")
+        await other.press("#console-take-over")
+        await state(other, "typing")
+        await screen(page, "another session has taken over")
+        await other.keys("echo by ben", Keys.ENTER)
+        await screen(page, "by ben")
+        assert "not typed" not in await page.run(rows)
+        await other.keys(Keys.CONTROL + "]")
+        await state(other, "ended")
+        await screen(page, "you type again")
+        await other.press("#console-watch")
+        await state(other, "watching")
+        await other.judge(html=False)
+
+
+async def test_in_a_frame_of_another_page_of_the_site_and_nowhere_else(bench: Bench) -> None:
+    ann = token(await bench.teacher("ann"))
+    async with visiting(bench.url) as page:
+        await page.log_in(ann, f"{bench.lablet}/consoles/r1?panel")
+        await screen(page, "Escape character")
+        await page.keys(Keys.ENTER)
+        await screen(page, "r1>")
+        assert await page.run(lambda driver: driver.find_elements(By.CSS_SELECTOR, "header")) == []
+        await page.judge(changed=False)
+    cookie = await bench.cookie({"Authorization": f"Bearer {ann}"})
+    async with bench.http.get(f"{bench.url}{bench.lablet}/consoles/r1", headers={"Cookie": cookie}) as answer:
+        policy = answer.headers["Content-Security-Policy"]
+    assert "frame-ancestors 'self'" in policy
+    assert "script-src 'self';" in policy
+    assert "'unsafe-inline'" not in policy
+
+
+async def test_a_replica_that_goes_is_told_and_reconnected_to(bench: Bench) -> None:
+    ann = token(await bench.teacher("ann"))
+    async with visiting(bench.url) as page:
+        page.expects(r"WebSocket connection to .* failed")
+        await page.log_in(ann, f"{bench.lablet}/consoles/r1")
+        await screen(page, "Escape character")
+        await bench.site.running.stop()
+        await state(page, "lost")
+        await page.shows("Connecting again", "#console-status")

@@ -1,0 +1,189 @@
+"""Consoles through the portal: the stream of a page, with real devices, a provider and an API server behind it."""
+
+import asyncio
+import io
+import zipfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import aiohttp
+import pytest
+
+from tests.component.controllers.looking import eventually
+from tests.component.portal.site.consolebench import USER_ROLE, Bench, console_bench
+from tests.support.apiserver import ApiServer
+from vkprovider.portal.site.consoles.frames import UNSHOWN_BYTES_MAX
+
+
+@pytest.fixture
+async def bench(portal_server: ApiServer, tmp_path: Path) -> AsyncIterator[Bench]:
+    async with console_bench(portal_server, tmp_path) as bench:
+        yield bench
+
+
+async def test_one_types_others_watch_and_somebody_takes_over(bench: Bench) -> None:
+    ann, ben = [await bench.cookie(await bench.teacher(name)) for name in ("ann", "ben")]
+    async with await bench.screen(ann, "r1") as first:
+        await first.shows("Escape character is '^]'.")
+        await first.type("\r")
+        await first.shows("r1>")
+        await first.type("show version\r")
+        await first.shows("Cisco IOS Software")
+        assert first.messages == [{"type": "open", "watches": False}]
+        refused = await bench.screen(ben, "r1")
+        code, why, text = await refused.ends()
+        assert (code, why) == (4409, "in-use")
+        assert text.startswith("Somebody else types at the console of r1 since "), text
+        async with await bench.screen(ben, "r1", "watch") as watcher:
+            await watcher.shows("You watch.")
+            await watcher.type("this is never typed\r")
+            await first.type("show version\r")
+            await watcher.shows("Cisco IOS Software")
+            assert "never typed" not in watcher.out
+            assert watcher.messages == [{"type": "open", "watches": True}]
+        async with await bench.screen(ben, "r1", "take-over") as second:
+            await second.shows("you have taken over")
+            await first.shows("another session has taken over")
+            await second.type("\r")
+            await first.shows("r1>")
+            await second.type("\x1d")
+            assert (await second.ends())[:2] == (1000, "ended")
+        await first.shows("you type again")
+        await first.type("show version\r")
+        await first.shows("Cisco IOS Software")
+
+
+async def test_a_noisy_device_waits_for_the_page_and_disturbs_no_other(bench: Bench) -> None:
+    ann = await bench.cookie(await bench.teacher("ann"))
+    async with await bench.screen(ann, "h0") as noisy, await bench.screen(ann, "h1") as quiet:
+        await noisy.shows("h0:~# ")
+        await quiet.shows("h1:~# ")
+        noisy.acks = False
+        before = noisy.got_bytes
+        await noisy.type("yes\r")
+
+        async def full() -> bool:
+            return noisy.got_bytes > UNSHOWN_BYTES_MAX - 16 * 1024
+
+        await eventually(full, "the page has what it may have")
+        printed = bench.site.simulator.consoles._line(bench.site.node("h0"), 0).printed
+        for number in range(20):
+            await quiet.type(f"echo {number}.\r")
+            await quiet.shows(f"\r\n{number}.\r\n")
+        assert noisy.got_bytes <= before + UNSHOWN_BYTES_MAX, "nothing is sent that was not shown"
+        assert bench.site.simulator.consoles._line(bench.site.node("h0"), 0).printed > printed, "it goes on"
+        noisy.acks = True
+        await noisy.ack()
+        await noisy.type("\x03")
+        await noisy.shows("^C")
+        await noisy.shows("h0:~# ")
+
+
+async def test_who_may_not_is_refused_before_anything_is_opened(bench: Bench) -> None:
+    ann = await bench.cookie(await bench.teacher("ann"))
+    stranger = await bench.cookie(await bench.people.person("eve", USER_ROLE))
+    before = bench.site.sockets()
+    for cookie, headers, status in (
+        (ann, {"Origin": "https://evil.example"}, 403),
+        (ann, {"Sec-Fetch-Site": "cross-site"}, 403),
+        ("", {}, 401),
+        (f"{ann[:-5]}AAAAA", {}, 401),
+        (stranger, {}, 404),
+    ):
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await bench.dial(cookie, "r1", **headers)
+        assert refused.value.status == status, headers
+    assert bench.site.sockets() == before
+
+
+async def test_a_teacher_without_the_right_to_exec_reads_why(bench: Bench) -> None:
+    """The portal may see the lab; the API server refuses the console all the same, for it asks with the own token."""
+    path, namespace = "/apis/rbac.authorization.k8s.io/v1", bench.site.lablet.namespace
+    header = await bench.people.person("tim")
+    rules = [{"apiGroups": ["vkprovider.io"], "resources": ["userlabs"], "verbs": ["teach"]}]
+    await bench.portal.admin.create(f"{path}/namespaces/{namespace}/roles", {"metadata": {"name": "t"}, "rules": rules})
+    subject = {"kind": "ServiceAccount", "name": "tim", "namespace": bench.people.namespace}
+    role = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": "t"}
+    body = {"metadata": {"name": "t"}, "roleRef": role, "subjects": [subject]}
+    await bench.portal.admin.create(f"{path}/namespaces/{namespace}/rolebindings", body)
+    cookie = await bench.cookie(header)
+
+    async def refused() -> bool:
+        try:
+            screen = await bench.screen(cookie, "r1")
+        except aiohttp.WSServerHandshakeError:
+            return False  # the role takes a moment
+        code, why, text = await screen.ends()
+        assert (code, why) == (4403, "withdrawn")
+        assert "the cluster gives you no right to it in this lab" in text
+        assert "pods/exec" in text
+        return True
+
+    await eventually(refused, "it is refused")
+
+
+async def test_other_refusals_are_sentences(bench: Bench) -> None:
+    ann = await bench.cookie(await bench.teacher("ann"))
+    for device, said in (
+        ("r9", "device 'r9' of pod"),
+        ("sw", "CML has no console for sw"),
+    ):
+        code, why, text = await (await bench.screen(ann, device)).ends()
+        assert (code, why) == (4400, "refused"), text
+        assert text.startswith(said), text
+
+
+async def test_a_right_or_a_token_that_is_withdrawn_ends_the_console_within_a_minute(bench: Bench) -> None:
+    ann, ben, cat = [await bench.cookie(await bench.teacher(name)) for name in ("ann", "ben", "cat")]
+    async with (
+        await bench.screen(ann, "r1") as first,
+        await bench.screen(ben, "h0") as second,
+        await bench.screen(cat, "h1") as third,
+    ):
+        for screen in (first, second, third):
+            await screen.shows("Escape character")
+        namespace = bench.site.lablet.namespace
+        bound = f"{bench.people.namespace}-ann-vkprovider-instructor"
+        path = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings/{bound}"
+        await bench.portal.admin.delete(path)
+        await bench.portal.admin.delete(f"/api/v1/namespaces/{bench.people.namespace}/serviceaccounts/ben")
+        ends = await asyncio.gather(first.ends(62), second.ends(62))
+        assert [end[:2] for end in ends] == [(4403, "withdrawn")] * 2
+        await third.type("echo still here\r")
+        await third.shows("\r\nstill here\r\n")
+
+
+async def test_a_replica_that_ends_says_that_the_lab_goes_on(bench: Bench) -> None:
+    ann = await bench.cookie(await bench.teacher("ann"))
+    async with await bench.screen(ann, "r1") as screen:
+        await screen.shows("Escape character")
+        stopping = asyncio.create_task(bench.running.stop())
+        assert await screen.ends() == (1012, "lost", "This portal restarts; your lab goes on.")
+        await stopping
+
+
+async def test_a_provider_that_hands_over_makes_the_page_try_again(bench: Bench) -> None:
+    ann = await bench.cookie(await bench.teacher("ann"))
+    async with await bench.screen(ann, "r1") as screen:
+        await screen.shows("Escape character")
+        await bench.site.running.stop()
+        code, why, text = await screen.ends()
+        assert (code, why) == (1012, "lost")
+        assert "run the command again" not in text
+
+
+async def test_the_configurations_of_all_devices_in_one_archive(bench: Bench) -> None:
+    ann = await bench.cookie(await bench.teacher("ann"))
+    async with bench.http.get(f"{bench.url}{bench.lablet}/configurations", headers={"Cookie": ann}) as answer:
+        assert (answer.status, answer.headers["Content-Type"]) == (200, "application/zip")
+        assert f"{bench.site.lablet.name}-configurations.zip" in answer.headers["Content-Disposition"]
+        packed = zipfile.ZipFile(io.BytesIO(await answer.read()))
+    assert packed.testzip() is None
+    assert {"r1.cfg", "h0.cfg", "not-read.txt"} <= set(packed.namelist())
+    assert b"r1" in packed.read("r1.cfg")
+    assert b"sw: A device of the kind unmanaged_switch, such as sw, has no configuration.\n" in packed.read(
+        "not-read.txt"
+    )
+    stranger = await bench.cookie(await bench.people.person("eve", USER_ROLE))
+    async with bench.http.get(f"{bench.url}{bench.lablet}/configurations", headers={"Cookie": stranger}) as answer:
+        assert answer.status == 404

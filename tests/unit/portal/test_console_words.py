@@ -1,0 +1,54 @@
+"""Why a console does not open, or has ended, as the person at it reads it."""
+
+import json
+
+import pytest
+
+from vkprovider.api.errors import Forbidden, Invalid, NotFound, Throttled, Unauthorized, Unavailable
+from vkprovider.domain.console.writers import Writer, refusal
+from vkprovider.portal.site.consoles import words
+from vkprovider.portal.site.consoles.frames import End, Why
+
+
+@pytest.mark.parametrize(
+    ("error", "why", "said"),
+    [
+        (Unauthorized("Unauthorized", status=401), Why.SIGNED_OUT, "log in again"),
+        (Forbidden('pods "a" is forbidden: no', status=403), Why.WITHDRAWN, 'pods "a" is forbidden: no'),
+        (NotFound('pods "a" not found', status=404), Why.REFUSED, "The lab has ended, or is not there yet"),
+        (Invalid("container lab is not valid", status=400), Why.REFUSED, "container lab is not valid"),
+        (Unavailable("refused", status=503), Why.LOST, "The way to r1 does not come about at the moment: refused"),
+        (Throttled("too many", status=429), Why.LOST, "too many"),
+    ],
+)
+def test_a_refusal_of_the_api_server(error: Exception, why: Why, said: str) -> None:
+    end = words.refusal(error, "r1")  # type: ignore[arg-type]  # (the parameters are)
+    assert end.why is why
+    assert said in end.text
+
+
+def test_the_end_of_a_session() -> None:
+    assert words.end_of(b'{"metadata":{},"status":"Success"}', "r1").why is Why.ENDED
+    assert words.end_of(b"", "r1") == words.BROKEN, "the connection broke: no status came"
+    assert words.end_of(b"\xffgarbage", "r1") == words.BROKEN
+    off = words.end_of(b'{"status":"Failure","reason":"DeviceOff","message":"r1 does not run: it is QUEUED"}', "r1")
+    assert off == End(Why.REFUSED, "r1 does not run: it is QUEUED.")
+    lost = words.end_of(b'{"status":"Failure","reason":"NonZeroExitCode","message":"the console broke off: x"}', "r1")
+    assert lost == End(Why.LOST, "The console broke off: x.")
+
+
+def test_a_worker_that_moved_is_reached_by_trying_again_not_by_a_command() -> None:
+    text = "this worker moved to another replica: run the command again"
+    body = json.dumps({"status": "Failure", "reason": "InternalError", "message": text}).encode()
+    assert words.end_of(body, "r1") == End(Why.LOST, "This worker moved to another replica.")
+
+
+def test_who_finds_a_console_in_use_reads_no_command() -> None:
+    said = refusal(Writer(1, attached=True, since=1_800_000_000.0), "r1", "nb-alice")
+    body = json.dumps({"status": "Failure", "reason": "ConsoleInUse", "message": said}).encode()
+    end = words.end_of(body, "r1")
+    assert end.why is Why.IN_USE
+    assert end.text == (
+        "Somebody else types at the console of r1 since 08:00 UTC. You watch; if you take over, the other one watches "
+        "until you leave."
+    )

@@ -1,0 +1,154 @@
+"""What goes between a browser's console and the portal: frames, and how much the browser has not shown yet. Pure.
+
+Binary messages carry what the device prints, and what a person types. Text messages are JSON:
+
+* of the browser, `{"shown": 4096}`: how many bytes the terminal has written since the beginning.
+* of the portal, `{"type": "open", "watches": false}`, and at the end `{"type": "end", "why": "taken", "text": "…"}`.
+"""
+
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+UNSHOWN_BYTES_MAX: Final = 256 * 1024
+"""The most output that a browser has got and not shown; more is not read of the device before it has."""
+OUTPUT_BYTES_MAX: Final = 16 * 1024
+"""The longest message with output: a terminal writes it within a frame of the screen."""
+TYPED_BYTES_MAX: Final = 64 * 1024
+"""The longest message with what a person types or pastes."""
+TEXT_CHARS_MAX: Final = 100
+
+
+class FrameError(Exception):
+    """A browser's message is not one of ours."""
+
+
+class Mode(StrEnum):
+    """What a person wants at a console."""
+
+    TYPE = "type"
+    WATCH = "watch"
+    TAKE_OVER = "take-over"
+
+
+class Why(StrEnum):
+    """Why a console has ended, for the page."""
+
+    ENDED = "ended"
+    """The device, or the person, has ended it."""
+    IN_USE = "in-use"
+    """Somebody else types there."""
+    REFUSED = "refused"
+    """It cannot be opened now; the text says why."""
+    SIGNED_OUT = "signed-out"
+    """The token is not valid any more."""
+    WITHDRAWN = "withdrawn"
+    """The right to it was taken away."""
+    LOST = "lost"
+    """The way to the device broke; trying again helps."""
+
+
+CLOSE_CODES: Final = {
+    Why.ENDED: 1000,
+    Why.LOST: 1012,
+    Why.REFUSED: 4400,
+    Why.SIGNED_OUT: 4401,
+    Why.WITHDRAWN: 4403,
+    Why.IN_USE: 4409,
+}
+"""The codes with which the WebSocket is closed: those of RFC 6455, and private ones that look like HTTP's."""
+
+
+class End(msgspec.Struct, frozen=True):
+    """The end of a console.
+
+    Attributes:
+        why: In one word.
+        text: In a sentence.
+    """
+
+    why: Why
+    text: str
+
+
+class Typed(msgspec.Struct, frozen=True):
+    """Keys."""
+
+    data: bytes
+
+
+class Shown(msgspec.Struct, frozen=True):
+    """The browser has shown so many bytes since the beginning."""
+
+    total: int
+
+
+class Window(msgspec.Struct, frozen=True):
+    """How much was sent to a browser, and how much of it the browser has shown.
+
+    Attributes:
+        sent: Bytes since the beginning.
+        shown: Of these.
+    """
+
+    sent: int = 0
+    shown: int = 0
+
+    @property
+    def room(self) -> int:
+        """How many bytes may be sent now."""
+        return UNSHOWN_BYTES_MAX - (self.sent - self.shown)
+
+    def after_sending(self, count: int) -> "Window":
+        """Return the window after bytes were sent."""
+        return Window(self.sent + count, self.shown)
+
+    def after(self, shown: Shown) -> "Window":
+        """Return the window after the browser has shown bytes.
+
+        Raises:
+            FrameError: It says that it has shown what was never sent, or less than before.
+        """
+        if not self.shown <= shown.total <= self.sent:
+            raise FrameError(f"{shown.total} bytes were never shown")
+        return Window(self.sent, shown.total)
+
+
+class _Ack(msgspec.Struct, forbid_unknown_fields=True):
+    shown: int
+
+
+_ack: Final = msgspec.json.Decoder(_Ack)
+
+
+def parse(message: bytes | str) -> Typed | Shown:
+    """Return a message of a browser.
+
+    Raises:
+        FrameError: It is none.
+    """
+    if isinstance(message, bytes):
+        if len(message) > TYPED_BYTES_MAX:
+            raise FrameError("too much was typed at once")
+        return Typed(message)
+    if len(message) > TEXT_CHARS_MAX:
+        raise FrameError("too long a text")
+    try:
+        return Shown(_ack.decode(message).shown)
+    except (msgspec.MsgspecError, UnicodeEncodeError):
+        raise FrameError("a text that is no acknowledgement") from None
+
+
+def opened(*, watches: bool) -> str:
+    """Return the first message of the portal."""
+    return _text({"type": "open", "watches": watches})
+
+
+def ended(end: End) -> str:
+    """Return the last message of the portal."""
+    return _text({"type": "end", "why": end.why, "text": end.text})
+
+
+def _text(content: dict[str, Any]) -> str:
+    return msgspec.json.encode(content).decode()
