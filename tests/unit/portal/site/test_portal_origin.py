@@ -1,0 +1,101 @@
+"""Which requests a page of the site makes, and where the login leads."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from yarl import URL
+
+from vkprovider.portal.site.limits import sender_of
+from vkprovider.portal.site.origin import is_own, keeps_cookies, safe_next
+
+HOST = "labs.example.com"
+
+
+@pytest.mark.parametrize(
+    ("headers", "own"),
+    [
+        ({"Sec-Fetch-Site": "same-origin"}, True),
+        ({"Sec-Fetch-Site": "none"}, True),
+        ({"Sec-Fetch-Site": "same-origin", "Origin": "https://proxy.example.com"}, True),
+        ({"Sec-Fetch-Site": "same-site", "Origin": "https://labs.example.com"}, False),
+        ({"Sec-Fetch-Site": "cross-site", "Origin": "https://labs.example.com"}, False),
+        ({"Sec-Fetch-Site": ""}, False),
+        ({"Origin": "https://labs.example.com"}, True),
+        ({"Origin": "https://LABS.example.com"}, True),
+        ({"Origin": "https://labs.example.com:8443"}, False),
+        ({"Origin": "https://labs.example.com.evil.example"}, False),
+        ({"Origin": "https://evil.example"}, False),
+        ({"Origin": "null"}, False),
+        ({"Origin": "https://["}, False),
+        ({"Origin": ""}, False),
+        ({}, False),
+        ({"Referer": "https://labs.example.com/login"}, False),
+    ],
+)
+def test_who_made_a_request(headers: dict[str, str], own: bool) -> None:  # noqa: FBT001 (a column of the table)
+    assert is_own(headers, HOST) is own
+
+
+def test_without_a_host_nothing_is_own() -> None:
+    assert not is_own({"Origin": "null"}, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "led"),
+    [
+        ("/labs/alice", "/labs/alice"),
+        ("/classes/net101?sort=left&state=failed", "/classes/net101?sort=left&state=failed"),
+        ("/labs/a%2Fb", "/labs/a%2Fb"),
+        ("/", "/"),
+        ("", "/"),
+        ("//evil.example", "/"),
+        ("///evil.example", "/"),
+        ("/\\evil.example", "/"),
+        ("/a\\..\\evil", "/"),
+        ("/\t/evil.example", "/"),
+        ("/\n/evil.example", "/"),
+        ("\t//evil.example", "/"),
+        (" //evil.example", "/"),
+        ("https://evil.example", "/"),
+        ("https:evil.example", "/"),
+        ("javascript:alert(1)", "/"),
+        ("evil.example", "/"),
+        ("/login", "/"),
+        ("/login/AAAAAAAAAAAAAAAAAAAAAAAA", "/"),
+        ("/logout", "/"),
+        ("/\u2215/evil.example", "/"),
+    ],
+)
+def test_where_the_login_leads(path: str, led: str) -> None:
+    assert safe_next(path) == led
+
+
+@given(path=st.text(st.sampled_from("/\\:@.?#%\t\n\r evil\u2028\u3002"), max_size=12))
+def test_the_login_never_leads_elsewhere(path: str) -> None:
+    assert URL("https://labs.example.com/login").join(URL(safe_next(path))).host == HOST
+
+
+@pytest.mark.parametrize(
+    ("origin", "kept"),
+    [
+        ("https://labs.example.com", True),
+        ("http://labs.example.com", False),
+        ("http://labs.example.com:8083", False),
+        ("http://localhost:8083", True),
+        ("http://127.0.0.1", True),
+        ("http://[::1]:8083", True),
+        ("http://localhost.evil.example", False),
+        ("", True),
+        ("null", True),
+    ],
+)
+def test_which_browsers_keep_a_secure_cookie(origin: str, kept: bool) -> None:  # noqa: FBT001 (a column of the table)
+    assert keeps_cookies({"Origin": origin}) is kept
+
+
+@pytest.mark.parametrize(
+    ("headers", "sender"),
+    [({}, "10.0.0.1"), ({"X-Forwarded-For": "1.1.1.1, 2.2.2.2"}, "2.2.2.2"), ({"X-Forwarded-For": " "}, "10.0.0.1")],
+)
+def test_where_a_request_comes_from(headers: dict[str, str], sender: str) -> None:
+    assert sender_of(headers, "10.0.0.1") == sender
