@@ -11,7 +11,7 @@ from httpx_sse import aconnect_sse
 
 from tests.component.controllers.looking import eventually, when
 from tests.component.portal.asking import CANARY, SPAWNER, Client, setting
-from tests.component.portal.harness import PortalWorld
+from tests.component.portal.harness import SOON, PortalWorld
 from tests.component.portal.nublado import NubladoSpawner, SpawnError
 from tests.component.portal.people import INSTRUCTOR_ROLE, LEARNER_ROLE, RBAC, USER_ROLE, People
 from tests.support.apiserver import NODES, SYSTEM
@@ -296,6 +296,7 @@ async def test_a_request_that_names_two_images_is_refused_by_nublado_alone(world
 
 async def test_another_replica_tells_the_end_of_what_a_dead_one_began(world: PortalWorld) -> None:
     """R002-077: any replica answers, and goes on with it."""
+    world.takes_over_s = SOON
     async with setting(world) as has:
         other = await world.replica(VKPROVIDER_PORTAL_USERNAME_PREFIX=has.people.prefix)
         there = Client(other, "sqr066")

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.component.controllers.looking import eventually
-from tests.component.portal.harness import PortalWorld, Running
+from tests.component.portal.harness import SOON, PortalWorld, Running
 from tests.component.portal.wishes import ask
 from tests.support.faultyapi import Asked
 from vkprovider.portal.requests import Rejected
@@ -31,6 +31,25 @@ DELETES = [
     r"^DELETE .*/leases/vkprovider-userlab-alice$",
 ]
 LOCK = r"vkprovider-userlab-alice"
+
+
+@pytest.fixture(autouse=True)
+def takes_over(world: PortalWorld) -> None:
+    """Let replicas take over soon."""
+    world.takes_over_s = SOON
+
+
+async def ask_while_it_lives(world: PortalWorld, running: Running, name: str, died: asyncio.Event) -> bool:
+    """Ask a replica for the lab of alice, again after it was fenced for a moment; return whether it accepted."""
+    while True:
+        try:
+            await ask(world, running, "alice", name)
+        except Rejected:
+            if died.is_set():
+                return False
+            await asyncio.sleep(0.1)
+        else:
+            return True
 
 
 def dies_at(running: Running, pattern: str, *, after: bool) -> asyncio.Event:
@@ -67,11 +86,7 @@ async def test_a_creation_is_finished_or_removed_wherever_its_replica_dies(
     first, second = await world.replica(), await world.replica()
     name = await world.define()
     died = dies_at(first, pattern, after=after)
-    try:
-        await ask(world, first, "alice", name)
-        accepted = True
-    except Rejected:
-        accepted = False
+    accepted = await ask_while_it_lives(world, first, name, died)
     await asyncio.wait_for(died.wait(), 30)
     if not accepted:  # without its Secret it goes, or never was, and can be had; with it, it goes on
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.component.controllers.looking import eventually
 from tests.component.portal.asking import Client
-from tests.component.portal.harness import ACCOUNT, PortalWorld, Running, install, open_world
+from tests.component.portal.harness import ACCOUNT, SOON, PortalWorld, Running, install, open_world
 from tests.component.portal.people import HUB_ROLE, INSTRUCTOR_ROLE, RBAC, People
 from tests.component.portal.test_portal_classes import until
 from tests.component.portal.test_portal_warm import config, until_warm
@@ -43,6 +43,7 @@ async def test_no_right_is_granted_that_is_not_used_and_none_used_beyond(
     audited: real.ApiServer, tmp_path: Path
 ) -> None:
     async with open_world(audited, tmp_path) as world:
+        world.takes_over_s = SOON
         people = People(world.admin)
         await people.open()
         hub = await people.person("hub", HUB_ROLE)
