@@ -148,7 +148,7 @@ class Page:
         """
         for scheme in ("light", "dark"):
             found = await self.run(lambda driver, scheme=scheme: _axe(driver, scheme))  # type: ignore[misc]  # (mypy#15459)
-            assert found == [], f"axe, {scheme}: {await self.path()}"
+            assert found == [], f"axe, {scheme}: {await self.path()}: {found}"
         if html:
             pages = await self.run(lambda driver: {"sent": driver.execute_async_script(_SOURCE)})
             if changed:

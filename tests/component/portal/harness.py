@@ -74,12 +74,14 @@ class Stage:
     Attributes:
         boots: Whether a Pod becomes Ready by itself.
         stops: Whether a Pod that is to end does.
+        binds: Whether a Pod gets a Node.
     """
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self.boots = True
         self.stops = True
+        self.binds = True
         self.made: list[str] = []
 
     async def play(self) -> None:
@@ -108,6 +110,8 @@ class Stage:
             if self.stops:
                 await self._admin.delete(path, grace_s=0)
         elif not pod["spec"].get("nodeName"):
+            if not self.binds:
+                return
             target = {"apiVersion": "v1", "kind": "Node", "name": NODE}
             await self._admin.create(f"{path}/binding", {"metadata": {"name": meta["name"]}, "target": target})
         elif self.boots and pod["status"].get("phase") == "Pending":

@@ -18,6 +18,7 @@ from vkprovider.api.reasons import WORKERS, DoctorReason, ForeignReason, Progres
 from vkprovider.api.times import unix
 from vkprovider.api.wording import plain
 from vkprovider.domain.lablet.pod.intent import tag_of
+from vkprovider.domain.lablet.pod.message import Message, message_of
 from vkprovider.domain.userlab import clock, stream
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.operations import LineKind, ToldOperation
@@ -143,7 +144,9 @@ class LabView(msgspec.Struct, frozen=True, kw_only=True):
         devices: In the order of the topology.
         picture: Where they stand; None if that is not known.
         end_at: When it ends, seconds since the epoch; None if it has no end.
-        ends: The same in words.
+        ends: The same as a clock shows it.
+        left: How long that is from now; "" if it is over.
+        message: What an instructor has told the learner last; None if that is nothing.
         failure: What is wrong; None if nothing is.
         replaceable: Whether a new request replaces it.
         extend, reset, stop, configurations: What can be done now.
@@ -161,6 +164,8 @@ class LabView(msgspec.Struct, frozen=True, kw_only=True):
     picture: Picture | None = None
     end_at: float | None = None
     ends: str = ""
+    left: str = ""
+    message: Message | None = None
     failure: Failure | None = None
     replaceable: bool = False
     extend: Allowed = _NO
@@ -299,7 +304,9 @@ def _view(
         devices=devices,
         picture=_picture(known, devices),
         end_at=end,
-        ends=clock.words(end, now) if end is not None else "",
+        ends=clock.clock(end, now) if end is not None else "",
+        message=message_of(pod.metadata.annotations) if pod is not None and not over else None,
+        left=clock.length(end - now) if end is not None and end > now else "",
         failure=failure,
         replaceable=replaceable,
         extend=extend,

@@ -79,7 +79,7 @@ def test_lab_that_is_ready() -> None:
     assert (view.standing, view.headline, view.tone) == (Standing.READY, "Your lab is ready", Tone.GOOD)
     assert view.progress is None
     assert states(view) == {"R 1": "running", "sw": "", "r2": "running"}
-    assert view.ends == "ends 16:00 UTC, in 3 h 59 min"
+    assert (view.end_at, view.ends, view.left) == (NOW + 14_400, "16:00 UTC", "3 h 59 min")
     assert view.extend.possible
     assert view.reset.possible
     assert view.stop.possible

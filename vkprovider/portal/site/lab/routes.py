@@ -1,10 +1,144 @@
-"""The paths of the view: the page of one lab."""
+"""The paths of the view: the page of a user's lab, and what may be asked of the lab."""
 
+from typing import NamedTuple
+from urllib.parse import quote
+
+from aiohttp import web
+
+from vkprovider.domain.userlab.menu.form import offer
+from vkprovider.domain.userlab.menu.menu import Menu
+from vkprovider.domain.userlab.rejections import Rejection
+from vkprovider.portal.page.callers import KnownCaller
+from vkprovider.portal.requests import Rejected
 from vkprovider.portal.site.context import SiteContext
+from vkprovider.portal.site.lab.asked import wanted_of
+from vkprovider.portal.site.lab.deeds import OWNER, TEACHER
+from vkprovider.portal.site.lab.page import lab_page
+from vkprovider.portal.site.lab.pieces import user_place
+from vkprovider.portal.site.lab.topics import LAB, LabTopics
+from vkprovider.portal.site.layout import BASE, link
 from vkprovider.portal.site.live.parts import Live
+from vkprovider.portal.site.visitor import Visitor
 from vkprovider.runtime.parts import Route
 
 
-def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:  # noqa: ARG001 (nothing is shown yet)
-    """Return the paths."""
-    return ()
+def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
+    """Return the paths, and have the labs of users be followed."""
+    topics = LabTopics(site)
+    live.topics.register(topics.source())
+    return LabPages(site, live, topics).routes()
+
+
+class _Seen(NamedTuple):
+    """Who asks for the lab of a user.
+
+    Attributes:
+        visitor: The sender of the request.
+        user: Whose lab.
+        role: In which the sender sees it.
+    """
+
+    visitor: Visitor
+    user: str
+    role: str
+
+    @property
+    def by(self) -> str:
+        """The username of the sender."""
+        return self.visitor.known.caller.username
+
+
+class LabPages:
+    """The handlers."""
+
+    def __init__(self, site: SiteContext, live: Live, topics: LabTopics) -> None:
+        """Create them.
+
+        Args:
+            site: What they show, and whom they ask.
+            live: Renders what changes.
+            topics: The labs.
+        """
+        self._site = site
+        self._live = live
+        self._topics = topics
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the paths."""
+        page, posting = "/labs/{user}", self._site.visitors.posting
+        return (
+            Route("GET", page, self._show),
+            Route("POST", f"{page}/create", posting(self._create)),
+            Route("POST", f"{page}/extend", posting(self._extend)),
+            Route("POST", f"{page}/reset", posting(self._reset)),
+            Route("POST", f"{page}/stop", posting(self._stop)),
+        )
+
+    async def _show(self, request: web.Request) -> web.StreamResponse:
+        seen = await self._seen(request)
+        mine, known = seen.role.startswith(OWNER), seen.visitor.known
+        offered = None
+        if mine:
+            choices = self._site.choices
+            offered = offer(await self._menu(known), choices.quota(known.caller), choices.nodes())
+        shown = self._live.topics.now(LAB, seen.user, seen.role, request.get(BASE, ""))
+        if shown is None:
+            raise web.HTTPNotFound
+        return lab_page(
+            request,
+            self._site.layout,
+            shown,
+            user_place(seen.user),
+            title="My lab" if mine else f"The lab of {seen.user}",
+            offer=offered,
+            class_=request.query.get("class", ""),
+        )
+
+    async def _create(self, request: web.Request) -> web.StreamResponse:
+        seen = await self._seen(request, OWNER)
+        wanted = wanted_of(await request.post())
+        if isinstance(wanted, Rejection):
+            raise Rejected(*wanted)
+        known = seen.visitor.known
+        await self._site.callers.check_class(known, wanted.class_)
+        await self._site.requests.create(known.caller, wanted, await self._menu(known))
+        raise _back(request, seen)
+
+    async def _extend(self, request: web.Request) -> web.StreamResponse:
+        seen = await self._seen(request, OWNER, TEACHER)
+        await self._site.requests.extend(seen.user, seen.by, self._site.settings.extend_s)
+        raise _back(request, seen)
+
+    async def _reset(self, request: web.Request) -> web.StreamResponse:
+        seen = await self._seen(request, OWNER, TEACHER)
+        await self._site.requests.reset(seen.user, seen.by)
+        raise _back(request, seen)
+
+    async def _stop(self, request: web.Request) -> web.StreamResponse:
+        seen = await self._seen(request)
+        await self._site.requests.delete(seen.user, seen.by)
+        raise _back(request, seen)
+
+    async def _seen(self, request: web.Request, *roles: str) -> _Seen:
+        """Return who asks, in one of some roles; in any role if none is named.
+
+        Raises:
+            HTTPNotFound: Not for this sender, whether there is a lab or not.
+            Refused: 401, 429, or 503.
+        """
+        visitor, user = await self._site.visitors.of(request), request.match_info["user"]
+        role = (await self._topics.allowed(visitor, user)).role
+        if roles and not role.startswith(roles):
+            raise web.HTTPNotFound
+        return _Seen(visitor, user, role)
+
+    async def _menu(self, known: KnownCaller) -> Menu:
+        """Return what somebody may choose from."""
+        menu = self._site.choices.menu()
+        if not self._site.settings.require_use:
+            return menu
+        return menu.only(await self._site.callers.usable_by(known, menu.definitions))
+
+
+def _back(request: web.Request, seen: _Seen) -> web.HTTPSeeOther:
+    return web.HTTPSeeOther(link(request, f"/labs/{quote(seen.user, safe='')}"))

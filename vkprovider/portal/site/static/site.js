@@ -40,7 +40,7 @@
         say(form, await answer.text());
       } else if (document.querySelector("main[data-topic]") && new URL(answer.url).pathname === location.pathname) {
         form.querySelector(":scope > .answer")?.remove();
-        form.closest("details.confirm")?.removeAttribute("open");
+        (button ?? form).closest("details.confirm")?.removeAttribute("open");
       } else {
         location.assign(answer.url);
       }
