@@ -100,7 +100,7 @@ class Thief:
 
 @pytest.fixture
 async def admin(apiserver: ApiServer) -> AsyncIterator[Admin]:
-    """An administrator, a namespace of a class, and one with a name as of the portal; without controllers they stay."""
+    """An administrator, a namespace of a class, and one with a name as of the portal, which stay."""
     apiserver.kubectl("apply", "--server-side", "-k", str(find_manifests() / "components" / "portal"))
     async with Admin(apiserver) as admin:
         for name in (CLASS, UNMARKED):
@@ -120,6 +120,16 @@ async def admin(apiserver: ApiServer) -> AsyncIterator[Admin]:
             for path, body in parts(place).values():
                 await admin.delete(f"{path}/{body['metadata']['name']}", grace_s=0)
         await admin.delete(f"{RBAC}/clusterrolebindings/portal-has-all")
+        await remove(admin, OWN)
+
+
+async def remove(admin: Admin, name: str) -> None:
+    """Delete a namespace, as the namespace controller does in the end; what has the mark is a lab to later tests."""
+    path = f"{NAMESPACES}/{name}"
+    await admin.delete(path)
+    if (found := await admin.get(path)) is not None:
+        await admin.replace(f"{path}/finalize", {**found, "spec": {"finalizers": []}})
+    await admin.until_gone(path)
 
 
 async def client_of(server: ApiServer, account: str = ACCOUNT) -> aiohttp.ClientSession:
