@@ -61,6 +61,10 @@ class Index:
         found = (self.at(name) for name, record in self._records.items() if record.class_ == namespace and record.user)
         return sorted((lab for lab in found if lab is not None), key=lambda lab: (lab.user, lab.record.namespace))
 
+    def classes(self) -> set[str]:
+        """Return the namespaces of the classes that have user labs."""
+        return {record.class_ for record in self._records.values() if record.class_ and record.user}
+
     def warm(self) -> list[UserLab]:
         """Return the warm labs."""
         labs = (self.at(namespace) for namespace, record in self._records.items() if record.warm)

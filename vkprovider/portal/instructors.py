@@ -1,13 +1,13 @@
 """Has the instructors of each class be those of its labs: the replica that leads writes it, whoever was late before."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import structlog
 
 from vkprovider.api.errors import Conflict, Fenced, Forbidden, NotFound
 from vkprovider.api.objects import RoleBinding
-from vkprovider.domain.userlab.instructors import change, is_of_class, is_of_lab, of_class
+from vkprovider.domain.userlab.instructors import change, is_of_class, is_of_lab, names_somebody, of_class
 from vkprovider.domain.userlab.record import labels_for
 from vkprovider.kube.queue import DONE, Result
 from vkprovider.portal.effects.contents import Contents
@@ -63,6 +63,15 @@ class Instructors:
                 del self._of_class[namespace]
             for lab in self._index.of_class(namespace):
                 self._wake(lab.record.namespace)
+
+    def classes_of(self, username: str, groups: Iterable[str]) -> set[str]:
+        """Return the classes whose RoleBindings name somebody, or one of their groups."""
+        its = set(groups)
+        return {
+            namespace
+            for namespace, bindings in self._of_class.items()
+            if any(names_somebody(subject, username, its) for subject in of_class(bindings.values()))
+        }
 
     async def reconcile(self, namespace: str) -> Result:
         """Have a lab name the instructors of its class, if it does not.

@@ -91,7 +91,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     keeper = Keeper(ctx, of_portal, index, locks, membership, requests, choices, wake)
     callers = portal_callers(ctx, of_portal)
     page = portal_page(ctx, of_portal, index, requests, choices, callers)
-    site = portal_site(ctx, settings, index, lablets, requests, choices, callers)
+    site = portal_site(ctx, settings, index, lablets, instructors, requests, choices, callers)
 
     async def finish() -> None:
         await asyncio.gather(page.finish(), site.finish())

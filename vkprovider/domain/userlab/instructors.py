@@ -4,7 +4,7 @@ A class is a namespace in which RoleBindings name its instructors. Each of its u
 the same people, with the rights of instructors in a lab.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 from vkprovider.api.objects import RoleBinding, Subject
@@ -55,6 +55,19 @@ def is_of_lab(binding: RoleBinding) -> bool:
     """Return whether a RoleBinding is the one of a user lab."""
     ref = binding.role_ref
     return (ref.kind, ref.name, binding.metadata.name) == ("ClusterRole", LAB_ROLE, BINDING)
+
+
+def names_somebody(subject: Subject, username: str, groups: Collection[str]) -> bool:
+    """Return whether a subject is a user, or a group of theirs."""
+    match subject.kind:
+        case "User":
+            return subject.name == username
+        case "Group":
+            return subject.name in groups
+        case "ServiceAccount":
+            return username == f"system:serviceaccount:{subject.namespace}:{subject.name}"
+        case _:
+            return False
 
 
 def change(record: LabRecord, instructors: tuple[Subject, ...], present: RoleBinding | None) -> Bind | Unbind | None:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from vkprovider.portal.choices import Choices
 from vkprovider.portal.index import Index
+from vkprovider.portal.instructors import Instructors
 from vkprovider.portal.lablets import Lablets
 from vkprovider.portal.page.callers import PortalCallers
 from vkprovider.portal.requests import Requests
@@ -23,6 +24,7 @@ class SiteContext:
         settings: The portal's.
         index: All user labs.
         lablets: All other lablets.
+        instructors: Whom the RoleBindings of classes name.
         requests: Makes, deletes and extends labs.
         choices: The menu and the quotas.
         callers: Says what somebody may.
@@ -35,6 +37,7 @@ class SiteContext:
     settings: PortalSettings
     index: Index
     lablets: Lablets
+    instructors: Instructors
     requests: Requests
     choices: Choices
     callers: PortalCallers

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from vkprovider.app.settings import PortalProcessSettings
 from vkprovider.portal.choices import Choices
 from vkprovider.portal.index import Index
+from vkprovider.portal.instructors import Instructors
 from vkprovider.portal.lablets import Lablets
 from vkprovider.portal.page.callers import PortalCallers
 from vkprovider.portal.requests import Requests
@@ -64,6 +65,7 @@ def portal_site(
     settings: PortalProcessSettings,
     index: Index,
     lablets: Lablets,
+    instructors: Instructors,
     requests: Requests,
     choices: Choices,
     callers: PortalCallers,
@@ -75,6 +77,7 @@ def portal_site(
         settings: The portal's, and how it reaches the API server.
         index: All user labs.
         lablets: All other lablets.
+        instructors: Whom the RoleBindings of classes name.
         requests: Makes, deletes and extends labs.
         choices: The menu and the quotas.
         callers: Finds out who asks, and says what they may.
@@ -94,6 +97,7 @@ def portal_site(
         settings=settings.portal,
         index=index,
         lablets=lablets,
+        instructors=instructors,
         requests=requests,
         choices=choices,
         callers=callers,

@@ -1,4 +1,6 @@
 """A view of the site: the classes of an instructor.
 
-* `routes`: the paths.
+* `routes`: the paths; `acts`: the forms, and what became of each lablet.
+* `classrooms`: which classes somebody teaches, and the rows of each; `rights`: what somebody may do in a class.
+* `grid`: the elements of a class's page that change; `acting`: one request to many lablets.
 """

@@ -1,0 +1,210 @@
+"""A class in a real browser: what an instructor reads, presses and types, and the judges of the page."""
+
+import os
+from base64 import b64encode
+
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.keys import Keys
+
+from tests.component.controllers.looking import eventually
+from tests.component.portal.asking import setting
+from tests.component.portal.harness import PortalWorld
+from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fill, token_of
+from tests.component.portal.site.test_portal_class_pages import TEACH, teach
+from tests.support.page import Page, visiting
+from vkprovider.api.times import iso
+
+KEY = b64encode(os.urandom(32)).decode()
+
+
+async def learners(page: Page) -> list[str]:
+    """Return the names in the rows that are shown, in their order."""
+    return [text for text in await page.texts("#grid-rows tr th a") if text]
+
+
+def focused(driver: Chrome) -> str:
+    """Return the text of what has the focus, or its id."""
+    active = driver.switch_to.active_element
+    return str(active.get_attribute("id") or active.text)
+
+
+async def confirm(page: Page, act: str, *, fill_in: tuple[str, str] | None = None) -> None:
+    """Open a question, answer it, and wait for what became of each."""
+    await page.press(f"#ask-{act} > summary")
+    if fill_in is not None:
+        await page.fill(*fill_in)
+    await page.press(f"#ask-{act} button")
+    await page.shows("What became of each")
+
+
+async def until_note(room: ClassRoom, pod: str, note: str) -> str:
+    """Wait for an annotation of a lablet, and return it."""
+
+    async def look() -> str:
+        return str((await room.notes(pod)).get(note, ""))
+
+    return await eventually(look, f"{pod} has {note}")
+
+
+async def test_a_class_at_a_glance(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        visiting(has.client.url) as page,
+    ):
+        await fill(room)
+        await page.log_in(token_of(room.teacher), "/classes")
+        await page.shows("The classes that you teach")
+        assert (await page.texts("tbody tr")) == [f"{room.namespace} 24"]
+        await page.judge()
+        await page.press("tbody a")
+        await page.shows(f"Class {room.namespace}")
+
+        # What she reads.
+        counts = " ".join((await page.text("#class-counts")).split())
+        assert counts == "24 labs: 2 needs help, 4 booting, 1 ready, 16 working, 1 free"
+        assert (await page.texts("#class-held li a")) == ["4: StartingNodes", "2: NeedsAttention"]
+        names = await learners(page)
+        assert names[:3] == [f"={EVIL}", "dora", "emil"]
+        assert names[3:23] == [f"learner{at:02}" for at in range(20)]
+        assert names[23] == "free"
+        rows = {text.split("\n")[0]: " ".join(text.split()) for text in await page.texts("#grid-rows tr")}
+        assert rows["dora"].startswith("dora warm-off ready not yet 1/2 r2 is off")
+        assert "NeedsAttention r1 does not boot" in rows["emil"]
+        assert f"=1+1 {EVIL}" in rows[f"={EVIL}"]
+        assert "min left" in rows["learner00"]
+        assert "booting" in rows["learner01"]
+        assert "StartingNodes 1 of 2 devices" in rows["learner01"]
+        await page.judge()
+
+        # She filters while she types, and moves by keys.
+        await page.keys("/")
+        assert await page.run(focused) == "filter"
+        await page.keys("learner1")
+        await page.until(lambda driver: "10 of 24 rows shown" in driver.page_source, "the rows are filtered")
+        assert await learners(page) == [f"learner{at:02}" for at in range(10, 20)]
+        await page.keys(Keys.ARROW_DOWN)
+        assert await page.run(focused) == "learner10"
+        await page.keys(Keys.ARROW_DOWN, Keys.ARROW_DOWN, Keys.ARROW_UP)
+        assert await page.run(focused) == "learner11"
+        await page.keys("x")
+        assert (
+            await page.run(lambda driver: driver.execute_script("return document.forms.acts.elements.row.length")) == 24
+        )
+        ticked = "return [...document.querySelectorAll('#grid-rows input:checked')].map((each) => each.value)"
+        assert await page.run(lambda driver: driver.execute_script(ticked)) == ["pod-warm-11"]
+        await page.keys(Keys.END)
+        assert await page.run(focused) == "learner19"
+        await page.keys(Keys.HOME, Keys.ARROW_UP)
+        assert await page.run(focused) == "filter"
+        await page.judge(html=False)
+        await page.keys(Keys.ESCAPE)
+        assert len(await learners(page)) == 24
+
+        # Links sort and filter without scripts.
+        await page.press("thead th:nth-of-type(2) a")
+        await page.until(lambda driver: "sort=state" in driver.current_url, "sorted by state")
+        assert (await learners(page))[:3] == [f"={EVIL}", "emil", "learner01"]
+        await page.press("#class-held li:nth-child(2) a")
+        await page.until(lambda driver: "reason=NeedsAttention" in driver.current_url, "of one reason")
+        assert await learners(page) == [f"={EVIL}", "emil"]
+        await page.judge(html=False)
+        await page.press(".filter a.button")
+        await page.until(lambda driver: "?" not in driver.current_url, "all of them")
+        assert len(await learners(page)) == 24
+
+
+async def test_each_act_asks_first_and_says_what_became_of_each(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        visiting(has.client.url) as page,
+    ):
+        end = iso(int(has.running.replica.ctx.wall()) + 1800)
+        for learner in ("ann", "ben", EVIL):
+            await room.lablet(
+                f"warm-{'evil' if learner == EVIL else learner}", learner, state="READY", timeslot_end=end
+            )
+        await room.lablet("warm-open", "carl", state="READY")
+        await room.known(4)
+        page.expects(r"/extend - Failed to load resource: .* 422")
+        await page.log_in(token_of(room.teacher), room.path)
+        await page.shows("Class ")
+
+        await page.press("#ask-extend > summary")
+        await page.press("#ask-extend button")
+        await page.shows("tick the rows that are meant")
+        await page.open(room.path)
+        await page.press("#tick-pod-warm-ann")
+        await confirm(page, "extend")
+        assert await page.text("h1") == "Time extended: 1 of 1"
+        await page.judge()
+        await page.press("main a.button")
+
+        await page.press("input[value=all]")
+        await confirm(page, "extend")
+        assert await page.text("h1") == "Time extended: 3 of 4"
+        assert "1 did not: they come first." in await page.text()
+        assert (await page.texts("tbody tr"))[0] == "carl no the time has no end that could be moved"
+        assert EVIL in await page.text("tbody")
+        await page.judge()
+        await page.press("main a.button")
+
+        await page.press("input[value=all]")
+        await confirm(page, "message", fill_in=("#message", f"We go on at 14:00. {EVIL}"))
+        assert await page.text("h1") == "Messages sent: 4 of 4"
+        await page.press("main a.button")
+        await page.shows(f"Message: We go on at 14:00. {EVIL}")
+        for act, note in (("stop", "desired-state"), ("reset", "reset"), ("collect", "desired-state")):
+            await page.press("#tick-pod-warm-ben")
+            await confirm(page, act)
+            assert (await page.texts("tbody tr"))[0].startswith("ben yes")
+            assert await until_note(room, "warm-ben", note)
+            await page.press("main a.button")
+        # Enter in a field sends nothing.
+        await page.press("#ask-message > summary")
+        await page.press("#tick-pod-warm-ann")
+        await page.keys(Keys.ENTER)
+        assert await page.path() == room.path
+        assert "desired-state" not in await room.notes("warm-ann")
+
+
+async def test_the_page_follows_the_class_and_keeps_what_is_ticked(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        visiting(has.client.url) as page,
+    ):
+        path = await room.lablet("warm-1", "ann", ready=False, reason="StartingNodes", phase="Pending")
+        await room.lablet("warm-2", "ben", state="READY")
+        await room.known(2)
+        await page.log_in(token_of(room.teacher), room.path)
+        await page.shows("1: StartingNodes")
+        await page.press("#tick-pod-warm-1")
+        await room.stands(path, state="RUNNING", devices="2/2")
+        await page.shows("working", css="#row-pod-warm-1")
+        await page.until(lambda driver: "StartingNodes" not in driver.page_source, "nothing holds it up")
+        assert await page.run(lambda driver: driver.find_element("id", "tick-pod-warm-1").is_selected())
+        await room.lablet("warm-3", EVIL, state="READY")
+        await page.shows(EVIL, css="#grid-rows")
+        assert await learners(page) == [EVIL, "ann", "ben"]
+        await page.judge()
+        await world.admin.delete(path, grace_s=0)
+        await page.until(lambda driver: "ann" not in driver.page_source.partition("grid-rows")[2], "the row goes")
+
+
+async def test_who_may_only_look_reads_the_same_and_presses_nothing(world: PortalWorld) -> None:
+
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        visiting(has.client.url) as page,
+    ):
+        await fill(room, 8)
+        observer = await teach(has, "observer", room.namespace, TEACH)
+        await page.log_in(token_of(observer), room.path)
+        await page.shows("dora")
+        assert len(await learners(page)) == 8
+        assert await page.texts("main button") == ["Show"]
+        assert await page.texts("input[type=checkbox]") == []
+        await page.judge()

@@ -1,0 +1,348 @@
+"""The pages of a class without a browser: who sees them, the CSV, and each request to many lablets."""
+
+import asyncio
+import csv
+import io
+import os
+import re
+from base64 import b64encode
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.component.controllers.looking import eventually, when
+from tests.component.portal.asking import Setting, setting
+from tests.component.portal.harness import PortalWorld
+from tests.component.portal.people import INSTRUCTOR_ROLE, RBAC, USER_ROLE
+from tests.component.portal.site.browsing import Browsing
+from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fill
+from tests.component.portal.wishes import ask
+from vkprovider.api.times import iso
+
+KEY = b64encode(os.urandom(32)).decode()
+_LINE = re.compile(r'<tr><th scope="row">(.*?)</th><td><span class="chip \w+">(\w+)</span></td><td>(.*?)</td></tr>')
+
+
+async def act(who: Browsing, room: ClassRoom, action: str, rows: list[str], **fields: str) -> httpx.Response:
+    """Send a form of the class's page."""
+    await who.get(room.path)
+    sent: Any = {"csrf": who.csrf, "row": rows, **fields}
+    return await who.ask("POST", f"{room.path}/{action}", {"Origin": who.url}, data=sent)
+
+
+def lines(answer: httpx.Response) -> list[tuple[str, str, str]]:
+    """Return the lines of what became of each."""
+    assert answer.status_code == 200, answer.text
+    return _LINE.findall(answer.text)
+
+
+async def teach(has: Setting, name: str, namespace: str, *rules: dict[str, Any]) -> dict[str, str]:
+    """Make somebody with rights of a role of the admin's own in a namespace."""
+    person = await has.people.person(name)
+    base = f"{RBAC}/namespaces/{namespace}"
+    await has.world.admin.create(f"{base}/roles", {"metadata": {"name": name}, "rules": list(rules)})
+    subject = {"kind": "ServiceAccount", "name": name, "namespace": has.people.namespace}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": name}
+    await has.world.admin.create(
+        f"{base}/rolebindings", {"metadata": {"name": name}, "roleRef": ref, "subjects": [subject]}
+    )
+    await eventually(
+        lambda: has.world.admin.may(
+            f"{has.people.prefix}{name}", "teach", "userlabs", namespace, group="vkprovider.io"
+        ),
+        f"{name} may teach",
+    )
+    return person
+
+
+TEACH = {"apiGroups": ["vkprovider.io"], "resources": ["userlabs"], "verbs": ["teach"]}
+
+
+async def test_an_instructor_sees_the_own_classes_alone(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has, "friday") as friday,
+        classroom(has, "monday") as monday,
+        Browsing(has.client.url) as who,
+        Browsing(has.client.url) as alice,
+        Browsing(has.client.url) as nobody,
+    ):
+        await friday.lablet("warm-1", "ann")
+        await monday.lablet("warm-2", "ben")
+        await ask(world, has.running, "carl", has.family, class_=friday.namespace)
+        await ask(world, has.running, "dan", has.family, class_=monday.namespace)
+        await ask(world, has.running, "eve", has.family)
+        await friday.known(1)
+        await when(lambda: len(has.running.replica.index.labs()) == 3, "the labs are known")
+        assert (await who.log_in(friday.teacher)).headers["Location"] == "/"
+        assert (await who.get("/")).headers["Location"] == "/classes"
+        listed = (await who.get("/classes")).text
+        assert f'<a href="/classes/{friday.namespace}">{friday.namespace}</a></th><td>2</td>' in listed
+        assert monday.namespace not in listed
+        shown = (await who.get(friday.path)).text
+        assert ">ann<" in shown
+        assert ">carl<" in shown
+        for other in ("ben", "dan", "eve"):
+            assert f">{other}<" not in shown
+        missing = await who.get("/classes/no-such-class")
+        for path in (
+            monday.path,
+            f"{monday.path}/csv",
+            "/classes/%3Cscript%3E",
+            f"/classes/{'x' * 64}",
+            "/classes/a.b",
+        ):
+            answer = await who.get(path)
+            assert (answer.status_code, answer.text) == (404, missing.text), path
+        for action in ("extend", "message", "nonsense"):
+            answer = await act(who, friday, action, [])
+            assert answer.status_code == (404 if action == "nonsense" else 422)
+            sent = {"csrf": who.csrf, "scope": "all", "minutes": "15"}
+            answer = await who.ask("POST", f"{monday.path}/{action}", {"Origin": who.url}, data=sent)
+            assert answer.status_code == 404, action
+        await alice.log_in(has.alice)
+        assert (await alice.get(friday.path)).status_code == 404
+        assert "You teach no class" in (await alice.get("/classes")).text
+        assert (await nobody.get(friday.path)).headers["Location"].startswith("/login?next=")
+        assert (await nobody.ask("POST", f"{friday.path}/extend", {"Origin": nobody.url})).status_code == 401
+
+
+async def test_forms_of_other_pages_and_sessions_do_nothing(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        await room.lablet("warm-1", "ann")
+        await room.known(1)
+        await who.log_in(room.teacher)
+        await who.get(room.path)
+        path, good = f"{room.path}/stop", {"csrf": who.csrf, "row": "pod-warm-1"}
+        for headers, data in (
+            ({"Origin": "https://evil.example"}, good),
+            ({"Origin": who.url}, {**good, "csrf": "x"}),
+            ({"Origin": who.url}, {"row": "pod-warm-1"}),
+        ):
+            assert (await who.ask("POST", path, headers, data=data)).status_code == 403
+        assert "desired-state" not in await room.notes("warm-1")
+
+
+async def test_the_rows_as_a_file_for_a_spreadsheet(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        await fill(room, 8)
+        await who.log_in(room.teacher)
+        answer = await who.get(f"{room.path}/csv")
+        assert answer.headers["Content-Type"] == "text/csv; charset=utf-8"
+        assert answer.headers["Content-Disposition"] == f'attachment; filename="{room.namespace}.csv"'
+        rows = list(csv.DictReader(io.StringIO(answer.text)))
+        by_learner = {row["learner"]: row for row in rows}
+        assert len(rows) == 8
+        assert (by_learner["dora"]["devices"], by_learner["dora"]["down"]) == ("1/2", "r2")
+        assert by_learner["emil"]["reason"] == "NeedsAttention"
+        assert by_learner[f"'={EVIL}"]["why"].startswith("'=1+1")
+        assert by_learner[""]["lablet"] == f"{room.namespace}/warm-free"
+        assert not any(cell.startswith(("=", "+", "-", "@")) for row in rows for cell in row.values())
+        only = await who.get(f"{room.path}/csv?reason=NeedsAttention&sort=learner&falling=1")
+        assert [row["learner"] for row in csv.DictReader(io.StringIO(only.text))] == ["emil", f"'={EVIL}"]
+
+
+async def test_each_request_is_written_on_the_lablets_that_are_meant(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        now = int(has.running.replica.ctx.wall())
+        end = iso(now + 1800)
+        for learner in ("ann", "ben"):
+            await room.lablet(f"warm-{learner}", learner, state="READY", timeslot_end=end)
+        await room.lablet("warm-open", "carl", state="READY")
+        await room.lablet("warm-over", "dan", phase="Failed", ready=False)
+        await room.lablet("warm-free", state="READY")
+        await room.known(5)
+        await who.log_in(room.teacher)
+        refused = await act(who, room, "extend", [], minutes="15")
+        assert refused.status_code == 422
+        assert "tick the rows" in refused.text
+        assert (await act(who, room, "extend", ["pod-warm-ann"], minutes="999")).status_code == 422
+        assert (await act(who, room, "message", ["pod-warm-ann"], message="x" * 501)).status_code == 422
+
+        extended = lines(await act(who, room, "extend", [], minutes="15", scope="all"))
+        assert [(learner, done) for learner, done, _ in extended] == [("carl", "no"), ("ann", "yes"), ("ben", "yes")]
+        assert "no end" in extended[0][2]
+        assert (await room.notes("warm-ann"))["timeslot-end"] == iso(now + 1800 + 900)
+        assert "timeslot-end" not in await room.notes("warm-open")
+
+        [told] = lines(await act(who, room, "message", ["pod-warm-ann"], message=f" We go on at 14:00.\r\n{EVIL} "))
+        assert told == ("ann", "yes", "has the message")
+        assert (await room.notes("warm-ann"))["message"].partition(" ")[2] == f"We go on at 14:00. {EVIL}"
+        assert "message" not in await room.notes("warm-ben")
+
+        async def shown() -> bool:
+            return (
+                f"Message: We go on at 14:00. {EVIL}".replace("<", "&lt;").replace(">", "&gt;")
+                in (await who.get(room.path)).text
+            )
+
+        await eventually(shown, "the instructor sees it")
+        lines(await act(who, room, "message", ["pod-warm-ann"], message=" "))
+        assert "message" not in await room.notes("warm-ann")
+
+        assert lines(await act(who, room, "stop", ["pod-warm-ben"])) == [("ben", "yes", "is being stopped")]
+        assert (await room.notes("warm-ben"))["desired-state"] == "STOPPED"
+        await when(
+            lambda: "STOPPED" in str(has.running.replica.lablets.pod(room.namespace, "warm-ben")), "the portal sees it"
+        )
+        both = lines(await act(who, room, "start", ["pod-warm-ann", "pod-warm-ben", "pod-nobody", "x"]))
+        assert both == [("ann", "no", "the lab was not stopped"), ("ben", "yes", "is being started")]
+        assert "desired-state" not in await room.notes("warm-ben")
+        lines(await act(who, room, "reset", ["pod-warm-ben"]))
+        assert (await room.notes("warm-ben"))["reset"]
+        ended = lines(await act(who, room, "collect", ["pod-warm-ben", "pod-warm-free", "pod-warm-over"]))
+        assert [(learner, done) for learner, done, _ in ended] == [("dan", "no"), ("warm-free", "no"), ("ben", "yes")]
+        assert (await room.notes("warm-ben"))["desired-state"] == "COLLECTING"
+        assert "desired-state" not in await room.notes("warm-free")
+
+
+async def test_an_end_that_somebody_else_moves_is_not_lost(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        now = int(has.running.replica.ctx.wall())
+        path = await room.lablet("warm-1", "ann", state="READY", timeslot_end=iso(now + 600))
+        await room.known(1)
+        await who.log_in(room.teacher)
+        replica = has.running.replica
+        seen = replica.lablets.pod(room.namespace, "warm-1")
+        note = {"vkprovider.io/timeslot-end": iso(now + 3600)}
+        await world.admin.patch(path, {"metadata": {"annotations": note}})
+        await when(lambda: replica.lablets.pod(room.namespace, "warm-1") != seen, "the portal has seen it")
+        replica.lablets.pod_changed(None, seen)  # its watch is late
+        assert lines(await act(who, room, "extend", ["pod-warm-1"], minutes="10")) == [
+            ("ann", "yes", f"has time until {iso(now + 4200)[11:16]} UTC")
+        ]
+        assert (await room.notes("warm-1"))["timeslot-end"] == iso(now + 4200)
+
+
+async def test_user_labs_of_a_class_are_asked_too(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        await ask(world, has.running, "ann", has.family, class_=room.namespace)
+        await ask(world, has.running, "bob", has.family)
+        await world.until_phase("ann", "complete")
+        await world.until_phase("bob", "complete")
+        await who.log_in(room.teacher)
+        teacher = f"{has.people.prefix}teacher-of-friday"
+        await eventually(lambda: world.admin.may(teacher, "patch", "pods", "nublado-ann"), "the teacher is bound")
+
+        async def notes() -> dict[str, str]:
+            found = await world.admin.get(world.pod("ann"))
+            assert found is not None
+            given: dict[str, str] = found["metadata"]["annotations"]
+            return given
+
+        before = (await notes())["vkprovider.io/timeslot-end"]
+        [extended] = lines(await act(who, room, "extend", ["lab-ann", "lab-bob"], minutes="15"))
+        assert extended[:2] == ("ann", "yes")
+        assert (await notes())["vkprovider.io/timeslot-end"] > before
+        assert lines(await act(who, room, "message", [], scope="all", message="Hello")) == [
+            ("ann", "yes", "has the message")
+        ]
+        assert (await notes())["vkprovider.io/message"].endswith(" Hello")
+        [reset] = lines(await act(who, room, "reset", ["lab-ann"]))
+        assert reset[1] == "yes"
+        assert (await notes())["vkprovider.io/reset"]
+        assert lines(await act(who, room, "end", ["lab-ann"])) == [("ann", "yes", "is being ended")]
+        await world.until_gone("ann")
+        assert await world.admin.get(world.pod("bob")) is not None
+
+
+async def test_who_may_only_look_has_nothing_to_press(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        await room.lablet("warm-1", "ann", state="READY")
+        await room.known(1)
+        await who.log_in(await teach(has, "observer", room.namespace, TEACH))
+        page = (await who.get(room.path)).text
+        assert ">ann<" in page
+        assert "<form" not in page.partition("<main")[2].replace('<form class="filter"', "")
+        assert 'type="checkbox"' not in page
+        answer = await who.ask(
+            "POST", f"{room.path}/stop", {"Origin": who.url}, data={"csrf": who.csrf, "row": "pod-warm-1"}
+        )
+        assert answer.status_code == 403
+        assert "do nothing in it" in answer.text
+        assert "desired-state" not in await room.notes("warm-1")
+
+
+async def test_a_right_on_some_pods_alone_fails_for_the_others_and_says_so(world: PortalWorld) -> None:
+    """The page offers what the namespace allows; the API server decides about each Pod, by the visitor's own token."""
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        await room.lablet("warm-1", "ann", state="READY")
+        await ask(world, has.running, "bob", has.family, class_=room.namespace)
+        await world.until_phase("bob", "complete")
+        await room.known(1)
+        pods = {"apiGroups": [""], "resources": ["pods"], "verbs": ["get", "patch"]}
+        await who.log_in(await teach(has, "helper", room.namespace, TEACH, pods))  # is bound in no lab
+        assert [(learner, done) for learner, done, _ in lines(await act(who, room, "reset", [], scope="all"))] == [
+            ("bob", "no"),
+            ("ann", "yes"),
+        ]
+
+
+async def test_a_withdrawn_right_ends_all_of_it(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        await room.lablet("warm-1", "ann", state="READY")
+        await room.known(1)
+        second = await has.people.person("second", USER_ROLE)
+        bound = await has.people.allow("second", INSTRUCTOR_ROLE, room.namespace)
+        await who.log_in(second)
+        assert (await who.get(room.path)).status_code == 200
+        await world.admin.delete(bound)
+
+        async def lost() -> bool:
+            return (await who.get(room.path)).status_code == 404
+
+        async with asyncio.timeout(60):
+            await eventually(lost, "the class is closed")
+        assert room.namespace not in (await who.get("/classes")).text
+
+
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_no_page_or_log_has_a_token(world: PortalWorld, method: str, capsys: pytest.CaptureFixture[str]) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        await room.lablet("warm-1", "ann", state="READY")
+        await room.known(1)
+        await who.log_in(room.teacher)
+        if method == "POST":
+            lines(await act(who, room, "stop", ["pod-warm-1"]))
+        else:
+            await who.get(room.path)
+        token = room.teacher["Authorization"].removeprefix("Bearer ")
+        assert not any(token in text for text in who.texts)
+        assert token not in capsys.readouterr().out

@@ -1,0 +1,62 @@
+"""The forms of a class's page: what each asks, and about whom."""
+
+import pytest
+
+from vkprovider.domain.classroom.asked import ACTS
+from vkprovider.domain.classroom.grid import SORTS
+from vkprovider.domain.classroom.rows import Row
+from vkprovider.domain.view.standings import Standing
+from vkprovider.portal.site.classes import acts, routes
+from vkprovider.portal.site.classes.acting import Outcome, Wanted
+from vkprovider.portal.site.classes.rights import Powers
+
+ROWS = [
+    Row(key="pod-1", learner="ann", pod="1", standing=Standing.READY),
+    Row(key="pod-2", learner="", pod="2", standing=Standing.FREE),
+    Row(key="pod-3", learner="bob", pod="3", standing=Standing.FAILED),
+    Row(key="lab-eve", learner="eve", user="eve", standing=Standing.WAITING),
+]
+
+
+def test_every_act_has_a_form_and_every_column_an_order() -> None:
+    assert {form.act for form in acts.FORMS} == {*ACTS, "end"}
+    assert [name for name, _ in routes.HEADINGS] == list(SORTS)
+
+
+@pytest.mark.parametrize(
+    ("act", "sent", "wanted"),
+    [
+        ("extend", {"minutes": "15"}, Wanted("extend", seconds=900)),
+        ("extend", {"minutes": "15", "message": "x"}, Wanted("extend", seconds=900)),
+        ("message", {"message": "Hello"}, Wanted("message", message="Hello")),
+        ("message", {}, Wanted("message")),
+        ("reset", {"minutes": "15", "message": "x"}, Wanted("reset")),
+    ],
+)
+def test_what_a_form_asks(act: str, sent: dict[str, str], wanted: Wanted) -> None:
+    assert acts.wanted_of(act, sent) == wanted
+
+
+@pytest.mark.parametrize("minutes", ["", "0", "-5", "15.0", "1e9", "٣", "999"])
+def test_a_time_that_is_not_offered_is_refused(minutes: str) -> None:
+    assert "how many minutes" in str(acts.wanted_of("extend", {"minutes": minutes}))
+
+
+def test_about_whom_a_form_is() -> None:
+    assert acts.rows_of(["pod-1", "pod-2", "pod-9"], "", ROWS) == ROWS[:2]
+    assert acts.rows_of(["pod-2"], "all", ROWS) == [ROWS[0], ROWS[3]], "who has a lab that goes on"
+    assert "tick the rows" in str(acts.rows_of([], "", ROWS))
+    assert "Nobody" in str(acts.rows_of([], "all", ROWS[1:3]))
+
+
+def test_the_forms_that_somebody_sees() -> None:
+    assert [form.act for form in acts.offered(Powers().acts)] == []
+    assert Powers().role == "looks"
+    assert [form.act for form in acts.offered(Powers(ends=True).acts)] == ["extend", "end"]
+    assert "end" not in Powers(lablets=True).acts
+    assert set(Powers(lablets=True, ends=True).acts) == {*ACTS, "end"}
+
+
+def test_the_headline_counts() -> None:
+    done = [Outcome("ann", done=True, words=""), Outcome("bob", done=False, words="")]
+    assert acts.headline("extend", done) == "Time extended: 1 of 2"

@@ -1,0 +1,167 @@
+"""One request to many lablets: a line for each of them, whatever becomes of the others."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from vkprovider.api import names
+from vkprovider.api.errors import Conflict, Forbidden, InputError, NotFound, OutsideError
+from vkprovider.api.objects import Pod
+from vkprovider.api.times import unix
+from vkprovider.concurrency import at_most
+from vkprovider.domain.classroom.asked import ACTS, Act, CannotBeDoneError, notes_for
+from vkprovider.domain.classroom.rows import Row
+from vkprovider.domain.userlab.clock import clock
+from vkprovider.kube.api import PODS
+from vkprovider.kube.client import KubeClient
+from vkprovider.kube.resources import ChangeHow, Resource
+from vkprovider.portal.requests import Rejected
+from vkprovider.portal.site.classes.classrooms import Classrooms
+from vkprovider.portal.site.context import SiteContext
+from vkprovider.portal.site.visitor import Visitor
+
+_AT_ONCE: Final = 8
+_TRIES: Final = 5
+"""Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""
+_DONE: Final = {
+    "stop": "is being stopped",
+    "start": "is being started",
+    "reset": "is being wiped and started again",
+    "collect": "is being handed in",
+    "message": "has the message",
+    "end": "is being ended",
+}
+
+
+class Wanted(NamedTuple):
+    """What is asked of many lablets.
+
+    Attributes:
+        act: One of `Act`, or `end` for user labs.
+        seconds: By how much to extend.
+        message: For the learners; an empty one removes what is there.
+    """
+
+    act: str
+    seconds: int = 0
+    message: str = ""
+
+
+class Outcome(NamedTuple):
+    """What became of a request to one lablet.
+
+    Attributes:
+        learner: Who has it, or the name of its Pod.
+        done: Whether it was taken.
+        words: What happens, or why nothing does.
+    """
+
+    learner: str
+    done: bool
+    words: str
+
+
+class _NothingDoneError(Exception):
+    """A lablet does not do what was asked; the text says why."""
+
+
+class Acting:
+    """Asks lablets in the name of a visitor."""
+
+    def __init__(self, site: SiteContext, classrooms: Classrooms) -> None:
+        """Create it.
+
+        Args:
+            site: What every view is given.
+            classrooms: The classes.
+        """
+        self._site = site
+        self._classrooms = classrooms
+
+    async def ask(self, visitor: Visitor, rows: Sequence[Row], wanted: Wanted) -> list[Outcome]:
+        """Ask lablets, a few at a time; return what became of each, in their order.
+
+        The Pods are written with the visitor's own token. What belongs to the record of a user lab the portal does.
+
+        Raises:
+            InputError: The kubeconfig of the portal has changed, and is wrong.
+            Refused: 401: the visitor has no token.
+        """
+        async with self._site.as_visitor.client(visitor.token) as kube:
+
+            async def one(row: Row) -> Outcome:
+                try:
+                    return Outcome(row.learner or row.pod, done=True, words=await self._one(kube, visitor, row, wanted))
+                except _NothingDoneError as error:
+                    return Outcome(row.learner or row.pod, done=False, words=str(error))
+
+            return await at_most(_AT_ONCE, one, rows)
+
+    async def _one(self, kube: KubeClient, visitor: Visitor, row: Row, wanted: Wanted) -> str:
+        """Ask one lablet; return what happens.
+
+        Raises:
+            _NothingDoneError: Nothing does.
+        """
+        now, by = self._site.ctx.wall(), visitor.known.caller.username
+        try:
+            if row.user and wanted.act == "extend":
+                return _until(await self._site.requests.extend(row.user, by, wanted.seconds), now)
+            if wanted.act == "end":
+                if not row.user:
+                    raise _NothingDoneError("is no lab of the portal; hand it in instead")
+                await self._site.requests.delete(row.user, by)
+                return _DONE["end"]
+            return await self._write(kube, row, wanted, now)
+        except Rejected as error:
+            raise _NothingDoneError(error.rejection.msg) from error
+        except CannotBeDoneError as error:
+            raise _NothingDoneError(str(error)) from error
+        except Forbidden as error:
+            raise _NothingDoneError(f"you may not do this: {error.message}") from error
+        except NotFound:
+            raise _NothingDoneError("is gone") from None
+        except (OutsideError, InputError) as error:
+            raise _NothingDoneError(f"the API server did not do it: {error}") from error
+
+    async def _write(self, kube: KubeClient, row: Row, wanted: Wanted, now: float) -> str:
+        pod = self._classrooms.pod_of(row)
+        act = next((each for each in ACTS if each == wanted.act), None)
+        if pod is None or act is None:
+            raise _NothingDoneError("has no lab that could do it yet")
+        pods = Resource(kube, PODS, pod.metadata.namespace)
+        for _ in range(_TRIES):
+            notes = notes_for(act, pod, now, seconds=wanted.seconds, message=wanted.message)
+            try:
+                await pods.patch(pod.metadata.name, {"metadata": {"annotations": notes}}, **_held(act, pod))
+            except Conflict:
+                pod = await _again(pods, pod)
+                continue
+            if act == "extend":
+                return _until(unix(notes[names.ANNOTATION_TIMESLOT_END] or "") or now, now)
+            return _DONE[act] if act != "message" or wanted.message.strip() else "has no message any more"
+        raise _NothingDoneError("is written to all the time; try again")
+
+
+def _held(act: Act, pod: Pod) -> ChangeHow:
+    """Return the preconditions of a write: exactly this Pod, and for a new end the end that was seen."""
+    held: ChangeHow = {"uid": pod.metadata.uid}
+    if act == "extend":
+        held["resource_version"] = pod.metadata.resource_version
+    return held
+
+
+async def _again(pods: Resource[Pod], before: Pod) -> Pod:
+    """Read a Pod again that was written.
+
+    Raises:
+        _NothingDoneError: It is another one now, or gone.
+        OutsideError: It cannot be read.
+    """
+    found = await pods.get(before.metadata.name)
+    if found is None or found.metadata.uid != before.metadata.uid:
+        raise _NothingDoneError("is another lab now")
+    return found
+
+
+def _until(end: float, now: float) -> str:
+    return f"has time until {clock(end, now)}"

@@ -1,0 +1,111 @@
+"""Which classes somebody teaches, and the rows of each: read from what the portal follows, without a request."""
+
+import re
+from collections import OrderedDict
+from typing import Final, NamedTuple
+
+from aiohttp import web
+
+from vkprovider.api.objects import Pod
+from vkprovider.concurrency import at_most
+from vkprovider.domain.classroom.rows import Row, of_lab, of_lablet
+from vkprovider.domain.userlab.facts import UserLab
+from vkprovider.portal.index import Index
+from vkprovider.portal.instructors import Instructors
+from vkprovider.portal.lablets import Lablets
+from vkprovider.portal.page.callers import KnownCaller, PortalCallers
+
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_ASKED_MAX: Final = 100
+"""The most classes that are asked for although no RoleBinding names the visitor: another role may let them teach."""
+_AT_ONCE: Final = 8
+_KEPT_MAX: Final = 32
+"""Classes whose rows are kept for the next look."""
+
+
+class ShownClass(NamedTuple):
+    """A class in the list.
+
+    Attributes:
+        namespace: Its name.
+        labs: How many lablets it has, with those that are free.
+    """
+
+    namespace: str
+    labs: int
+
+
+class Classrooms:
+    """The classes that a replica knows."""
+
+    def __init__(self, index: Index, lablets: Lablets, instructors: Instructors, callers: PortalCallers) -> None:
+        """Know what these know.
+
+        Args:
+            index: User labs.
+            lablets: All other lablets.
+            instructors: Whom the RoleBindings of classes name.
+            callers: Asks what somebody may.
+        """
+        self._index = index
+        self._lablets = lablets
+        self._instructors = instructors
+        self._callers = callers
+        self._kept: OrderedDict[str, dict[str, tuple[Pod | UserLab, Row]]] = OrderedDict()
+
+    async def check(self, known: KnownCaller, namespace: str) -> None:
+        """Check that somebody teaches a class; the answer is the same whether there is such a class or not.
+
+        Raises:
+            HTTPNotFound: They do not.
+            Refused: 429, or 503.
+        """
+        if not _NAMESPACE.fullmatch(namespace) or not await self._callers.teaches(known, "", namespace):
+            raise web.HTTPNotFound
+
+    async def of(self, known: KnownCaller) -> list[ShownClass]:
+        """Return the classes that somebody teaches, by name.
+
+        Raises:
+            Refused: 429, or 503.
+        """
+        user = known.of_cluster
+        named = self._instructors.classes_of(user.username, user.groups)
+        others = sorted({*self._lablets.namespaces(), *self._index.classes()} - named)
+        asked = [*sorted(named), *others[:_ASKED_MAX]]
+
+        async def teaches(namespace: str) -> bool:
+            return await self._callers.teaches(known, "", namespace)
+
+        answers = await at_most(_AT_ONCE, teaches, asked)
+        mine = sorted(namespace for namespace, answer in zip(asked, answers, strict=True) if answer)
+        return [ShownClass(namespace, self._count(namespace)) for namespace in mine]
+
+    def labs(self, namespace: str) -> list[UserLab]:
+        """Return the user labs of a class."""
+        return self._index.of_class(namespace)
+
+    def rows(self, namespace: str) -> list[Row]:
+        """Return the rows of a class, in no order; those of Pods that have not changed are made once."""
+        before = self._kept.pop(namespace, {})
+        now: dict[str, tuple[Pod | UserLab, Row]] = {}
+        for pod in self._lablets.of(namespace):
+            kept = before.get(pod.metadata.name)
+            now[pod.metadata.name] = kept if kept is not None and kept[0] is pod else (pod, of_lablet(pod))
+        for lab in self.labs(namespace):
+            kept = before.get(f"/{lab.record.namespace}")
+            now[f"/{lab.record.namespace}"] = kept if kept is not None and kept[0] == lab else (lab, of_lab(lab))
+        self._kept[namespace] = now
+        if len(self._kept) > _KEPT_MAX:
+            self._kept.popitem(last=False)
+        return [row for _, row in now.values()]
+
+    def pod_of(self, row: Row) -> Pod | None:
+        """Return the Pod of a row as it is now; None if there is none."""
+        if not row.user:
+            return self._lablets.pod(row.namespace, row.pod)
+        lab = self._index.lab(row.user)
+        return lab.own_pod if lab is not None else None
+
+    def _count(self, namespace: str) -> int:
+        return len(self._lablets.of(namespace)) + len(self.labs(namespace))

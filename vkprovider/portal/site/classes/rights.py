@@ -1,0 +1,79 @@
+"""What somebody may do in a class, as the API server says."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from vkprovider.domain.classroom.asked import ACTS
+from vkprovider.domain.userlab.facts import UserLab
+from vkprovider.portal.page.callers import KnownCaller, PortalCallers
+
+
+class ClusterRight(msgspec.Struct, frozen=True):
+    """A right on a resource of Kubernetes in a namespace."""
+
+    verb: str
+    resource: str
+    namespace: str
+    group: str = ""
+
+    @property
+    def role(self) -> str:
+        """The right is asked for to show what is possible; nobody is refused by it."""
+        return ""
+
+    @property
+    def is_namespaced(self) -> bool:
+        """A RoleBinding suffices."""
+        return True
+
+    def attributes(self) -> dict[str, Any]:
+        """Return it as the spec of a SubjectAccessReview."""
+        about = {"verb": self.verb, "group": self.group, "resource": self.resource, "namespace": self.namespace}
+        return {"resourceAttributes": about}
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}"
+
+
+class Powers(NamedTuple):
+    """What somebody who sees a class may do with its lablets.
+
+    Attributes:
+        lablets: Write on the Pods of the class.
+        labs: Write on the Pods of user labs of the class.
+        ends: Extend and end user labs of the class, by the portal.
+    """
+
+    lablets: bool = False
+    labs: bool = False
+    ends: bool = False
+
+    @property
+    def acts(self) -> tuple[str, ...]:
+        """The forms to offer."""
+        usual = ACTS if self.lablets or self.labs else ("extend",) if self.ends else ()
+        return (*usual, *(("end",) if self.ends else ()))
+
+    @property
+    def role(self) -> str:
+        """By which the page of a class differs between visitors."""
+        return "acts" if self.acts else "looks"
+
+
+async def powers_of(callers: PortalCallers, known: KnownCaller, namespace: str, labs: list[UserLab]) -> Powers:
+    """Ask what an instructor of a class may do with its lablets; what there are none of is not asked for.
+
+    Args:
+        callers: Asks the API server.
+        known: The instructor.
+        namespace: The class.
+        labs: Its user labs; the portal binds the same people in each, so that one stands for all.
+
+    Raises:
+        Refused: 429, or 503.
+    """
+    lablets = await callers.may(known, ClusterRight("patch", "pods", namespace))
+    there = [lab.record.namespace for lab in labs if not lab.record.deleted]
+    of_labs = bool(there) and await callers.may(known, ClusterRight("patch", "pods", there[0]))
+    return Powers(lablets, of_labs, ends=bool(there))
