@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 CELL_WIDTH: Final = 140
 CELL_HEIGHT: Final = 104
 """The room that a device needs with its label and its state."""
-_LABEL_CHARS_MAX: Final = 18
+_LABEL_CHARS_MAX: Final = 15
 _CIRCLE_MAX: Final = 12
 """The most devices on a circle; more of them stand in rows."""
 _CELLS_A_SIDE: Final = 4.0
