@@ -208,3 +208,32 @@ async def test_who_may_only_look_reads_the_same_and_presses_nothing(world: Porta
         assert await page.texts("main button") == ["Show"]
         assert await page.texts("input[type=checkbox]") == []
         await page.judge()
+
+
+async def test_from_the_class_to_the_lab_of_a_learner_and_back(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        visiting(has.client.url) as page,
+    ):
+        end = iso(int(has.running.replica.ctx.wall()) + 1800)
+        path = await room.lablet("warm-1", EVIL, state="READY", timeslot_end=end)
+        await room.known(1)
+        await page.log_in(token_of(room.teacher), room.path)
+        await page.shows(EVIL)
+        await page.keys("/")
+        await page.keys(Keys.ARROW_DOWN, Keys.ENTER)
+        await page.shows(f"The lab of {EVIL} is ready")
+        await page.judge()
+        await page.press("#lab-acts button[formaction$='/extend']")
+        later = str((await room.notes("warm-1"))["timeslot-end"])
+
+        async def extended() -> bool:
+            return str((await room.notes("warm-1"))["timeslot-end"]) > end
+
+        await eventually(extended, f"the end is later than {later}")
+        await room.stands(path, ready=False, reason="NeedsAttention", message=f"r1 does not boot {EVIL}")
+        await page.shows("needs help")
+        await page.judge(html=False)
+        await page.press(".crumbs a:last-child")
+        await page.shows("1: NeedsAttention")

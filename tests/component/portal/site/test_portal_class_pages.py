@@ -267,6 +267,47 @@ async def test_user_labs_of_a_class_are_asked_too(world: PortalWorld) -> None:
         assert await world.admin.get(world.pod("bob")) is not None
 
 
+async def test_one_lablet_is_asked_on_its_own_page(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        classroom(has, "monday") as monday,
+        Browsing(has.client.url) as who,
+    ):
+        now = int(has.running.replica.ctx.wall())
+        await room.lablet("warm-1", "ann", state="READY", timeslot_end=iso(now + 600))
+        await room.lablet("warm-free", state="READY")
+        await monday.lablet("warm-2", "ben", state="READY")
+        await room.known(2)
+        await who.log_in(room.teacher)
+        path = f"{room.path}/lablets/warm-1"
+        page = await who.get(path)
+        assert page.status_code == 200
+        assert f'formaction="{path}/extend" name="minutes" value="15"' in page.text
+        assert f'href="{path}/consoles/r1"' in page.text
+        free = (await who.get(f"{room.path}/lablets/warm-free")).text
+        assert "/extend" not in free.partition('<section id="lab-acts"')[2].partition("</section>")[0]
+        done = await who.post(f"{path}/extend", minutes="15")
+        assert (done.status_code, done.headers["Location"]) == (303, path)
+        assert (await room.notes("warm-1"))["timeslot-end"] == iso(now + 1500)
+        assert (await who.post(f"{path}/extend", minutes="x")).status_code == 422
+        refused = await who.post(f"{path}/start")
+        assert refused.status_code == 409
+        assert "was not stopped" in refused.text
+        await who.post(f"{path}/collect")
+        assert (await room.notes("warm-1"))["desired-state"] == "COLLECTING"
+        for gone in (f"{room.path}/lablets/none", f"{monday.path}/lablets/warm-2", "/classes/a.b/lablets/x"):
+            assert (await who.get(gone)).status_code == 404
+            assert (await who.post(f"{gone}/stop")).status_code == 404
+        assert (await who.post(f"{path}/end")).status_code == 404
+        assert "desired-state" not in await monday.notes("warm-2")
+        await who.log_in(await teach(has, "observer", room.namespace, TEACH))
+        page = await who.get(path)
+        assert f"{path}/reset" not in page.text
+        assert (await who.post(f"{path}/reset")).status_code == 403
+        assert "reset" not in await room.notes("warm-1")
+
+
 async def test_who_may_only_look_has_nothing_to_press(world: PortalWorld) -> None:
     async with (
         setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,

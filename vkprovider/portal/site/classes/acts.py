@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
+from vkprovider.domain.classroom.asked import ACTS
 from vkprovider.domain.classroom.rows import Row
 from vkprovider.domain.lablet.pod.message import CHARS_MAX
 from vkprovider.portal.site.classes.acting import Outcome, Wanted
@@ -11,6 +12,8 @@ MINUTES: Final = (5, 10, 15, 30, 45, 60)
 """By how much a form extends."""
 USUAL_MINUTES: Final = 15
 EVERYBODY: Final = "all"
+OF_LABLETS: Final[frozenset[str]] = frozenset(ACTS)
+"""What can be asked of any lablet."""
 _MINUTE_S: Final = 60
 
 

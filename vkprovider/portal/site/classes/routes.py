@@ -12,6 +12,7 @@ from vkprovider.portal.site.classes import acts
 from vkprovider.portal.site.classes.acting import Acting
 from vkprovider.portal.site.classes.classrooms import Classrooms
 from vkprovider.portal.site.classes.grid import KIND, ROWS, Grid, path_of, topic_of
+from vkprovider.portal.site.classes.lablets import ClassLablets
 from vkprovider.portal.site.classes.rights import powers_of
 from vkprovider.portal.site.context import SiteContext
 from vkprovider.portal.site.layout import BASE, link
@@ -33,33 +34,38 @@ _FORM: Final = {form.act for form in acts.FORMS}
 def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
     """Return the paths."""
     classrooms = Classrooms(site.index, site.lablets, site.instructors, site.callers)
-    view = Classes(site, live, classrooms)
+    acting = Acting(site, classrooms)
+    view, lablets = Classes(site, live, classrooms, acting), ClassLablets(site, live, classrooms, acting)
     post = site.visitors.posting
-    live.topics.register(view.grid.source())
+    for source in (view.grid.source(), lablets.source()):
+        live.topics.register(source)
     return (
         Route("GET", "/classes", view.list),
         Route("GET", "/classes/{namespace}", view.show),
         Route("GET", "/classes/{namespace}/csv", view.csv),
         Route("GET", "/classes/{namespace}/{action}", view.back),
         Route("POST", "/classes/{namespace}/{action}", post(view.act)),
+        Route("GET", "/classes/{namespace}/lablets/{pod}", lablets.show),
+        Route("POST", "/classes/{namespace}/lablets/{pod}/{action}", post(lablets.act)),
     )
 
 
 class Classes:
     """The handlers."""
 
-    def __init__(self, site: SiteContext, live: Live, classrooms: Classrooms) -> None:
+    def __init__(self, site: SiteContext, live: Live, classrooms: Classrooms, acting: Acting) -> None:
         """Create them.
 
         Args:
             site: What every view is given.
             live: Has the pages change by themselves.
             classrooms: The classes.
+            acting: Asks lablets.
         """
         self._site = site
         self._live = live
         self._classrooms = classrooms
-        self._acting = Acting(site, classrooms)
+        self._acting = acting
         self.grid = Grid(site, classrooms)
 
     async def list(self, request: web.Request) -> web.StreamResponse:
