@@ -15,7 +15,7 @@ from vkprovider.portal.site.codes import CODE_S, Codes
 from vkprovider.portal.site.keys import Keys, is_marked, mark
 from vkprovider.portal.site.layout import BASE, Layout, link
 from vkprovider.portal.site.limits import Limits, sender_of
-from vkprovider.portal.site.origin import is_own, keeps_cookies, safe_next
+from vkprovider.portal.site.origin import is_from_elsewhere, is_own, keeps_cookies, safe_next
 from vkprovider.portal.site.visitors import COOKIE, CSRF_FIELD, Visitors, form_field, require_own
 from vkprovider.runtime.parts import Route
 from vkprovider.serving.answers import (
@@ -87,7 +87,12 @@ class Login:
         )
 
     async def _show(self, request: web.Request) -> web.StreamResponse:
-        return self._form(request, safe_next(request.query.get("next", "/")))
+        """Show the form; whom another site's link has led here is sent on once, as their browser held cookies back."""
+        then = safe_next(request.query.get("next", "/"))
+        if is_from_elsewhere(request.headers):
+            self.keys(request)
+            return self._layout.render(request, "going.html", then=link(request, then))
+        return self._form(request, then)
 
     async def _log_in(self, request: web.Request) -> web.StreamResponse:
         """Begin the session of a token that the cluster knows."""
@@ -150,6 +155,8 @@ class Login:
         """Begin the session of what a code stands for."""
         keys = self.keys(request)
         self.check_form(request, await form_field(request, CSRF_FIELD))
+        if not keeps_cookies(request.headers):
+            return self._form(request, "/", _NO_TLS, HTTPStatus.BAD_REQUEST)
         sender = sender_of(request.headers, request.remote or "")
         self._failures.check(sender)
         with _asking():

@@ -30,6 +30,11 @@ def is_own(headers: Mapping[str, str], host: str) -> bool:
     return bool(host) and _split(headers.get("Origin", ""))[1] == host.lower()
 
 
+def is_from_elsewhere(headers: Mapping[str, str]) -> bool:
+    """Return whether a link of another site led a browser here, which then sends no strict cookie along."""
+    return headers.get("Sec-Fetch-Site", "none") not in _OWN
+
+
 def safe_next(path: str) -> str:
     """Return the path to which a visitor is sent after the login: one of the site, or its front page."""
     is_safe = _PATH.fullmatch(path) is not None and not path.startswith(_FRONT)

@@ -10,6 +10,22 @@ from tests.support.page import visiting
 KEY = b64encode(os.urandom(32)).decode()
 
 
+async def test_a_link_of_another_site_finds_the_session(world: PortalWorld) -> None:
+    """A browser sends strict cookies to no page that another site leads to; the second step is the site's own."""
+    async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, visiting(made.client.url) as page:
+        page.expects(r"/nowhere - Failed to load resource: .* 404")
+        elsewhere = f"data:text/html,<a id=there href={made.client.url}/nowhere>there</a>"
+        await page.run(lambda driver: driver.get(elsewhere))
+        await page.press("#there")
+        await page.shows("Log in")
+        await page.log_in(made.alice["Authorization"].removeprefix("Bearer "), "/nowhere")
+        await page.shows("There is nothing here for you")
+        await page.run(lambda driver: driver.get(elsewhere))
+        await page.press("#there")
+        await page.shows("There is nothing here for you")
+        assert await page.text(".who") == "alice"
+
+
 async def test_log_in_see_who_is_logged_in_and_log_out(world: PortalWorld) -> None:
     async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, visiting(made.client.url) as page:
         page.expects(r"/nowhere - Failed to load resource: .* 404")
