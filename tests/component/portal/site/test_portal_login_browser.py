@@ -3,7 +3,9 @@
 import os
 from base64 import b64encode
 
-from tests.component.portal.asking import setting
+import httpx
+
+from tests.component.portal.asking import Setting, setting
 from tests.component.portal.harness import PortalWorld
 from tests.support.page import visiting
 
@@ -24,6 +26,38 @@ async def test_a_link_of_another_site_finds_the_session(world: PortalWorld) -> N
         await page.press("#there")
         await page.shows("There is nothing here for you")
         assert await page.text(".who") == "alice"
+
+
+async def test_an_opened_code_logs_in_by_itself_and_asks_before_it_changes_a_session(world: PortalWorld) -> None:
+    async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, visiting(made.client.url) as page:
+        page.expects(r"/nowhere - Failed to load resource: .* 404")
+        page.expects(r"/login/[\w-]+ - Failed to load resource: .* 403")
+        first, second = await made_code(made, made.alice), await made_code(made, await made.people.person("bob"))
+        elsewhere = f"data:text/html,<a id=there href={made.client.url}/login/{first}>there</a>"
+        await page.run(lambda driver: driver.get(elsewhere))
+        await page.press("#there")
+        await page.shows("Go on only if that was you")
+        await page.judge()
+        await page.open(f"/login/{first}")
+        await page.until(lambda driver: "/login" not in driver.current_url, "the code logs in by itself")
+        assert await page.path() == "/labs/alice"
+        await page.open(f"/login/{second}")
+        await page.shows(f"You are logged in as {made.people.prefix}alice")
+        await page.judge()
+        await page.press("main form button")
+        await page.until(lambda driver: "/login" not in driver.current_url, "the code logs in")
+        await page.open("/nowhere")
+        assert await page.text(".who") == "bob"
+        await page.open(f"/login/{first}")
+        await page.press("main form button")
+        await page.shows("This code was used already")
+        await page.judge(html=False)
+
+
+async def made_code(made: Setting, person: dict[str, str]) -> str:
+    async with httpx.AsyncClient() as http:
+        answer = await http.post(f"{made.client.url}/login/code", headers=person)
+        return str(answer.json()["code"])
 
 
 async def test_log_in_see_who_is_logged_in_and_log_out(world: PortalWorld) -> None:
