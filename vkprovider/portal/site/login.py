@@ -15,8 +15,15 @@ from vkprovider.portal.site.codes import CODE_S, Codes
 from vkprovider.portal.site.keys import Keys, is_marked, mark
 from vkprovider.portal.site.layout import BASE, Layout, link
 from vkprovider.portal.site.limits import Limits, sender_of
-from vkprovider.portal.site.origin import is_from_elsewhere, is_own, keeps_cookies, safe_next
-from vkprovider.portal.site.visitors import COOKIE, CSRF_FIELD, Visitors, form_field, require_own
+from vkprovider.portal.site.origin import is_from_elsewhere, is_loopback, is_own, keeps_cookies, safe_next
+from vkprovider.portal.site.visitors import (
+    COOKIE,
+    CSRF_FIELD,
+    Visitors,
+    cookie_name,
+    form_field,
+    require_own,
+)
 from vkprovider.runtime.parts import Route
 from vkprovider.serving.answers import (
     ApiServerUnavailable,
@@ -188,19 +195,19 @@ class Login:
             Refused: 403.
         """
         require_own(request)
-        bound = request.cookies.get(FORM_COOKIE, "")
+        bound = request.cookies.get(cookie_name(request, FORM_COOKIE), "")
         if not bound or not is_marked(self.keys(request).form, bound, sent):
             raise NotAllowed("this form is of another browser, or too old: load the page again, and send it once more")
 
     def bind_form(self, request: web.Request) -> tuple[str, str]:
         """Return the cookie of a form, and the token that the form sends along."""
-        sent = request.cookies.get(FORM_COOKIE, "")
+        sent = request.cookies.get(cookie_name(request, FORM_COOKIE), "")
         bound = sent if sent.isalnum() and len(sent) == 2 * _FORM_BYTES else secrets.token_hex(_FORM_BYTES)
         return bound, mark(self.keys(request).form, bound)
 
     def set_form_cookie(self, request: web.Request, response: web.Response, bound: str) -> None:
         """Give a browser the cookie of a form."""
-        _set(request, response, FORM_COOKIE, bound, _FORM_S)
+        _set(request, response, cookie_name(request, FORM_COOKIE), bound, _FORM_S)
 
     def begun(self, request: web.Request, keys: Keys, token: str, then: str) -> web.Response:
         """Return the answer that begins a session, and leads on."""
@@ -218,7 +225,7 @@ class Login:
         """Give a browser the cookies of a new session."""
         now = self._wall()
         session = cookie.session_of(token, now)
-        written = cookie.written(keys.session, COOKIE, session)
+        written = cookie.written(keys.session, cookie_name(request, COOKIE), session)
         for name, chunk in written.items():
             _set(request, response, name, chunk, max(1, int(session.expires_at - now)))
         self._forget(request, response, len(written))
@@ -227,15 +234,24 @@ class Login:
         self, request: web.Request, then: str, words: str = "", status: HTTPStatus = HTTPStatus.OK
     ) -> web.Response:
         bound, csrf = self.bind_form(request)
-        response = self._layout.render(request, "login.html", status=status, form_csrf=csrf, then=then, words=words)
+        here = f"{'http' if is_plain(request) else 'https'}://{request.host}{link(request, '')}"
+        response = self._layout.render(
+            request, "login.html", status=status, form_csrf=csrf, then=then, words=words, here=here
+        )
         self.set_form_cookie(request, response, bound)
         return response
 
     def _forget(self, request: web.Request, response: web.Response, kept: int) -> None:
         """Have a browser forget the cookies of an earlier session, from one of them on."""
         for at in range(kept, cookie.CHUNKS_MAX):
-            if cookie.chunk_name(COOKIE, at) in request.cookies:
-                _set(request, response, cookie.chunk_name(COOKIE, at), "", 0)
+            name = cookie.chunk_name(cookie_name(request, COOKIE), at)
+            if name in request.cookies:
+                _set(request, response, name, "", 0)
+
+
+def is_plain(request: web.Request) -> bool:
+    """Return whether a request came without TLS, as it may on one machine: a proxy in front may have ended it."""
+    return request.scheme == "http" and is_loopback(request.host)
 
 
 @contextmanager

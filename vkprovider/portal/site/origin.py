@@ -44,7 +44,12 @@ def safe_next(path: str) -> str:
 def keeps_cookies(headers: Mapping[str, str]) -> bool:
     """Return whether the browser that sent a form keeps cookies that ask for TLS."""
     scheme, host = _split(headers.get("Origin", ""))
-    return scheme != "http" or host.rpartition(":")[0] in _PLAIN_HOSTS or host in _PLAIN_HOSTS
+    return scheme != "http" or is_loopback(host)
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host, maybe with a port, is the browser's own machine."""
+    return host.lower() in _PLAIN_HOSTS or host.lower().rpartition(":")[0] in _PLAIN_HOSTS
 
 
 def _split(origin: str) -> tuple[str, str]:

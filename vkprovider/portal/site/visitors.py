@@ -12,7 +12,7 @@ from vkprovider.portal.page.callers import KnownCaller, PortalCallers
 from vkprovider.portal.site import cookie
 from vkprovider.portal.site.keys import Keys, mark
 from vkprovider.portal.site.layout import BASE, VISITOR, link
-from vkprovider.portal.site.origin import is_own
+from vkprovider.portal.site.origin import is_loopback, is_own
 from vkprovider.portal.site.visitor import Visitor
 from vkprovider.serving.answers import NotAllowed, TokenInvalid, TokenMissing
 from vkprovider.settings.portal import PortalSettings
@@ -68,7 +68,7 @@ class ByCookie:
 
     async def find(self, request: web.Request) -> Found | None:
         """Read the cookies of a request, and ask whose their token is."""
-        session = cookie.read(self._key, COOKIE, request.cookies, self._wall())
+        session = cookie.read(self._key, cookie_name(request, COOKIE), request.cookies, self._wall())
         if session is None:
             return None
         try:
@@ -157,6 +157,14 @@ class Visitors:
             return await handler(request)
 
         return handle
+
+
+def cookie_name(request: web.Request, name: str) -> str:
+    """Return the name of a cookie: one that no other host of the domain can set, where browsers have such.
+
+    They have none for a part of the paths of a host, and none without TLS, which the own machine does without.
+    """
+    return name if request.get(BASE, "") or is_loopback(request.host) else f"__Host-{name}"
 
 
 async def form_field(request: web.Request, name: str) -> str:

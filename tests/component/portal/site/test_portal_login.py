@@ -36,6 +36,24 @@ async def test_without_a_key_the_login_says_what_an_admin_must_do(world: PortalW
         assert "an admin must set VKPROVIDER_PORTAL_COOKIE_KEY" in answer.text
 
 
+async def test_another_host_of_the_domain_sets_no_session(world: PortalWorld) -> None:
+    """It could set a cookie of its own login, for the whole domain, but none with a name that begins with __Host-."""
+    async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, Browsing(made.client.url) as browser:
+        here = {"Host": "labs.example.com", "Sec-Fetch-Site": "same-origin"}
+        shown = await browser.get("/login", **here)
+        assert "kubectl lablet portal --url https://labs.example.com<" in shown.text
+        token = made.alice["Authorization"].removeprefix("Bearer ")
+        answer = await browser.post("/login", here, token=token, next="/")
+        assert answer.status_code == 303
+        assert browser.cookies.keys() == {"__Host-vkprovider-portal-form", "__Host-vkprovider-portal-0"}
+        for line in answer.headers.get_list("set-cookie"):
+            assert {"Path=/", "Secure", "HttpOnly", "SameSite=Strict"} <= {part.strip() for part in line.split(";")}
+            assert "domain" not in line.lower()
+        assert (await browser.get("/", **here)).headers["location"] == "/labs/alice"
+        browser.cookies = {name.removeprefix("__Host-"): text for name, text in browser.cookies.items()}
+        assert (await browser.get("/", **here)).headers["location"] == "/login?next=/"
+
+
 @pytest.mark.parametrize("path", ["/static/site-000000000000.css", "/static/../parts.py"])
 async def test_what_is_no_asset_is_not_served(world: PortalWorld, path: str) -> None:
     async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, httpx.AsyncClient() as http:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from yarl import URL
 
 from vkprovider.portal.site.limits import sender_of
-from vkprovider.portal.site.origin import is_own, keeps_cookies, safe_next
+from vkprovider.portal.site.origin import is_loopback, is_own, keeps_cookies, safe_next
 
 HOST = "labs.example.com"
 
@@ -91,6 +91,24 @@ def test_the_login_never_leads_elsewhere(path: str) -> None:
 )
 def test_which_browsers_keep_a_secure_cookie(origin: str, kept: bool) -> None:  # noqa: FBT001 (a column of the table)
     assert keeps_cookies({"Origin": origin}) is kept
+
+
+@pytest.mark.parametrize(
+    ("host", "own"),
+    [
+        ("localhost", True),
+        ("LocalHost:8083", True),
+        ("127.0.0.1:8083", True),
+        ("[::1]", True),
+        ("[::1]:8083", True),
+        ("labs.example.com", False),
+        ("localhost.example.com:80", False),
+        ("127.0.0.1.example.com", False),
+        ("", False),
+    ],
+)
+def test_which_host_is_the_own_machine(host: str, own: bool) -> None:  # noqa: FBT001 (a column of the table)
+    assert is_loopback(host) is own
 
 
 @pytest.mark.parametrize(
