@@ -1,7 +1,7 @@
 """Consoles of browsers: each is a WebSocket of a page, and behind it a session of `exec` with the person's own token.
 
-A browser says how much of the output its terminal has shown. While it lags behind, nothing more is read of the device:
-a noisy device loses output at the provider, and never fills the browser or this process.
+A browser says how much of the output its terminal has shown, and gets little more before it has. A device that prints
+faster loses output, as it does for every session that reads too slowly, and never fills the browser or this process.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from aiohttp import WSMsgType, web
 from vkprovider.api.errors import OutsideError, Unavailable
 from vkprovider.kube.client import KubeClient
 from vkprovider.portal.site.consoles import frames, words
+from vkprovider.portal.site.consoles.backlog import Backlog
 from vkprovider.portal.site.consoles.frames import End, FrameError, Mode, Shown, Typed, Window
 from vkprovider.portal.site.consoles.upstream import ConsoleTarget, UpstreamConsole, upstream
 from vkprovider.serving.answers import Refused
@@ -127,7 +128,9 @@ class Bridge:
         self._withdrawn = withdrawn
         self._leaving = leaving
         self._window = Window()
-        self._shown = asyncio.Event()
+        self._backlog = Backlog()
+        self._changed = asyncio.Event()
+        self._sent = asyncio.Event()
 
     @property
     def sent_bytes(self) -> int:
@@ -149,7 +152,8 @@ class Bridge:
         tasks = [
             asyncio.create_task(each, name=f"console: {name}")
             for name, each in {
-                "output": self._output(console),
+                "output": self._read(console),
+                "sending": self._send(),
                 "input": self._input(console),
                 "right": _after(self._withdrawn, words.WITHDRAWN),
                 "leaving": _after(self._leaving, words.LEAVING),
@@ -164,16 +168,32 @@ class Bridge:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _output(self, console: UpstreamConsole) -> End:
+    async def _read(self, console: UpstreamConsole) -> End:
+        """Read what the device prints, whether the browser keeps up or not; at the end, wait until it has got all."""
         while data := await console.read():
-            for start in range(0, len(data), frames.OUTPUT_BYTES_MAX):
-                piece = data[start : start + frames.OUTPUT_BYTES_MAX]
-                while self._window.room < len(piece):
-                    self._shown.clear()
-                    await self._shown.wait()
+            self._backlog.feed(data)
+            self._changed.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SAY_S):
+                while self._backlog:
+                    await self._sent.wait()
+                    self._sent.clear()
+        return console.end
+
+    async def _send(self) -> End:
+        """Send the browser as much as it may have, for ever.
+
+        Raises:
+            ConnectionResetError: The browser has left.
+        """
+        while True:
+            if piece := self._backlog.take(min(self._window.room, frames.OUTPUT_BYTES_MAX)):
                 self._window = self._window.after_sending(len(piece))
                 await self._socket.send_bytes(piece)
-        return console.end
+                self._sent.set()
+            else:
+                self._changed.clear()
+                await self._changed.wait()
 
     async def _input(self, console: UpstreamConsole) -> End:
         async for message in self._socket:
@@ -185,7 +205,7 @@ class Bridge:
                         await console.write(data)
                     case Shown() as shown:
                         self._window = self._window.after(shown)
-                        self._shown.set()
+                        self._changed.set()
                     case Typed():
                         pass  # who watches types nothing
             except FrameError:

@@ -12,7 +12,7 @@ from typing import Any, Final
 import msgspec
 
 UNSHOWN_BYTES_MAX: Final = 256 * 1024
-"""The most output that a browser has got and not shown; more is not read of the device before it has."""
+"""The most output that a browser has got and not shown."""
 OUTPUT_BYTES_MAX: Final = 16 * 1024
 """The longest message with output: a terminal writes it within a frame of the screen."""
 TYPED_BYTES_MAX: Final = 64 * 1024
