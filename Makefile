@@ -33,9 +33,10 @@ $(STAMP): pyproject.toml constraints.txt
 	@sh .ci/setup venv
 	@touch $@
 
-demo: $(STAMP) ## Show a Deployment of lablets from start to finish; CLASS=1 the day of a class (LDS=0 without an LDS); MUX=1 one address for 30 lablets; PORTAL=1 a lab on request; KEEP=1 leaves it running, TUNNEL=http or mqtt
+demo: $(STAMP) ## Show a Deployment of lablets from start to finish; CLASS=1 the day of a class (LDS=0 without an LDS); MUX=1 one address for 30 lablets; PORTAL=1 a lab on request; HUB=1 that with a browser and a JupyterHub; KEEP=1 leaves it running, TUNNEL=http or mqtt
 	@sh .ci/setup go
-	@$(BIN)/vkprovider demo $(if $(CLASS),--class) $(if $(MUX),--mux) $(if $(PORTAL),--portal) $(if $(filter 0,$(LDS)),--no-lds) $(if $(KEEP),--keep) $(if $(TUNNEL),--tunnel $(TUNNEL))
+	@$(if $(HUB),sh .ci/setup hub)
+	@$(BIN)/vkprovider demo $(if $(CLASS),--class) $(if $(MUX),--mux) $(if $(PORTAL),--portal) $(if $(HUB),--hub) $(if $(filter 0,$(LDS)),--no-lds) $(if $(KEEP),--keep) $(if $(TUNNEL),--tunnel $(TUNNEL))
 
 test: ## Check, then unit, component and cluster tests; ONLY=name: those with that in their name, unchecked; INSTALL=1 HELM=1: get what is missing, build Helm
 	@sh .ci/setup needs

@@ -40,6 +40,7 @@ class Layout:
         "control.sock",
         "etcd",
         "flexvolume",
+        "hub",
         "kubeconfig",
         "kubectl-cache",
         "kubeconfigs",
@@ -140,6 +141,11 @@ class Layout:
     def kubectl_cache(self) -> Path:
         """The discovery cache of kubectl; its own, because a reused port must not find an old one."""
         return self.directory / "kubectl-cache"
+
+    @property
+    def hub(self) -> Path:
+        """What the JupyterHub of `vkprovider demo --hub` has."""
+        return self.directory / "hub"
 
     @property
     def classroom(self) -> Path:

@@ -1,4 +1,4 @@
-"""`vkprovider demo`: a Deployment of lablets, a class, a mux or the portal, on a sandbox, from nothing to nothing."""
+"""`vkprovider demo`: lablets of a Deployment, a class, a mux, the portal or a hub, from nothing to nothing."""
 
 import signal
 import sys
@@ -9,6 +9,7 @@ import click
 
 from vkprovider.api.errors import VkproviderError
 from vkpsandbox.controlplane.tunnels import Tunnel
+from vkpsandbox.demo.campus import labs_in_a_hub
 from vkpsandbox.demo.day import day_of_a_class
 from vkpsandbox.demo.door import lab_on_request
 from vkpsandbox.demo.learners import NAMES
@@ -33,6 +34,7 @@ INTERRUPTED: Final = 130
 @click.option("--class", "of_class", is_flag=True, help="Show the day of a class instead (docs/class.md).")
 @click.option("--mux", is_flag=True, help="Show 30 lablets behind one address instead (docs/mux.md); needs HAProxy.")
 @click.option("--portal", is_flag=True, help="Show how a learner asks for a lab instead (docs/portal.md).")
+@click.option("--hub", is_flag=True, help="Show that with a browser and a JupyterHub instead (docs/hub.md).")
 @click.option("--lds/--no-lds", default=True, show_default=True, help="Whether the class has a Lab Delivery System.")
 @click.option(
     "--learners", type=click.IntRange(3, len(NAMES)), default=len(NAMES), show_default=True, help="Of the class."
@@ -46,6 +48,7 @@ def demo(
     of_class: bool,
     mux: bool,
     portal: bool,
+    hub: bool,
     lds: bool,
     learners: int,
     keep: bool,
@@ -56,17 +59,19 @@ def demo(
     with the labs that Cisco's own client reads, types on a device with kubectl, deletes everything, and looks again.
     With --class an instructor gives 24 learners a lab each, and collects what they did. With --mux
     30 lablets on 3 workers share one address, which stays when the provider is killed. With --portal a learner
-    asks for a lab by HTTP, and types on a device.
+    asks for a lab by HTTP, and types on a device. With --hub a learner with a browser does so at a JupyterHub.
     Exits with 0 only if all of it held.
     """
-    if mux + of_class + portal > 1:
-        raise click.UsageError("--mux, --class and --portal exclude each other: run one after the other")
+    if mux + of_class + portal + hub > 1:
+        raise click.UsageError("--mux, --class, --portal and --hub exclude each other: run one after the other")
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         if mux:
             play, workers = behind_one_address(), NODES
         elif portal:
             play = lab_on_request()
+        elif hub:
+            play = labs_in_a_hub()
         else:
             play = day_of_a_class(learners, lds=lds) if of_class else labs_as_pods(workers)
         tell(play, name, workers=workers, tunnel=tunnel, keep=keep, say=click.echo)

@@ -1,4 +1,4 @@
-"""Demos on a sandbox, each step checked as it is shown: a Deployment of lablets, a class, a mux, and the portal.
+"""Demos on a sandbox, each step checked as it is shown: lablets of a Deployment, a class, a mux, the portal, a hub.
 
 * `stage`: what both share: the sandbox, how they tell what they do. `labs`: labs as Cisco's client reads them; `pods`:
   whether Pods are Ready and have their labs; `reach`: a console through its port.
@@ -7,4 +7,5 @@
   `learners`: what they do.
 * `mux`: many lablets behind one address, those of behind.yaml.
 * `door`: a lab on request, of door.yaml, by the portal.
+* `campus`: the same with a browser, which `chromium` drives, in a JupyterHub; `hub` starts that.
 """

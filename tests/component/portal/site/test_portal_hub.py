@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 from base64 import b64encode, urlsafe_b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -119,7 +120,10 @@ async def test_the_server_of_a_user_is_the_lab_s_page_after_a_login_at_the_hub(w
         front, lab, login = f"{BASE}/", f"{BASE}/labs/alice", f"{BASE}/login?next=/"
         assert (await browser.get(front)).headers["location"] == lab
         page = await browser.get(lab)
+        assert page.status_code == 200
         assert f'action="{BASE}/logout"' in page.text
+        places = re.findall(r'(?:href|src|action|formaction|data-[a-z]+)="(/[^"]*)"', page.text)
+        assert [place for place in places if not place.startswith(f"{BASE}/")] == []
         assert all(token not in text for text in browser.texts)
 
         # Who logs out of the hub, or logs in there as somebody else, is nobody here.

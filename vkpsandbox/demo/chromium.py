@@ -1,0 +1,138 @@
+"""A person in front of a browser: Chromium without a window, driven by Selenium."""
+
+import importlib.util
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from vkpsandbox.demo.stage import DemoError
+
+_BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
+_PATIENCE_S: Final = 60.0
+_POLL_S: Final = 0.1
+
+
+class Person:
+    """Somebody who looks at pages, and presses what is there."""
+
+    def __init__(self, driver: Any, url: str) -> None:
+        """Open no page yet; all paths are below the URL."""
+        self._driver = driver
+        self._url = url
+
+    def open(self, path: str) -> None:
+        """Type an address."""
+        self._driver.get(self._url + path)
+
+    def fill(self, css: str, text: str) -> None:
+        """Type into a field."""
+        self._found(css).send_keys(text)
+
+    def press(self, css: str) -> None:
+        """Press a button or a link."""
+        self._wait(lambda: self._pressed(css), f"{css} to press")
+
+    def reads(self, words: str, css: str = "body") -> str:
+        """Wait until some words are on the page; return the text around them.
+
+        Raises:
+            DemoError: They do not come.
+        """
+        return str(self._wait(lambda: text if words in (text := self._text(css)) else "", f"{words!r} in {css}"))
+
+    def lines(self, css: str) -> list[str]:
+        """Return the texts of what a selector finds, also hidden ones; none if the page is just changing."""
+        found = self._quietly(
+            lambda: [each.get_attribute("textContent") for each in self._driver.find_elements("css selector", css)], []
+        )
+        return [str(text).strip() for text in found]
+
+    def within(self, css: str) -> None:
+        """Go on in a frame of the page; `open` leaves it."""
+        self._driver.switch_to.frame(self._found(css))
+
+    @property
+    def path(self) -> str:
+        """The address that is shown, without the host."""
+        return str(self._driver.current_url).removeprefix(self._url)
+
+    def await_path(self, path: str) -> None:
+        """Wait until an address is shown.
+
+        Raises:
+            DemoError: It is not.
+        """
+        self._wait(lambda: self.path.startswith(path), f"the page {path}")
+
+    # ------------------------------------------------------------------------------------------ how
+
+    def _found(self, css: str) -> Any:
+        found = self._wait(lambda: self._driver.find_elements("css selector", css), f"{css} on the page")
+        return found[0]
+
+    def _pressed(self, css: str) -> bool:
+        self._driver.find_element("css selector", css).click()
+        return True
+
+    def _text(self, css: str) -> str:
+        return str(self._driver.find_element("css selector", css).text)
+
+    def _quietly(self, look: Callable[[], Any], otherwise: Any) -> Any:
+        from selenium.common.exceptions import WebDriverException  # noqa: PLC0415 (optional)
+
+        try:
+            return look()
+        except WebDriverException:  # while a page goes and the next one comes, it may be any of them
+            return otherwise
+
+    def _wait(self, look: Callable[[], Any], what: str) -> Any:
+        until = time.monotonic() + _PATIENCE_S
+        while not (found := self._quietly(look, None)):
+            if time.monotonic() > until:
+                shown = self._quietly(lambda: self._text("body"), "")
+                raise DemoError(f"{self.path} does not show {what} after {_PATIENCE_S:.0f} s, but:\n{shown}")
+            time.sleep(_POLL_S)
+        return found
+
+
+def require_browser() -> tuple[str, str]:
+    """Return the programs of browser and driver.
+
+    Raises:
+        DemoError: One of them is missing, or Selenium.
+    """
+    program, driver = next(filter(None, map(shutil.which, _BROWSERS)), None), shutil.which("chromedriver")
+    if program is None or driver is None:
+        raise DemoError("this demo needs chromium and chromedriver: apt-get install -y chromium chromium-driver")
+    if importlib.util.find_spec("selenium") is None:
+        raise DemoError("this demo needs selenium: pip install selenium")
+    return program, driver
+
+
+@contextmanager
+def person(url: str) -> Iterator[Person]:
+    """Yield somebody with a browser of their own.
+
+    Raises:
+        DemoError: There is no browser.
+    """
+    program, driver = require_browser()
+    from selenium.webdriver import Chrome  # noqa: PLC0415 (optional)
+    from selenium.webdriver.chrome.options import Options  # noqa: PLC0415 (optional)
+    from selenium.webdriver.chrome.service import Service  # noqa: PLC0415 (optional)
+
+    options = Options()
+    options.binary_location = program
+    for argument in ("--headless=new", "--disable-dev-shm-usage", "--disable-background-networking"):
+        options.add_argument(argument)
+    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+    if os.geteuid() == 0:
+        options.add_argument("--no-sandbox")  # Chromium's own sandbox refuses root
+    running = Chrome(options=options, service=Service(driver))
+    try:
+        yield Person(running, url)
+    finally:
+        running.quit()
