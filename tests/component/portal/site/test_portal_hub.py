@@ -206,3 +206,29 @@ async def test_a_hub_that_is_away_is_named(world: PortalWorld) -> None:
         away = await later.get(path)
         assert away.status_code == 503
         assert "The hub does not answer" in away.text
+
+
+async def test_behind_the_hub_nobody_sees_anything_without_a_login(world: PortalWorld) -> None:
+    before = {f"{BASE}{path}" for path in ("/login", "/oauth_callback", "/static/{name:.+}")}
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket"}
+    async with behind(world, Hub()) as (made, browser):
+        routes = [route for part in made.running.replica.process.parts for route in part.routes]
+        asked = [route for route in routes if route.path.startswith(f"{BASE}/") and route.path not in before]
+        assert len(asked) >= 10
+        for route in asked:
+            where = re.sub(r"\{\w+(?::(?:[^{}]|\{[^{}]*\})*)?\}", "alice", route.path)
+            if route.method != "GET":
+                answer = await browser.ask(route.method, where, {"Sec-Fetch-Site": "same-origin"}, data={"csrf": "x"})
+                assert answer.status_code == 401, where
+                continue
+            answer = await browser.get(where, **{"Sec-Fetch-Site": "same-origin"})
+            assert answer.status_code == 303, where
+            assert answer.headers["location"].startswith(f"{BASE}/login?next=/"), where
+            for headers in ({"Accept": "text/event-stream"}, upgrade):
+                answer = await browser.get(where, **{"Sec-Fetch-Site": "same-origin", **headers})
+                assert answer.status_code == 401, where
+        assert not [route.path for route in asked if "/login" in route.path]
+        # A session of the site without the hub is none here, nor is the hub's a session there.
+        await browser.log_in(made.alice)
+        assert (await browser.get("/")).headers["location"] == "/labs/alice"
+        assert (await browser.get(f"{BASE}/")).headers["location"] == f"{BASE}/login?next=/"
