@@ -240,16 +240,16 @@ async def test_the_whole_story_by_keyboard_alone(world: PortalWorld) -> None:
         await tab_to(page, "r1 running")
         await tab_to(page, "r1")
         await page.open("/labs/alice")
-        await tab_to(page, "Reset …")
+        await tab_to(page, "Reset the lab …")
         await page.keys(Keys.ENTER)
-        await tab_to(page, "Reset the lab")
+        await tab_to(page, "Reset it now")
         await page.keys(Keys.ESCAPE)
         await page.until(
             lambda driver: not driver.find_elements("css selector", "details[open]"), "the question is gone"
         )
         await tab_to(page, "End the lab …")
         await page.keys(Keys.ENTER)
-        await tab_to(page, "End the lab")
+        await tab_to(page, "End it now")
         lab.world.stage.stops = False
         await page.keys(Keys.ENTER)
         await page.shows("Your lab is being removed")

@@ -46,7 +46,7 @@ def deeds_of(view: LabView, path: str, role: str, extend_s: int) -> Iterable[Dee
             yield Deed(f"{path}/extend", f"Extend by {length(extend_s)}")
         if view.reset.possible:
             question = "All devices are wiped and start again. What was typed on them is lost."
-            yield Deed(f"{path}/reset", "Reset", question, "Reset the lab")
+            yield Deed(f"{path}/reset", "Reset the lab", question, "Reset it now")
     if view.stop.possible:
         question = "The lab is removed with all its devices. What was typed on them is lost, unless you download it."
-        yield Deed(f"{path}/stop", "End the lab", question, "End the lab")
+        yield Deed(f"{path}/stop", "End the lab", question, "End it now")
