@@ -106,3 +106,31 @@ async def test_a_replica_that_goes_is_told_and_reconnected_to(bench: Bench) -> N
         await bench.site.running.stop()
         await state(page, "lost")
         await page.shows("Connecting again", "#console-status")
+
+
+async def test_who_is_logged_out_meanwhile_is_told_to_log_in_and_comes_back(bench: Bench) -> None:
+    ann = token(await bench.teacher("ann"))
+    async with visiting(bench.url) as page:
+        page.expects(r"WebSocket connection to .* failed")
+        await page.log_in(ann, f"{bench.lablet}/consoles/h0")
+        await screen(page, "h0:~#")
+        await page.run(lambda driver: driver.delete_all_cookies())
+        await page.press("#console-again")
+        await state(page, "signed-out")
+        await page.shows("Your login has ended: log in again. Your lab goes on. Log in", "#console-status")
+        await page.press("#console-status a")
+        await page.fill("#token", ann)
+        await page.press("main form button")
+        await screen(page, "h0:~#")
+
+
+async def test_a_lab_that_has_ended_is_told_instead_of_a_lost_connection(bench: Bench) -> None:
+    ann = token(await bench.teacher("ann"))
+    async with visiting(bench.url) as page:
+        page.expects(r"WebSocket connection to .* failed")
+        page.expects(r"/stream - Failed to load resource: .* 404")
+        await page.log_in(ann, f"{bench.lablet}/consoles/h0")
+        await screen(page, "h0:~#")
+        await bench.portal.admin.delete(bench.site.lablet.path)
+        await state(page, "refused")
+        await page.shows("The lab has ended", "#console-status")

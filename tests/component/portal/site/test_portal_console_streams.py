@@ -10,7 +10,7 @@ import aiohttp
 import pytest
 
 from tests.component.controllers.looking import eventually
-from tests.component.portal.site.consolebench import USER_ROLE, Bench, console_bench
+from tests.component.portal.site.consolebench import USER_ROLE, Bench, Screen, console_bench
 from tests.support.apiserver import ApiServer
 from vkprovider.portal.site.consoles.frames import UNSHOWN_BYTES_MAX
 
@@ -187,3 +187,30 @@ async def test_the_configurations_of_all_devices_in_one_archive(bench: Bench) ->
     stranger = await bench.cookie(await bench.people.person("eve", USER_ROLE))
     async with bench.http.get(f"{bench.url}{bench.lablet}/configurations", headers={"Cookie": stranger}) as answer:
         assert answer.status == 404
+
+
+async def test_who_has_no_token_here_sees_the_command_and_opens_nothing(
+    portal_server: ApiServer, tmp_path: Path
+) -> None:
+    secret = "a-secret-of-the-ingress-0123456789abcdef"
+    given = {"VKPROVIDER_PORTAL_CALLERS": "headers", "VKPROVIDER_PORTAL_INGRESS_SECRET": secret}
+    async with console_bench(portal_server, tmp_path, **given) as bench:
+        header = await bench.teacher("ann")
+        named = {"X-Portal-Ingress-Secret": secret, "X-Auth-Request-User": "ann"}
+        pod = bench.site.lablet
+        async with bench.http.get(f"{bench.url}{bench.lablet}/consoles/r1", headers=named) as answer:
+            page = await answer.text()
+        assert answer.status == 200
+        assert f"kubectl exec -it -n {pod.namespace} {pod.name} -c lab -- console r1" in page
+        assert "xterm" not in page
+        with pytest.raises(aiohttp.WSServerHandshakeError) as refused:
+            await bench.dial("", "r1", **named)
+        assert refused.value.status == 401
+        async with bench.http.get(f"{bench.url}{bench.lablet}/configurations", headers=named) as answer:
+            assert answer.status == 401
+        given_token = {**named, "X-Auth-Request-Token": header["Authorization"].removeprefix("Bearer ")}
+        async with Screen(await bench.dial("", "r1", **given_token)) as screen:
+            await screen.shows("Escape character")
+        foreign = {**named, "X-Auth-Request-Token": "not-a-token-of-the-cluster"}
+        code, why, _ = await Screen(await bench.dial("", "r1", **foreign)).ends()
+        assert (code, why) == (4401, "signed-out")

@@ -48,6 +48,20 @@
 
   const say = (text) => { said.textContent = text; };
 
+  // A browser tells no script why a WebSocket did not open; a request of another kind is refused in the same way.
+  const refusal = async (url) => {
+    try {
+      const answer = await fetch(url, { headers: { Accept: "application/json" }, redirect: "manual" });
+      if (answer.type === "opaqueredirect" || answer.status === 401) {
+        return { why: "signed-out", text: "Your login has ended: log in again. Your lab goes on." };
+      }
+      if (answer.status === 404) return { why: "refused", text: "The lab has ended, or you may not see it any more." };
+      return [403, 429].includes(answer.status) ? { why: "refused", text: (await answer.json()).message } : null;
+    } catch {
+      return null; // the portal is not there
+    }
+  };
+
   const open = (mode) => {
     clearTimeout(retry);
     if (socket) socket.onclose = null;
@@ -94,7 +108,10 @@
       place.dataset.why = "";
       terminal.focus();
     };
-    mine.onclose = () => closed(end ?? { why: "lost", text: "Connection lost; your lab goes on." }, next);
+    mine.onclose = async () => {
+      const known = end ?? (place.dataset.state === "connecting" ? await refusal(place.dataset.stream) : null);
+      if (mine === socket) closed(known ?? { why: "lost", text: "Connection lost; your lab goes on." }, next);
+    };
   };
 
   const closed = ({ why, text }, mode) => {
