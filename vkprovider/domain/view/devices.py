@@ -197,7 +197,7 @@ def _seen(
 ) -> SeenDevice:
     if kind in INFRASTRUCTURE_NODE_TYPES:
         return SeenDevice(label, kind)
-    console = imported and state not in {None, DeviceState.ENDED, DeviceState.NOT_STARTED}
+    console = imported and state in {DeviceState.BOOTING, DeviceState.RUNNING, DeviceState.UNKNOWN}
     return SeenDevice(label, kind, state or DeviceState.NOT_STARTED, console, tuple(ports))
 
 

@@ -230,7 +230,7 @@ def from_userlab(
         progress=progress,
         end=end,
         now=now,
-        failure=_of_record(lab) if status is UserLabStatus.FAILED else _of_pod(pod, standing),
+        failure=_failure(lab, status, pod, standing),
         replaceable=status is UserLabStatus.FAILED and not lab.record.deleted,
         extend=_extend(lab, now, settings) if alive else _NO,
         stop=_YES if standing is not Standing.ENDING else _NO,
@@ -379,6 +379,16 @@ def _extend(lab: UserLab, now: float, settings: PortalSettings) -> Allowed:
 # ------------------------------------------------------------------------------------------ what is wrong
 
 
+def _failure(lab: UserLab, status: UserLabStatus, pod: Pod | None, standing: Standing) -> Failure | None:
+    """Return what is wrong with a user lab, or why the portal removes it; None if its user has nothing to know."""
+    if status is UserLabStatus.FAILED:
+        return _of_record(lab)
+    if status is UserLabStatus.TERMINATING:
+        ending = lab.record.ending
+        return _explained(ending.reason, "") if ending is not None and not ending.by and ending.reason else None
+    return _of_pod(pod, standing)
+
+
 def _of_record(lab: UserLab) -> Failure:
     """Return why a user lab has failed."""
     outcome = lab.record.outcome
@@ -399,7 +409,7 @@ def _of_pod(pod: Pod | None, standing: Standing) -> Failure | None:
         return None
     word, message = words.why(pod)
     reason = reason_of(word)
-    wrong = {Standing.NEEDS_HELP, Standing.UNREACHABLE, Standing.FAILED, Standing.REPAIRING}
+    wrong = {Standing.NEEDS_HELP, Standing.UNREACHABLE, Standing.FAILED, Standing.REPAIRING, Standing.STOPPED}
     if standing in wrong or word == DoctorReason.UNSCHEDULABLE or isinstance(reason, Trouble) or reason in WORKERS:
         return _explained(word, message) if word or message else None
     return None

@@ -130,6 +130,7 @@ def test_device_that_went_off_in_a_lab_that_is_repaired() -> None:
     assert (view.standing, view.headline) == (Standing.REPAIRING, "Your lab is being repaired")
     assert states(view) == {"R 1": "running", "sw": "", "r2": "off"}
     assert view.devices[2].tone is Tone.BAD
+    assert [device.console for device in view.devices] == [True, False, False]
     assert view.progress is not None
 
 
@@ -163,6 +164,35 @@ def test_lab_that_is_removed() -> None:
     assert view.progress.lines[0].text == "The lab is to be deleted"
     assert view.devices == ()
     assert not any((view.stop.possible, view.reset.possible, view.extend.possible, view.configurations.possible))
+
+
+@pytest.mark.parametrize(
+    ("by", "reason", "means", "remedy"),
+    [
+        ("", "NeverOpened", "The user lab was ready, and nobody opened it", "Ask for a lab again."),
+        ("", "TimeOver", "The time of the user lab is over", ""),
+        ("alice", "DeleteRequested", "", ""),
+    ],
+)
+def test_lab_that_the_portal_removes_by_itself_says_why(by: str, reason: str, means: str, remedy: str) -> None:
+    """Who asked for it knows."""
+    ending = msgspec.structs.replace(ENDING, by=by, reason=reason)
+    failure = seen(lab(REQUEST, COMPLETE, ending, the_pod=ready())).failure
+    assert (failure is not None) is bool(means)
+    if failure is not None:
+        assert failure.means.startswith(means)
+        assert failure.remedy == remedy
+
+
+def test_lab_that_an_instructor_stopped_says_how_it_goes_on() -> None:
+    """Its learner may not start it, and must not take a reset for that."""
+    stopped = imported(pod(phase="Running", username="alice", state="STOPPED"), dict.fromkeys(BOOTED, "LabStopped"))
+    view = seen(lab(REQUEST, COMPLETE, the_pod=stopped))
+    assert (view.standing, view.headline) == (Standing.STOPPED, "Your lab is stopped")
+    assert states(view) == {"R 1": "off", "sw": "", "r2": "off"}
+    assert not view.devices[0].console
+    assert view.failure is not None
+    assert view.failure.remedy == "Go on with `kubectl lablet start POD`."
 
 
 def test_lab_that_has_failed_says_why_and_what_to_do() -> None:
