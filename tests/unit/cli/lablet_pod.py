@@ -4,7 +4,7 @@ from typing import Any
 
 import msgspec
 
-from vkprovider.cli.shared.pods import LabletPod
+from vkprovider.classroom.pods import LabletPod
 
 
 def lablet_pod(

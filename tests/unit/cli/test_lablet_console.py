@@ -4,13 +4,13 @@ import click
 import pytest
 
 from vkprovider.api.objects import Container, Metadata
+from vkprovider.classroom.pods import LabletPod, LabletSpec
 from vkprovider.cli.lablet.console import console_command, forward_command
-from vkprovider.cli.shared.pods import LabletPod, _Spec
 from vkprovider.domain.view.devices import Port
 
 
 def pod(*containers: str) -> LabletPod:
-    return LabletPod(Metadata("p", "team"), _Spec([Container(name) for name in containers]))
+    return LabletPod(Metadata("p", "team"), LabletSpec([Container(name) for name in containers]))
 
 
 @pytest.mark.parametrize(

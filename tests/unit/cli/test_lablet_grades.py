@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
+from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.classes.grades import grade_of
-from vkprovider.cli.shared.pods import LabletPod
 from vkprovider.domain.lablet.archive.leftovers import Entry
 from vkprovider.domain.session.delivery import Verdict
 

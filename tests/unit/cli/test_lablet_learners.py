@@ -4,10 +4,11 @@ import click
 import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
+from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.console import logs_command, named_with_device
 from vkprovider.cli.shared.batch import chosen
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import LabletPod, Named, named, of_learner
+from vkprovider.cli.shared.pods import Named, named, of_learner
 
 USER, LEARNER = "vkprovider.io/username", "vkprovider.io/learner"
 GONE = "2026-01-31T11:00:00Z"

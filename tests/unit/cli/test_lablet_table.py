@@ -5,9 +5,9 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 import pytest
 
+from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.lists.listing import LISTING, SORTS, age, left, sorted_rows, summary
 from vkprovider.cli.lablet.lists.rows import Row, row_of
-from vkprovider.cli.shared.pods import LabletPod
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

@@ -6,9 +6,9 @@ import msgspec
 import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
+from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.commands.looking import list_lablets
 from vkprovider.cli.lablet.lists.listing import SORTS
-from vkprovider.cli.shared.pods import LabletPod
 from vkprovider.domain.view.standings import Standing
 from vkprovider.domain.view.words import since_of, standing_of, words_of
 

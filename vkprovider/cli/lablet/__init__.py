@@ -6,7 +6,6 @@
 * `console` (console, logs, forward), `wall` (consoles of several learners), `login`, `portal`: use a lab.
 * `acts` (stop, start, collect, reset), `assign`, `extend`, `release`: operate lablets; `classes` (assign --from-file,
   define, doctor): a whole class.
-* `deployments`: the Deployments of pools, as `assign` reads them.
 * `refresh`, `granting` (grant), `approve`: for admins of definitions, of instructors and of workers.
 
 What a subcommand does is imported only when it runs: help and completion of names and options take a tenth of a second,

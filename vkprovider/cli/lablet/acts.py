@@ -8,11 +8,12 @@ import click
 
 from vkprovider.api import names
 from vkprovider.api.wording import count
+from vkprovider.classroom.pods import LabletPod, change
 from vkprovider.cli.lablet.classes.grades import LISTING, entries_or_why, grade_of
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.page.options import PageOptions
-from vkprovider.cli.shared.pods import LabletPod, change, check_alive, check_not_collecting
+from vkprovider.cli.shared.pods import check_alive, check_not_collecting
 from vkprovider.cli.shared.waiting import wait_for
 from vkprovider.domain.lablet.archive.leftovers import Entry
 from vkprovider.domain.lablet.lifecycle import State

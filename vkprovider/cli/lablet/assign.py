@@ -1,54 +1,37 @@
 """`kubectl lablet assign`: assign a warm lablet to a learner, so that no two learners get the same one."""
 
 import random
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import Final
 
 import click
-import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import Metadata
 from vkprovider.api.wording import sentences
-from vkprovider.cli.lablet.deployments import DEPLOYMENTS, Deployment, deployment_in, is_replica, scale_command
+from vkprovider.classroom.assigning import HINDRANCES_MAX, Wish, give, hindrance, in_order
+from vkprovider.classroom.deployments import (
+    DEPLOYMENTS,
+    Deployment,
+    GivingError,
+    deployment_in,
+    is_replica,
+    scale_command,
+)
+from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.cli.shared.output.formats import Output
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import LabletPod, NoPod, change, pod_name, pods_in, read
+from vkprovider.cli.shared.pods import NoPod, pod_name, read
 from vkprovider.cli.shared.times import moment, rfc3339
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource
 
-_HASH: Final = "pod-template-hash"
-_COST: Final = "1000"
-"""A ReplicaSet that scales down deletes Pods with a lower cost first; the default is 0."""
-HINDRANCES_MAX: Final = 5
 _ATTEMPTS: Final = 20
 """Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""
-
-
-class Wish(msgspec.Struct, frozen=True):
-    """The learner of a lablet, and the timeslot.
-
-    Attributes:
-        start, end: When the timeslot starts and ends, as annotations have it; "" if it is open.
-    """
-
-    user: str
-    start: str = ""
-    end: str = ""
-
-    def annotations(self) -> dict[str, str]:
-        """Return it as annotations of a Pod."""
-        pairs = {
-            names.ANNOTATION_USERNAME: self.user,
-            names.ANNOTATION_TIMESLOT_START: self.start,
-            names.ANNOTATION_TIMESLOT_END: self.end,
-        }
-        return {name: value for name, value in pairs.items() if value}
 
 
 def assign(
@@ -107,43 +90,6 @@ def wish_of(user: str, since: str | None, until: str | None, now: datetime) -> W
     return wish
 
 
-def hindrance(pod: LabletPod) -> str:
-    """Return why a Pod cannot be assigned now; "" if it can."""
-    meta = pod.metadata
-    if meta.deletion_timestamp is not None:
-        return "is being deleted"
-    if pod.ended:
-        return f"has ended ({pod.status.phase})"
-    if pod.user:
-        return f"is assigned to {pod.user}"
-    if meta.annotations.get(names.ANNOTATION_SESSION_ID):
-        return "has a session"
-    if names.ANNOTATION_LENT_BY in meta.annotations:
-        return f"is on its way back to its pool {meta.annotations[names.ANNOTATION_LENT_BY]}"
-    if not pod.ready:
-        return "is not Ready"
-    if names.ANNOTATION_DESIRED_STATE in meta.annotations:
-        return f"is wanted to be {meta.annotations[names.ANNOTATION_DESIRED_STATE]}"
-    return ""
-
-
-async def give(kube: KubeClient, pod: LabletPod, wish: Wish) -> LabletPod:
-    """Assign a Pod to a learner, unless it was written since it was read: of two callers only one succeeds.
-
-    Raises:
-        Conflict: It was written.
-        OutsideError: The API server refused or did not answer.
-    """
-    notes: dict[str, str | None] = dict(wish.annotations())
-    labels: dict[str, str | None] = {}
-    if pool := pod.metadata.labels.get(names.LABEL_POOL):
-        notes[names.ANNOTATION_LENT_BY] = pool
-        labels[names.LABEL_POOL] = None
-    elif any(owner.controller for owner in pod.metadata.owner_references):
-        notes[names.ANNOTATION_DELETION_COST] = _COST
-    return await change(kube, pod, annotations=notes, labels=labels, unchanged=True)
-
-
 async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -> LabletPod:
     for _ in range(_ATTEMPTS):
         try:
@@ -170,7 +116,10 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -
 
 async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Wish) -> LabletPod:
     """Assign the first free Pod of a Deployment that no other caller assigns first."""
-    deployment = await deployment_in(Resource(kube, DEPLOYMENTS, namespace), namespace, name)
+    try:
+        deployment = await deployment_in(Resource(kube, DEPLOYMENTS, namespace), namespace, name)
+    except GivingError as error:
+        raise click.ClickException(str(error)) from None
     selector = deployment.spec.selector
     for _ in range(_ATTEMPTS):
         pods = [pod for pod in await pods_in(kube, namespace).list(labels=selector.text) if is_replica(pod)]
@@ -186,23 +135,6 @@ async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Wish
                 _warn_of_owner(f"deployment/{name} does not select by the label {names.LABEL_POOL}")
             return given
     raise click.ClickException(f"the free pods of deployment/{name} are written to all the time; try again")
-
-
-def in_order(pods: Sequence[LabletPod], dice: random.Random | None = None) -> list[LabletPod]:
-    """Sort Pods by template, newest first; within a template by age, or shuffled so that callers do not collide.
-
-    The oldest comes first: of those that are too many a ReplicaSet ends the youngest.
-    """
-    newest: dict[str, str] = {}
-    for pod in pods:
-        template = pod.metadata.labels.get(_HASH, "")
-        newest[template] = max(newest.get(template, ""), pod.metadata.creation_timestamp)
-    mixed = dice.sample(list(pods), len(pods)) if dice else sorted(pods, key=_age)
-    return sorted(mixed, key=lambda pod: newest[pod.metadata.labels.get(_HASH, "")], reverse=True)
-
-
-def _age(pod: LabletPod) -> tuple[str, str]:
-    return pod.metadata.creation_timestamp, pod.metadata.name
 
 
 def none_free(deployment: Deployment, pods: Iterable[LabletPod]) -> str:

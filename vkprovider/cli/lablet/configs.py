@@ -9,11 +9,12 @@ from typing import Final
 import click
 import msgspec
 
+from vkprovider.classroom.pods import pods_in
 from vkprovider.cli.shared.output.formats import one
 from vkprovider.cli.shared.page.archives import Archives, open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import UID, pod_name, pods_in
+from vkprovider.cli.shared.pods import UID, pod_name
 from vkprovider.cli.shared.times import rfc3339
 from vkprovider.domain.lablet.archive.leftovers import Entry, Leftovers
 from vkprovider.kube.client import KubeClient

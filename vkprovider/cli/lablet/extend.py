@@ -7,9 +7,10 @@ import click
 
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict
+from vkprovider.classroom.pods import LabletPod, change
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.output.progress import Progress
-from vkprovider.cli.shared.pods import LabletPod, change, check_alive, check_not_collecting, read
+from vkprovider.cli.shared.pods import check_alive, check_not_collecting, read
 from vkprovider.cli.shared.times import local, moment, rfc3339, seconds_of, time_of
 from vkprovider.kube.client import KubeClient
 

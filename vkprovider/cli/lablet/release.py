@@ -3,9 +3,9 @@
 import click
 
 from vkprovider.api import names
+from vkprovider.classroom.pods import LabletPod, change, pods_in
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.output.progress import Progress
-from vkprovider.cli.shared.pods import LabletPod, change, pods_in
 from vkprovider.cli.shared.waiting import wait_for
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.kube.client import KubeClient

@@ -9,9 +9,10 @@ import msgspec
 
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.wording import count
+from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import LabletPod, Named, find_all, named, pods_in
+from vkprovider.cli.shared.pods import Named, find_all, named
 from vkprovider.cli.shared.refusals import advised
 from vkprovider.kube.client import KubeClient
 

@@ -13,7 +13,7 @@ import click
 from click.shell_completion import CompletionItem
 
 if TYPE_CHECKING:
-    from vkprovider.cli.shared.pods import LabletPod
+    from vkprovider.classroom.pods import LabletPod
 
 _DEADLINE_S: Final = 5.0
 """The deadline of all questions of one Tab."""
@@ -165,7 +165,7 @@ def _pods(ctx: click.Context, *which: str) -> "Iterable[LabletPod]":
     """Return the Pods of the namespace, the one of a name, or those of a selector."""
     import msgspec  # noqa: PLC0415 (as above)
 
-    from vkprovider.cli.shared.pods import LabletPod  # noqa: PLC0415 (as above)
+    from vkprovider.classroom.pods import LabletPod  # noqa: PLC0415 (as above)
 
     def decoded(item: Any) -> LabletPod | None:
         try:

@@ -9,7 +9,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden
 from vkprovider.api.models.status import DefinitionStatus
-from vkprovider.cli.shared.pods import LabletPod
+from vkprovider.classroom.pods import LabletPod
 from vkprovider.domain.view.devices import Port, reported_ports
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource, kind

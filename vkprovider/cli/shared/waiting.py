@@ -8,8 +8,8 @@ from typing import Final
 import click
 
 from vkprovider.api import names
+from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.cli.shared.output.progress import Progress
-from vkprovider.cli.shared.pods import LabletPod, pods_in
 from vkprovider.domain.view.words import why
 from vkprovider.kube.client import KubeClient
 

@@ -2,7 +2,7 @@
 
 * `define`: a definition of a file; `owned`: whose it is, and where its topology is.
 * `doctor`: what is wrong in the class's namespace.
-* `ledger`: what is left to give, a pure function; `giving`: the command.
+* `giving`: each learner of a list gets a lablet.
 * `sources`: a file that a command line names.
 * `work`: what the learners have left; `grades`: their grades.
 """

@@ -14,11 +14,11 @@ from vkprovider.api.errors import InputError, NotFound
 from vkprovider.api.models.status import DefinitionStatus, definition_status
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.wording import count
+from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.cli.lablet.classes import owned
 from vkprovider.cli.lablet.classes.sources import read_text
 from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import LabletPod, pods_in
 from vkprovider.cli.shared.waiting import wait_for
 from vkprovider.doctor.classroom import trial_of
 from vkprovider.domain.topology.topology import Topology, parse

@@ -12,11 +12,11 @@ import click
 import msgspec
 
 from vkprovider.api.errors import OutsideError
+from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.shared.output.formats import Column, Listing, Output
 from vkprovider.cli.shared.page.archives import open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place, Scope
-from vkprovider.cli.shared.pods import LabletPod
 from vkprovider.cli.shared.times import local, rfc3339
 from vkprovider.domain.lablet.archive.leftovers import Entry
 from vkprovider.domain.view.standings import Standing

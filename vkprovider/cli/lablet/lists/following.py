@@ -13,9 +13,9 @@ import click
 import msgspec
 import structlog
 
+from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.shared.output.formats import Listing, Output
 from vkprovider.cli.shared.place import Scope
-from vkprovider.cli.shared.pods import LabletPod
 from vkprovider.kube.informer import Informer
 from vkprovider.kube.resources import Resource
 from vkprovider.kube.store import key_of

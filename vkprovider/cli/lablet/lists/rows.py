@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import msgspec
 
 from vkprovider.api import names
-from vkprovider.cli.shared.pods import LabletPod
+from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.shared.times import time_of
 from vkprovider.domain.lablet.pod.intent import tag_of
 from vkprovider.domain.view.standings import Standing

@@ -11,12 +11,13 @@ from typing import Any, Final, NamedTuple
 import click
 
 from vkprovider.api.wording import count
+from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.console import console_command, kubectl_command
 from vkprovider.cli.lablet.wall.lines import Pending, fed, prefixes, rendered, still
 from vkprovider.cli.shared.batch import select
 from vkprovider.cli.shared.output import terminal
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import LabletPod, find_all, named
+from vkprovider.cli.shared.pods import find_all, named
 from vkprovider.kube.client import KubeClient
 
 _STILL_S: Final = 1.0

@@ -9,8 +9,8 @@ import msgspec
 import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
-from vkprovider.cli.lablet.assign import Wish
-from vkprovider.cli.lablet.classes.ledger import (
+from vkprovider.classroom.assigning import Wish
+from vkprovider.classroom.ledger import (
     AT_ONCE,
     Await,
     Begin,
@@ -23,7 +23,7 @@ from vkprovider.cli.lablet.classes.ledger import (
     next_step,
     shortage,
 )
-from vkprovider.cli.shared.pods import LabletPod
+from vkprovider.classroom.pods import LabletPod
 
 POOL, USER, LENT = "vkprovider.io/pool", "vkprovider.io/username", "vkprovider.io/lent-by"
 LABELS = {"app": "netlab", POOL: "warm"}

@@ -2,12 +2,15 @@
 
 from typing import Final
 
-import click
 import msgspec
 
 from vkprovider.api.objects import Condition, Metadata
-from vkprovider.cli.shared.pods import LabletPod
+from vkprovider.classroom.pods import LabletPod
 from vkprovider.kube.resources import Resource, kind
+
+
+class GivingError(Exception):
+    """Lablets cannot be given; the text says why, and what to do about it."""
 
 
 class Requirement(msgspec.Struct, frozen=True):
@@ -89,11 +92,11 @@ async def deployment_in(deployments: Resource[Deployment], namespace: str, name:
     """Read a Deployment.
 
     Raises:
-        ClickException: There is none.
+        GivingError: There is none.
         OutsideError: It cannot be read.
     """
     if (found := await deployments.get(name)) is None:
-        raise click.ClickException(
+        raise GivingError(
             f"deployment/{name} not found in namespace {namespace}; see: kubectl get deployments -n {namespace}"
         )
     return found

@@ -20,9 +20,9 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.wording import sentences
-from vkprovider.cli.lablet.assign import HINDRANCES_MAX, Wish, hindrance, in_order
-from vkprovider.cli.lablet.deployments import is_replica, scale_command
-from vkprovider.cli.shared.pods import LabletPod
+from vkprovider.classroom.assigning import HINDRANCES_MAX, Wish, hindrance, in_order
+from vkprovider.classroom.deployments import is_replica, scale_command
+from vkprovider.classroom.pods import LabletPod
 
 GIVING: Final = "cli.vkprovider.io/giving"
 """The annotation of a Deployment that says which lablet is being given."""
