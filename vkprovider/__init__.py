@@ -6,7 +6,8 @@ The packages, top to bottom; each imports only what stands below it:
 * `agent`: the agent beside a worker that the cluster cannot dial; `mux`: the program that serves muxes;
   `portal`: the program that gives learners a lab on request; `relay`: what keeps an HAProxy as a mux wants it.
 * `app`: the settings from the environment, and the wiring of one replica; `doctor`: the checks of `vkprovider doctor`.
-* `web`: the HTTP page of a replica; `kubelet`: the kubelet API of its Nodes.
+* `web`: the HTTP page of a replica; `kubelet`: the kubelet API of its Nodes; `classroom`: what is done with the lablets
+  of a class, on a command line or by the portal.
 * `controllers`: reconcilers, one package per noun.
 * `runtime`: what every process needs that acts under a fence.
 * `serving`: what every server of a process shares.

@@ -180,3 +180,52 @@ async def fill(room: ClassRoom, number: int = 24) -> None:
     await room.lablet("warm-evil", f"={EVIL}", ready=False, reason="NeedsAttention", message=f"=1+1 {EVIL}")
     await room.known(number)
     await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def pool(room: ClassRoom, number: int) -> AsyncIterator[str]:
+    """Make a pool of lablets that are free; a task of the test acts as the controllers of its Deployment."""
+    admin = room.made.world.admin
+    apps, pods = f"/apis/apps/v1/namespaces/{room.namespace}", f"/api/v1/namespaces/{room.namespace}/pods"
+    deployment = f"{apps}/deployments/warm"
+    labels = {names.LABEL_POOL: "warm"}
+    image = f"{room.made.definition}-small"
+    template = {
+        "metadata": {"labels": labels},
+        "spec": {"runtimeClassName": image, "containers": [{"name": "lab", "image": image}]},
+    }
+    spec = {"replicas": number, "selector": {"matchLabels": labels}, "template": template}
+    await admin.create(f"{apps}/deployments", {"metadata": {"name": "warm"}, "spec": spec})
+    made = await admin.create(f"{apps}/replicasets", {"metadata": {"name": "warm-1"}, "spec": spec})
+    owner = {"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "warm-1", "controller": True}
+    owner["uid"] = made["metadata"]["uid"]
+    for at in range(number):
+        path = await room.lablet(f"warm-{at}")
+        await admin.patch(path, {"metadata": {"ownerReferences": [owner]}})
+
+    async def act() -> None:
+        """Release Pods that have left the pool, and report."""
+        while True:
+            mine = 0
+            for pod in await admin.items(pods):
+                meta = pod["metadata"]
+                if not meta.get("ownerReferences"):
+                    continue
+                if names.LABEL_POOL in meta.get("labels", {}):
+                    mine += 1
+                else:
+                    await admin.patch(f"{pods}/{meta['name']}", {"metadata": {"ownerReferences": None}})
+            found = await admin.get(deployment)
+            assert found is not None
+            status = {"observedGeneration": found["metadata"]["generation"], "replicas": mine}
+            await admin.patch(f"{deployment}/status", {"status": status})
+            await asyncio.sleep(0.1)
+
+    acting = asyncio.create_task(act())
+    try:
+        yield deployment
+    finally:
+        acting.cancel()
+        await asyncio.gather(acting, return_exceptions=True)
+        for path in (deployment, f"{apps}/replicasets/warm-1"):
+            await admin.delete(path)

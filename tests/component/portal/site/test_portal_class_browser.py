@@ -9,7 +9,7 @@ from selenium.webdriver.common.keys import Keys
 from tests.component.controllers.looking import eventually
 from tests.component.portal.asking import setting
 from tests.component.portal.harness import PortalWorld
-from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fill, token_of
+from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fill, pool, token_of
 from tests.component.portal.site.test_portal_class_pages import TEACH, teach
 from tests.support.page import Page, visiting
 from vkprovider.api.times import iso
@@ -237,3 +237,27 @@ async def test_from_the_class_to_the_lab_of_a_learner_and_back(world: PortalWorl
         await page.judge(html=False)
         await page.press(".crumbs a:last-child")
         await page.shows("1: NeedsAttention")
+
+
+async def test_a_list_gets_the_lablets_of_a_pool(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        pool(room, 2),
+        visiting(has.client.url) as page,
+    ):
+        await room.known(2)
+        await page.log_in(token_of(room.teacher), room.path)
+        await page.shows("2 labs: 2 free")
+        await page.press(".filter a[href$='/assign']")
+        await page.shows("Give lablets to a list of learners")
+        await page.fill("#names", f"learner\n{EVIL}\nann")
+        await page.press("#ask-assign > summary")
+        await page.judge()
+        await page.press("#ask-assign button")
+        await page.shows("Have a lab: 2 of 2")
+        assert [text.split(" yes ")[0] for text in await page.texts("tbody tr")] == [EVIL, "ann"]
+        await page.judge(html=False)
+        await page.press("main a.button")
+        await page.shows("2 labs: 2 ready")
+        assert sorted(await learners(page)) == [EVIL, "ann"]

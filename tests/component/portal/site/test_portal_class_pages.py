@@ -16,7 +16,7 @@ from tests.component.portal.asking import Setting, setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import INSTRUCTOR_ROLE, RBAC, USER_ROLE
 from tests.component.portal.site.browsing import Browsing
-from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fill
+from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fill, pool
 from tests.component.portal.wishes import ask
 from vkprovider.api.times import iso
 
@@ -265,6 +265,60 @@ async def test_user_labs_of_a_class_are_asked_too(world: PortalWorld) -> None:
         assert lines(await act(who, room, "end", ["lab-ann"])) == [("ann", "yes", "is being ended")]
         await world.until_gone("ann")
         assert await world.admin.get(world.pod("bob")) is not None
+
+
+async def test_a_list_of_learners_gets_the_lablets_of_a_pool(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+        pool(room, 3) as deployment,
+    ):
+        await room.known(3)
+        await who.log_in(room.teacher)
+        path = f"{room.path}/assign"
+        page = (await who.get(path)).text
+        assert "<option>warm</option>" in page
+
+        async def send(file: str | bytes | None = None, **fields: str) -> httpx.Response:
+            parts: Any = {name: (None, text) for name, text in {"csrf": who.csrf, "pool": "warm", **fields}.items()}
+            if file is not None:
+                parts["file"] = ("names.csv", file)
+            return await who.ask("POST", path, {"Origin": who.url}, files=parts)
+
+        for fields, says in (
+            ({"hours": "2"}, "names no learners"),
+            ({"names": "ann\nb\x00b", "hours": "2"}, "the list, line 2"),
+            ({"names": "ann", "hours": "99"}, "for how many hours"),
+            ({"file": b"\xff\xfe", "hours": "2"}, "no text in UTF-8"),
+            ({"file": b"x" * 300_000, "hours": "2"}, "larger than 256 KiB"),
+            ({"names": "ann", "hours": "2", "pool": "nothing"}, "deployment/nothing not found"),
+        ):
+            refused = await send(**fields)
+            assert refused.status_code in {409, 422}, fields
+            assert says in refused.text, refused.text
+        assert [await room.notes(f"warm-{at}") for at in range(3)] == [{}] * 3
+
+        now = int(has.running.replica.ctx.wall())
+        given = lines(await send(file=f"learner,seat\nann,1\n{EVIL},2\n", hours="2", names="nobody"))
+        assert [(learner, done) for learner, done, _ in given] == [
+            ("ann", "yes"),
+            ("&lt;script&gt;alert(1)&lt;/script&gt;", "yes"),
+        ]
+        found = await world.admin.get(deployment)
+        assert found is not None
+        assert found["spec"]["replicas"] == 1
+        notes = await room.notes(given[0][2].removeprefix("has "))
+        assert (notes["username"], notes["lent-by"]) == ("ann", "warm")
+        assert iso(now + 7190) < notes["timeslot-end"] < iso(now + 7300)
+        again = lines(await send(names="ann\nben\ncarl", hours=""))
+        assert [(learner, done) for learner, done, _ in again] == [("carl", "no"), ("ann", "yes"), ("ben", "yes")]
+        assert "no lablet is free" in again[0][2]
+        assert again[1] == given[0], "who has one keeps it"
+        await who.log_in(await teach(has, "observer", room.namespace, TEACH))
+        assert (await who.get(path)).status_code == 403
+        assert (await send(names="dan", hours="2")).status_code == 403
+        assert f'href="{path}"' not in (await who.get(room.path)).text
 
 
 async def test_one_lablet_is_asked_on_its_own_page(world: PortalWorld) -> None:

@@ -11,6 +11,7 @@ from vkprovider.domain.view.standings import Standing
 from vkprovider.portal.site.classes import acts
 from vkprovider.portal.site.classes.acting import Acting
 from vkprovider.portal.site.classes.classrooms import Classrooms
+from vkprovider.portal.site.classes.giving import Assigning
 from vkprovider.portal.site.classes.grid import KIND, ROWS, Grid, path_of, topic_of
 from vkprovider.portal.site.classes.lablets import ClassLablets
 from vkprovider.portal.site.classes.rights import powers_of
@@ -35,7 +36,9 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
     """Return the paths."""
     classrooms = Classrooms(site.index, site.lablets, site.instructors, site.callers)
     acting = Acting(site, classrooms)
-    view, lablets = Classes(site, live, classrooms, acting), ClassLablets(site, live, classrooms, acting)
+    assigning = Assigning(site, classrooms)
+    view = Classes(site, live, classrooms, acting, assigning)
+    lablets = ClassLablets(site, live, classrooms, acting)
     post = site.visitors.posting
     for source in (view.grid.source(), lablets.source()):
         live.topics.register(source)
@@ -43,6 +46,8 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
         Route("GET", "/classes", view.list),
         Route("GET", "/classes/{namespace}", view.show),
         Route("GET", "/classes/{namespace}/csv", view.csv),
+        Route("GET", "/classes/{namespace}/assign", assigning.show),
+        Route("POST", "/classes/{namespace}/assign", post(assigning.give)),
         Route("GET", "/classes/{namespace}/{action}", view.back),
         Route("POST", "/classes/{namespace}/{action}", post(view.act)),
         Route("GET", "/classes/{namespace}/lablets/{pod}", lablets.show),
@@ -53,7 +58,9 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
 class Classes:
     """The handlers."""
 
-    def __init__(self, site: SiteContext, live: Live, classrooms: Classrooms, acting: Acting) -> None:
+    def __init__(
+        self, site: SiteContext, live: Live, classrooms: Classrooms, acting: Acting, assigning: Assigning
+    ) -> None:
         """Create them.
 
         Args:
@@ -61,11 +68,13 @@ class Classes:
             live: Has the pages change by themselves.
             classrooms: The classes.
             acting: Asks lablets.
+            assigning: Gives lablets to lists of learners.
         """
         self._site = site
         self._live = live
         self._classrooms = classrooms
         self._acting = acting
+        self._assigning = assigning
         self.grid = Grid(site, classrooms)
 
     async def list(self, request: web.Request) -> web.StreamResponse:
@@ -102,6 +111,7 @@ class Classes:
             query=topic.removeprefix(namespace),
             states=[each.value for each in Standing],
             forms=acts.offered(powers.acts),
+            gives=await self._assigning.may(visitor, namespace),
             minutes=acts.MINUTES,
             usual_minutes=acts.USUAL_MINUTES,
         )
