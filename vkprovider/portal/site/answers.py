@@ -9,7 +9,7 @@ from aiohttp import web
 
 from vkprovider.portal.requests import Rejected
 from vkprovider.portal.site.headers import HEADERS
-from vkprovider.portal.site.layout import Layout
+from vkprovider.portal.site.layout import PIECE, Layout
 from vkprovider.portal.site.visitors import Handler
 from vkprovider.runtime.parts import Route
 from vkprovider.serving.answers import Refused
@@ -52,6 +52,8 @@ async def _answer(layout: Layout, handler: Handler, request: web.Request) -> web
         response.headers.update(refusal.directions())
         return response
     except web.HTTPException as error:
+        if error.status in _REDIRECTS and PIECE in request.headers and request.method == "POST":
+            return web.Response(status=HTTPStatus.NO_CONTENT, headers={"X-Location": error.headers["Location"]})
         if error.status in _REDIRECTS:
             return web.Response(status=error.status, headers={"Location": error.headers["Location"]})
         return _refusal(layout, request, error.status, _WORDS.get(error.status) or error.text or error.reason)

@@ -1,7 +1,6 @@
 """Pages and pieces of pages: templates, links, headers; and the pages that say why something is refused."""
 
 import secrets
-from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
@@ -96,7 +95,7 @@ class Layout:
     def refusal(self, request: web.Request, status: int, words: str) -> web.Response:
         """Return why a request is refused: a page, or a sentence for the page that is there."""
         piece = PIECE in request.headers
-        title = _TITLES.get(status) or HTTPStatus(status).phrase
+        title = _TITLES.get(status, "That was not done")
         return self.render(
             request, "_refusal.html" if piece else "refusal.html", status=status, words=words, headline=title
         )

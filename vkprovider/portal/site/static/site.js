@@ -26,28 +26,34 @@
     return paragraph.outerHTML;
   };
 
+  const sending = new WeakSet();
+
   const send = async (form, button) => {
+    if (sending.has(form)) return;
+    sending.add(form);
     const data = new FormData(form, button);
-    const buttons = form.querySelectorAll("button");
-    buttons.forEach((each) => { each.disabled = true; });
     try {
       const answer = await fetch(button?.hasAttribute("formaction") ? button.formAction : form.action, {
         method: "POST",
         body: form.enctype === "multipart/form-data" ? data : new URLSearchParams(data),
         headers: { "X-Piece": "1" },
       });
+      const there = answer.headers.get("X-Location");
       if (!answer.ok) {
-        say(form, await answer.text());
-      } else if (document.querySelector("main[data-topic]") && new URL(answer.url).pathname === location.pathname) {
+        const text = await answer.text();
+        say(form, text.startsWith('<p class="refusal"') ? text : words(`The portal did not answer (${answer.status}); try again.`));
+      } else if (!there) {
+        location.reload();
+      } else if (document.querySelector("main[data-topic]") && new URL(there, location).pathname === location.pathname) {
         form.querySelector(":scope > .answer")?.remove();
         (button ?? form).closest("details.confirm")?.removeAttribute("open");
       } else {
-        location.assign(answer.url);
+        location.assign(there);
       }
     } catch {
       say(form, words("The portal did not answer. Nothing may have happened; try again."));
     } finally {
-      buttons.forEach((each) => { each.disabled = false; });
+      sending.delete(form);
     }
   };
 
