@@ -13,7 +13,7 @@ from typing import Final
 
 import uvloop
 
-from bench import growth, idle, main_job, mux, portal, ports, relay, throughput
+from bench import growth, idle, main_job, mux, page, portal, ports, relay, throughput
 from bench.figures import Figures, finish, show
 from bench.kubelet import run as kubelet
 from bench.tunnels import run as tunnels
@@ -69,6 +69,7 @@ NAMED: Final = {
     **{f"versus-{pods}": _on_uvloop(partial(versus.run, pods)) for pods in versus.SIZES},
     "versus-idle": _on_uvloop(versus_idle.run),
     "mux": _on_uvloop(mux.run),
+    "page": _on_uvloop(page.run),
     "portal": _on_uvloop(portal.run),
     "relay": _each_alone(relay.run),
     "growth-nodes": _each_alone(growth.nodes),

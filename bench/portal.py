@@ -73,13 +73,13 @@ async def run(rounds: int) -> Sequence[Figures]:
     try:
         prepare(sandbox, TOPOLOGY)
         sandbox.kubectl("label", "labletdefinition/bench", f"{names.LABEL_FAMILY}=bench", f"{names.LABEL_SIZE}=small")
-        with _portals(sandbox) as portals:
+        with replicas_of(sandbox, REPLICAS, {"VKPROVIDER_PORTAL_STARTS_MAX": str(len(USERS))}) as portals:
             return await _measure(sandbox, portals, rounds)
     finally:
         await asyncio.to_thread(sandbox.down)
 
 
-async def _measure(sandbox: Sandbox, portals: Sequence["_Replica"], rounds: int) -> list[Figures]:
+async def _measure(sandbox: Sandbox, portals: Sequence["Replica"], rounds: int) -> list[Figures]:
     async with _class(sandbox, portals) as school:
         found = []
         for number in range(1, rounds + 1):
@@ -88,7 +88,7 @@ async def _measure(sandbox: Sandbox, portals: Sequence["_Replica"], rounds: int)
         return found
 
 
-class _Replica(NamedTuple):
+class Replica(NamedTuple):
     """A replica of the portal."""
 
     url: str
@@ -96,11 +96,10 @@ class _Replica(NamedTuple):
 
 
 @contextmanager
-def _portals(sandbox: Sandbox) -> Iterator[list[_Replica]]:
-    """Run the replicas as Pods do; yield them when they are ready."""
+def replicas_of(sandbox: Sandbox, number: int, settings: Mapping[str, str]) -> Iterator[list[Replica]]:
+    """Run replicas of the portal as Pods do; yield them when they are ready."""
     kubectl = Kubectl(sandbox.programs / "kubectl", sandbox.layout)
-    settings = {"VKPROVIDER_PORTAL_STARTS_MAX": str(len(USERS))}
-    specs = portal_processes(sandbox.layout, kubectl, find_manifests(), REPLICAS, settings)
+    specs = portal_processes(sandbox.layout, kubectl, find_manifests(), number, settings)
     server = str(read_cluster(sandbox.kubeconfig)["server"])
     token = kubectl("create", "token", names.PORTAL_PROGRAM, f"--namespace={NAMESPACE}", "--duration=10h").stdout
     with tempfile.TemporaryDirectory(prefix="bench-portal-") as folder, ExitStack() as stack:
@@ -114,7 +113,7 @@ def _portals(sandbox: Sandbox) -> Iterator[list[_Replica]]:
             process = subprocess.Popen(argv, env=env, stdout=log, stderr=log)  # noqa: S603 (our own program)
             stack.callback(process.wait, 30)
             stack.callback(process.terminate)
-            found.append(_Replica(spec.url, process.pid))
+            found.append(Replica(spec.url, process.pid))
         for replica in found:
             _until_ready(replica.url)
         yield found
@@ -155,7 +154,7 @@ class _Told(NamedTuple):
 
 
 @asynccontextmanager
-async def _class(sandbox: Sandbox, portals: Sequence[_Replica]) -> "AsyncIterator[_School]":
+async def _class(sandbox: Sandbox, portals: Sequence[Replica]) -> "AsyncIterator[_School]":
     """Make the users and the namespaces of the plain client, and watch all Pods."""
     server, context = access(sandbox.kubeconfig)
     timeout = aiohttp.ClientTimeout(total=None)
@@ -180,7 +179,7 @@ class _School:
     def __init__(
         self,
         sandbox: Sandbox,
-        portals: Sequence[_Replica],
+        portals: Sequence[Replica],
         api: aiohttp.ClientSession,
         http: aiohttp.ClientSession,
         watcher: Watcher,
