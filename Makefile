@@ -22,7 +22,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage judges hub spawner check fix generate vendor recording site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
+.PHONY: help install demo test coverage judges hub spawner check fix generate vendor recording pictures site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -87,6 +87,10 @@ recording: $(STAMP) ## Record a run of each demo, and draw it: docs/pictures/dem
 	@sh .ci/setup go
 	@$(BIN)/python -m tools.recording $(ONLY)
 	@$(BIN)/python -m tools.generate
+
+pictures: $(STAMP) ## Take pictures of the pages of the portal, on a sandbox in Chromium: docs/pictures/portal-*.png
+	@sh .ci/setup go
+	@$(BIN)/python -m tools.pictures
 
 site: $(STAMP) ## Build the site of the documentation in build/site; a link that leads nowhere is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

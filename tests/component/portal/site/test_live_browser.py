@@ -101,6 +101,28 @@ async def test_after_a_cut_the_page_says_so_never_that_the_lab_failed_and_is_rig
         assert await page.run(lambda driver: driver.execute_script("return window.same"))
 
 
+async def test_after_a_minute_without_a_stream_the_page_equals_one_that_is_loaded_anew() -> None:
+    async with shown() as (host, proxy, page):
+        proxy.cut()
+        await banner(page, LOST)
+        for number in range(60):
+            host.write("lab", f"state {number}", **{f"r{number % 7}": "on", "r1": f"{number}"})
+            await asyncio.sleep(1)
+        proxy.heal()
+        await banner(page, "")
+        await page.shows("state 59", css="#words")
+        same = """
+            const done = arguments[arguments.length - 1];
+            const words = (main) => { main.querySelector("time").textContent = ""; return main.innerHTML; };
+            fetch(location.href).then((answer) => answer.text()).then((html) => {
+              const fresh = new DOMParser().parseFromString(html, "text/html");
+              done([words(document.querySelector("main").cloneNode(true)), words(fresh.querySelector("main"))]);
+            });
+        """
+        now, fresh = await page.run(lambda driver: driver.execute_async_script(same))
+        assert now == fresh
+
+
 async def test_a_replica_that_ends_is_replaced_without_a_word() -> None:
     async with shown() as (host, _, page):
         await page.run(

@@ -5,6 +5,7 @@ rendering for each Pod. What depends on the time alone, or on what tells nobody,
 """
 
 import asyncio
+import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
@@ -21,7 +22,7 @@ _log: Final = structlog.get_logger(__name__)
 PAUSE_S: Final = 0.1
 PAUSE_S_MAX: Final = 0.5
 _SHARE: Final = 9
-"""A topic pauses for so many times what its last rendering took, which leaves it a tenth of a core."""
+"""A topic pauses for so many times the CPU that its last rendering took, which leaves it a tenth of a core."""
 REFRESH_S: Final = 30.0
 _RECENT: Final = 8
 """Renderings that a page may have been loaded with, and still gets only what differs."""
@@ -120,11 +121,10 @@ class Topic:
 
     async def follow(self, ready: asyncio.Event) -> None:
         """Render it whenever it may look different, for ever; `ready` is set when the first rendering is there."""
-        loop = asyncio.get_running_loop()
         async with self._source.listen(self._key.name) as news:
             while True:
                 news.clear()
-                began = loop.time()
+                began = time.thread_time()  # on a busy machine a rendering lasts longer, and costs no more
                 try:
                     self.render()
                 except Exception:  # noqa: BLE001 (a bug of a view must not end the streams of all who look)
@@ -132,7 +132,7 @@ class Topic:
                 self._news.add(news)
                 ready.set()
                 try:
-                    await asyncio.sleep(pause_s(loop.time() - began))
+                    await asyncio.sleep(pause_s(time.thread_time() - began))
                     with suppress(TimeoutError):
                         async with asyncio.timeout(REFRESH_S):
                             await news.wait()
@@ -141,7 +141,7 @@ class Topic:
 
 
 def pause_s(took_s: float) -> float:
-    """Return how long a topic is not rendered again after a rendering that took so long."""
+    """Return how long a topic is not rendered again after a rendering that took so much CPU."""
     return min(max(PAUSE_S, _SHARE * took_s), PAUSE_S_MAX)
 
 

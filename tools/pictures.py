@@ -1,0 +1,207 @@
+"""Pictures of the pages of the portal: `python -m tools.pictures` takes them of a sandbox, in Chromium.
+
+Alice picks a lab, has it and types on a router; Irene sees her class.
+"""
+
+import base64
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from selenium.common.exceptions import WebDriverException
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+
+from tests.support.browser import browser
+from vkpsandbox import Sandbox
+from vkpsandbox.controlplane.portal import LEARNERS, process_name
+
+PICTURES: Final = Path(__file__).parents[1] / "docs" / "pictures"
+_NAME: Final = "pictures"
+_CLASS: Final = "net101"
+_CLASS_SIZE: Final = 8
+_LEARNERS: Final = ("bob", "carol", "dave", "erin", "frank", "grace")
+_WIDTH, _HEIGHT = 1100, 760
+_WITHIN_S: Final = 120.0
+_END: Final = "2099-01-01T00:00:00Z"
+_DEVICES: Final = {"r1": ("iosv", 0, 0), "r2": ("iosv", 300, 0), "pc1": ("alpine", 0, 160), "pc2": ("alpine", 300, 160)}
+_LINKS: Final = (("r1", "r2"), ("r1", "pc1"), ("r2", "pc2"))
+
+
+def main() -> None:
+    """Take all pictures."""
+    boots = [["--boot-seconds=1-2"]] * 2
+    sandbox = Sandbox.up(_NAME, workers=2, portals=1, worker_args=boots, tied=True, on_progress=print)
+    try:
+        tokens = _set_up(sandbox)
+        with _taking(sandbox.process(process_name(1)).url) as camera:
+            camera.visit(tokens)
+    finally:
+        sandbox.down()
+
+
+def _set_up(sandbox: Sandbox) -> dict[str, str]:
+    """Make the lab, the class and the people; return their tokens."""
+    apply = ("apply", "-f", "-")
+    sandbox.kubectl(*apply, input=json.dumps(_definition()))
+    sandbox.kubectl("wait", "--for=condition=Ready", "labletdefinition/routing", "--timeout=60s")
+    sandbox.kubectl("create", "namespace", _CLASS)
+    sandbox.kubectl(*apply, input=json.dumps(_pool()))
+    people = {name: name for name in ("alice", "irene")}
+    for name in people:
+        sandbox.kubectl("create", "serviceaccount", name, f"--namespace={LEARNERS}")
+    role = ("create", "rolebinding", "instructors", f"--namespace={_CLASS}", "--clusterrole=vkprovider-instructor")
+    sandbox.kubectl(*role, f"--serviceaccount={LEARNERS}:irene")
+    sandbox.kubectl(
+        "wait", "--for=condition=Available", f"--namespace={_CLASS}", "deployment/routing", "--timeout=120s"
+    )
+    listed = sandbox.kubectl("get", "pods", f"--namespace={_CLASS}", "-o", "name").stdout.split()
+    for pod, learner in zip(sorted(listed), _LEARNERS, strict=False):
+        notes = (f"vkprovider.io/username={learner}", f"vkprovider.io/timeslot-end={_END}")
+        sandbox.kubectl("annotate", f"--namespace={_CLASS}", pod, *notes)
+    unknown = _pod("henry", "routing:9.9.9", {"vkprovider.io/username": "henry"})
+    sandbox.kubectl(*apply, f"--namespace={_CLASS}", input=json.dumps(unknown))
+    return {name: sandbox.kubectl("create", "token", name, f"--namespace={LEARNERS}").stdout.strip() for name in people}
+
+
+class Camera:
+    """A browser that takes pictures."""
+
+    def __init__(self, driver: Chrome, url: str) -> None:
+        """Take over a browser."""
+        self._driver = driver
+        self._url = url
+
+    def visit(self, tokens: dict[str, str]) -> None:
+        """Go through all pages."""
+        self._open("/login")
+        self._take("portal-login")
+        self._log_in(tokens["alice"], "/labs/alice")
+        self._shows("Start a lab")
+        self._take("portal-start")
+        self._press("#lab-start form button")
+        self._shows("Your lab is ready")
+        self._press('a[data-console][href$="/r1"]')
+        time.sleep(3)  # until the router has said something
+        self._take("portal-lab", whole=True)
+        self._log_in(tokens["irene"], f"/classes/{_CLASS}")
+        self._shows("henry")
+        self._take("portal-class", whole=True)
+        self._open("/classes")
+        self._take("portal-classes")
+
+    def _open(self, path: str) -> None:
+        self._driver.get(self._url + path)
+
+    def _log_in(self, token: str, then: str) -> None:
+        self._driver.delete_all_cookies()
+        self._open(f"/login?next={then}")
+        self._driver.find_element(By.ID, "token").send_keys(token)
+        self._press("main form button")
+
+    def _press(self, css: str) -> None:
+        def press() -> bool:
+            self._driver.find_element(By.CSS_SELECTOR, css).click()
+            return True
+
+        self._until(press, css)
+
+    def _shows(self, words: str) -> None:
+        self._until(lambda: words in self._driver.find_element(By.TAG_NAME, "main").text, words)
+
+    def _until(self, true: Callable[[], Any], what: str) -> None:
+        deadline = time.monotonic() + _WITHIN_S
+        while True:
+            try:
+                if true():
+                    return
+            except WebDriverException:  # a page that goes answers with errors of any kind
+                pass
+            if time.monotonic() > deadline:
+                raise SystemExit(f"not in time: {what}; {self._driver.find_element(By.TAG_NAME, 'body').text}")
+            time.sleep(0.1)
+
+    def _take(self, name: str, *, whole: bool = False) -> None:
+        """Write a picture of what is seen, or of the whole page."""
+        found = self._driver.execute_cdp_cmd(
+            "Page.captureScreenshot", {"format": "png", "captureBeyondViewport": whole}
+        )
+        path = PICTURES / f"{name}.png"
+        path.write_bytes(base64.b64decode(found["data"]))
+        print(f"wrote {path.relative_to(Path.cwd())}: {path.stat().st_size / 1000:.0f} kB")
+
+
+@contextmanager
+def _taking(url: str) -> Iterator[Camera]:
+    with browser() as driver:
+        driver.set_window_size(_WIDTH, _HEIGHT)
+        features = [{"name": "prefers-color-scheme", "value": "light"}]
+        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+        yield Camera(driver, url)
+
+
+def _definition() -> dict[str, Any]:
+    """Return a lab of four devices, on the menu."""
+    number = {label: index for index, label in enumerate(_DEVICES)}
+    ends = {label: [link for link in _LINKS if label in link] for label in _DEVICES}
+    nodes = [
+        {
+            "id": f"n{number[label]}",
+            "label": label,
+            "node_definition": kind,
+            "x": x,
+            "y": y,
+            "tags": [f"serial:{4000 + number[label]}"],
+            "interfaces": [
+                {"id": f"i{number[label]}{slot}", "label": f"eth{slot}", "slot": slot, "type": "physical"}
+                for slot in range(len(ends[label]))
+            ],
+        }
+        for label, (kind, x, y) in _DEVICES.items()
+    ]
+    links = [
+        {
+            "id": f"l{index}",
+            "n1": f"n{number[one]}",
+            "i1": f"i{number[one]}{ends[one].index(link)}",
+            "n2": f"n{number[other]}",
+            "i2": f"i{number[other]}{ends[other].index(link)}",
+        }
+        for index, link in enumerate(_LINKS)
+        for one, other in [link]
+    ]
+    lab = {"version": "0.1.0", "title": "two routers", "description": "", "notes": ""}
+    return {
+        "apiVersion": "vkprovider.io/v1alpha1",
+        "kind": "LabletDefinition",
+        "metadata": {"name": "routing", "labels": {"vkprovider.io/family": "routing", "vkprovider.io/size": "small"}},
+        "spec": {"version": "1.0.0", "source": {"inline": json.dumps({"lab": lab, "nodes": nodes, "links": links})}},
+    }
+
+
+def _pod(name: str, image: str, annotations: dict[str, str]) -> dict[str, Any]:
+    containers = [{"name": each, "image": image} for each in ("lab", *_DEVICES)]
+    spec = {"runtimeClassName": "routing", "containers": containers}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name, "annotations": annotations}, "spec": spec}
+
+
+def _pool() -> dict[str, Any]:
+    """Return a Deployment of lablets, each with a container for each device."""
+    labels = {"app": "routing"}
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "routing", "namespace": _CLASS},
+        "spec": {
+            "replicas": _CLASS_SIZE,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": _pod("", "routing:1.0.0", {})["spec"]},
+        },
+    }
+
+
+if __name__ == "__main__":
+    main()
