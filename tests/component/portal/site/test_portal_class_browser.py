@@ -72,6 +72,7 @@ async def test_a_class_at_a_glance(world: PortalWorld) -> None:
         assert rows["dora"].startswith("dora warm-off ready not yet 1/2 r2 is off")
         assert "NeedsAttention r1 does not boot" in rows["emil"]
         assert f"=1+1 {EVIL}" in rows[f"={EVIL}"]
+        assert "working yes 2/2" in rows["learner00"]
         assert "min left" in rows["learner00"]
         assert "booting" in rows["learner01"]
         assert "StartingNodes 1 of 2 devices" in rows["learner01"]

@@ -12,6 +12,7 @@ from vkprovider.api.wording import count, listed
 from vkprovider.domain.classroom.grid import Wish, chosen, counted, held_up, wish_of
 from vkprovider.domain.classroom.rows import Row
 from vkprovider.domain.userlab.clock import clock
+from vkprovider.domain.view.standings import Standing
 from vkprovider.portal.page.callers import LabRight
 from vkprovider.portal.site.classes.classrooms import Classrooms
 from vkprovider.portal.site.classes.rights import powers_of
@@ -137,4 +138,6 @@ def _started(row: Row, now: float) -> str:
         return f"since {clock(row.started_at, now)}"
     if row.active_at is not None:
         return f"last at {clock(row.active_at, now)}"
+    if row.standing is Standing.WORKING:
+        return "yes"
     return "not yet" if row.learner else ""
