@@ -126,10 +126,11 @@ class DeviceRow(NamedTuple):
 def _row(device: SeenDevice, view: LabView, place: LabPlace, audience: Audience) -> DeviceRow:
     console = f"{place.path}/consoles/{quote(device.label, safe='')}" if device.console and audience.consoles else ""
     command = command_for(view, device.label) if device.console and not audience.consoles else ""
-    return DeviceRow(device, console, command, tuple(_port(port) for port in device.ports))
+    return DeviceRow(device, console, command, tuple(shown_port(port) for port in device.ports))
 
 
-def _port(port: Port) -> ShownPort:
+def shown_port(port: Port) -> ShownPort:
+    """Return a port as the table shows it: with the one address that leads to it."""
     inside = f" {port.internal_port}" if port.internal_port else ""
     words = f"{port.access}{inside}{' over UDP' if port.transport == 'udp' else ''}"
     if not port.opened:

@@ -1,6 +1,7 @@
 """The paths of the view: the page of a user's lab, and what may be asked of the lab."""
 
-from typing import NamedTuple
+import re
+from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from aiohttp import web
@@ -20,6 +21,8 @@ from vkprovider.portal.site.layout import BASE, link
 from vkprovider.portal.site.live.parts import Live
 from vkprovider.portal.site.visitor import Visitor
 from vkprovider.runtime.parts import Route
+
+_CLASS: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
 def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
@@ -91,7 +94,7 @@ class LabPages:
             user_place(seen.user),
             title="My lab" if mine else f"The lab of {seen.user}",
             offer=offered,
-            class_=request.query.get("class", ""),
+            class_=_class_of(request),
         )
 
     async def _create(self, request: web.Request) -> web.StreamResponse:
@@ -138,6 +141,12 @@ class LabPages:
         if not self._site.settings.require_use:
             return menu
         return menu.only(await self._site.callers.usable_by(known, menu.definitions))
+
+
+def _class_of(request: web.Request) -> str:
+    """Return the class that a page is asked for; "" if it is no name of one."""
+    name = request.query.get("class", "")
+    return name if _CLASS.fullmatch(name) else ""
 
 
 def _back(request: web.Request, seen: _Seen) -> web.HTTPSeeOther:
