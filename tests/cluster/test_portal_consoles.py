@@ -147,7 +147,8 @@ async def latencies(shown: Screen, count: int) -> list[float]:
 
 def told(name: str, **figures: object) -> None:
     """Print figures, which `-rP` of pytest shows, with the load at the time."""
-    print(name, *(f"{key}={value}" for key, value in figures.items()), f"load={os.getloadavg()[0]:.1f}")  # noqa: T201
+    shown = [f"{key}={value}" for key, value in figures.items()]
+    print(name, *shown, f"load={os.getloadavg()[0]:.1f}")  # noqa: T201 (the figures are the point)
 
 
 async def test_from_the_login_to_a_prompt_in_three_clicks(cluster: Cluster) -> None:
