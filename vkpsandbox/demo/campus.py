@@ -132,7 +132,7 @@ class Campus:
         """Stop the lab at the hub; wait until nothing is left."""
         self._tell.head("7. Stop it", "At the hub, as any server there.")
         alice.open("/hub/home")
-        alice.press("#stop")
+        alice.press_until("#stop", "#start[title]")
         took_s = self._tell.wait(self._left, _SOON_S, "no namespace and no lab")
         self._tell.say(f"   gone after {took_s:.1f} s, and every CML is empty")
         if took_s > _GONE_S:

@@ -35,6 +35,14 @@ class Person:
         """Press a button or a link."""
         self._wait(lambda: self._pressed(css), f"{css} to press")
 
+    def press_until(self, css: str, sign: str) -> None:
+        """Press a button until something is on the page: scripts that come late have not taken the button yet."""
+
+        def pressed() -> bool:
+            return self._pressed(css) and bool(self._driver.find_elements("css selector", sign))
+
+        self._wait(pressed, f"{sign} after {css} is pressed")
+
     def reads(self, words: str, css: str = "body") -> str:
         """Wait until some words are on the page; return the text around them.
 
@@ -74,6 +82,8 @@ class Person:
         return found[0]
 
     def _pressed(self, css: str) -> bool:
+        if self._driver.execute_script("return document.readyState") != "complete":
+            return False  # its scripts may not have begun
         self._driver.find_element("css selector", css).click()
         return True
 
