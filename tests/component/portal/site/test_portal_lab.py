@@ -2,6 +2,7 @@
 
 import os
 from base64 import b64encode
+from urllib.parse import quote
 
 import pytest
 
@@ -9,7 +10,7 @@ from tests.component.portal.asking import setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import INSTRUCTOR_ROLE, LEARNER_ROLE, USER_ROLE
 from tests.component.portal.site.browsing import Browsing
-from tests.component.portal.site.labs import LearnersLab
+from tests.component.portal.site.labs import EVIL, LearnersLab
 
 KEY = b64encode(os.urandom(32)).decode()
 POSTS = ("create", "extend", "reset", "stop")
@@ -126,6 +127,11 @@ async def test_an_ingress_without_tokens_has_the_command_in_place_of_consoles(wo
         await lab.until_pod()
         await lab.ready()
         page = (await browser.get("/labs/alice", **named)).text
+        await made.people.allow_group("odd-names", USER_ROLE)
+        odd = {"X-Portal-Ingress-Secret": secret, "X-Auth-Request-User": EVIL, "X-Auth-Request-Groups": "odd-names"}
+        of_odd = await browser.get(f"/labs/{quote(EVIL, safe='')}", **odd)
+        assert "You have no lab" in of_odd.text
+        assert "<script>alert" not in of_odd.text
         assert "data-console" not in page
         assert "-c lab -- console r1</code>" in page
         assert "-c lab -- console &#39;&lt;script&gt;alert(1)&lt;/script&gt;&#39;</code>" in page

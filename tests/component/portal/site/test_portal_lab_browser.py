@@ -58,8 +58,9 @@ async def test_from_no_lab_over_its_start_and_a_reset_to_its_end(world: PortalWo
         assert await page.texts(".topology text") == ["r1", "running", "sw", "<script…script>", "booting"]
         await page.judge()
 
-        await lab.ready()
+        await lab.ready(message=f"2026-11-26T17:00:00Z {EVIL} We go on at 14:00.")
         await page.shows("Your lab is ready", "h1")
+        assert f"{EVIL} We go on at 14:00." in await page.text("#lab-message")
         assert (await page.text("#lab-time")).endswith("left")
         assert await page.texts(".ports li") == ["serial: 203.0.113.10:20000", "pat 22: 198.51.100.1:10012"]
         assert await page.texts("#lab-progress h2") == []
