@@ -7,7 +7,7 @@ buffers of the connections, and would be shown before anything that comes after 
 from collections import deque
 from typing import Final
 
-WAITING_BYTES_MAX: Final = 512 * 1024
+WAITING_BYTES_MAX: Final = 256 * 1024
 """The most output that waits for a browser."""
 SKIPPED: Final = b"\r\n[output was skipped: this browser shows it too slowly]\r\n"
 
