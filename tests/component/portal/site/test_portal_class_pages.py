@@ -441,3 +441,34 @@ async def test_no_page_or_log_has_a_token(world: PortalWorld, method: str, capsy
         token = room.teacher["Authorization"].removeprefix("Bearer ")
         assert not any(token in text for text in who.texts)
         assert token not in capsys.readouterr().out
+
+
+async def test_who_comes_through_an_ingress_without_a_token_writes_on_no_pod(world: PortalWorld) -> None:
+    secret = "a-secret-that-only-the-ingress-knows"
+    async with (
+        setting(world) as has,
+        classroom(has) as room,
+    ):
+        running = await world.replica(
+            VKPROVIDER_PORTAL_USERNAME_PREFIX=has.people.prefix,
+            VKPROVIDER_PORTAL_CALLERS="headers",
+            VKPROVIDER_PORTAL_INGRESS_SECRET=secret,
+        )
+        await room.lablet("warm-1", "ann", state="READY")
+        await ask(world, has.running, "bob", has.family, class_=room.namespace)
+        await world.until_phase("bob", "complete")
+        await when(lambda: running.replica.index.lab("bob") and running.replica.lablets.of(room.namespace), "both")
+        named = {"X-Portal-Ingress-Secret": secret, "X-Auth-Request-User": "teacher-of-friday"}
+        async with Browsing(f"http://127.0.0.1:{running.page.port}") as who:
+            page = await who.ask("GET", room.path, named)
+            assert page.status_code == 200
+            assert [act for act in ("extend", "end", "reset", "message") if f'id="ask-{act}"' in page.text] == [
+                "extend",
+                "end",
+            ]
+            assert "/assign" not in page.text
+            sent = {"csrf": who.csrf, "scope": "all", "minutes": "15"}
+            answer = await who.ask("POST", f"{room.path}/extend", {**named, "Origin": who.url}, data=sent)
+            assert [(learner, done) for learner, done, _ in lines(answer)] == [("ann", "no"), ("bob", "yes")]
+            refused = await who.ask("POST", f"{room.path}/reset", {**named, "Origin": who.url}, data=sent)
+            assert refused.status_code == 403

@@ -1,6 +1,7 @@
 """One request to many lablets: a line for each of them, whatever becomes of the others."""
 
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 from typing import Final, NamedTuple
 
 from vkprovider.api import names
@@ -84,9 +85,10 @@ class Acting:
 
         Raises:
             InputError: The kubeconfig of the portal has changed, and is wrong.
-            Refused: 401: the visitor has no token.
         """
-        async with self._site.as_visitor.client(visitor.token) as kube:
+        async with AsyncExitStack() as stack:
+            own = self._site.as_visitor.client(visitor.token)
+            kube = await stack.enter_async_context(own) if visitor.token else None
 
             async def one(row: Row) -> Outcome:
                 try:
@@ -96,7 +98,7 @@ class Acting:
 
             return await at_most(_AT_ONCE, one, rows)
 
-    async def _one(self, kube: KubeClient, visitor: Visitor, row: Row, wanted: Wanted) -> str:
+    async def _one(self, kube: KubeClient | None, visitor: Visitor, row: Row, wanted: Wanted) -> str:
         """Ask one lablet; return what happens.
 
         Raises:
@@ -111,6 +113,8 @@ class Acting:
                     raise _NothingDoneError("is no lab of the portal; hand it in instead")
                 await self._site.requests.delete(row.user, by)
                 return _DONE["end"]
+            if kube is None:
+                raise _NothingDoneError("takes your own token, which the ingress does not send")
             return await self._write(kube, row, wanted, now)
         except Rejected as error:
             raise _NothingDoneError(error.rejection.msg) from error

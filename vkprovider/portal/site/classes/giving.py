@@ -64,6 +64,8 @@ class Assigning:
         Raises:
             Refused: 429, or 503.
         """
+        if not visitor.token:
+            return False
         for group, resource in (("apps", "deployments"), ("", "pods")):
             right = ClusterRight("patch", resource, namespace, group)
             if not await self._site.callers.may(visitor.known, right):

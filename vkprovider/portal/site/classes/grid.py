@@ -57,7 +57,7 @@ class Grid:
         namespace = _parts(name)[0]
         await self._classrooms.check(visitor.known, namespace)
         labs = self._classrooms.labs(namespace)
-        powers = await powers_of(self._site.callers, visitor.known, namespace, labs)
+        powers = await powers_of(self._site.callers, visitor, namespace, labs)
         return Allowed(powers.role, LabRight("teach", namespace))
 
     def render(self, name: str, role: str, base: str) -> Rendered:

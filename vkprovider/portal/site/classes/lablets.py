@@ -73,7 +73,7 @@ class ClassLablets:
         namespace = name.partition("/")[0]
         await self._classrooms.check(visitor.known, namespace)
         found = await self._doing.allowed(visitor, name)
-        powers = await powers_of(self._site.callers, visitor.known, namespace, [])
+        powers = await powers_of(self._site.callers, visitor, namespace, [])
         return found if powers.lablets else found._replace(role=found.role + _LOOKS)
 
     def render(self, name: str, role: str, base: str) -> Rendered | None:

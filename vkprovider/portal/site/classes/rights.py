@@ -6,7 +6,8 @@ import msgspec
 
 from vkprovider.domain.classroom.asked import ACTS
 from vkprovider.domain.userlab.facts import UserLab
-from vkprovider.portal.page.callers import KnownCaller, PortalCallers
+from vkprovider.portal.page.callers import PortalCallers
+from vkprovider.portal.site.visitor import Visitor
 
 
 class ClusterRight(msgspec.Struct, frozen=True):
@@ -61,19 +62,22 @@ class Powers(NamedTuple):
         return "acts" if self.acts else "looks"
 
 
-async def powers_of(callers: PortalCallers, known: KnownCaller, namespace: str, labs: list[UserLab]) -> Powers:
+async def powers_of(callers: PortalCallers, visitor: Visitor, namespace: str, labs: list[UserLab]) -> Powers:
     """Ask what an instructor of a class may do with its lablets; what there are none of is not asked for.
+
+    Who has no token here, because an ingress sends none, writes on no Pod.
 
     Args:
         callers: Asks the API server.
-        known: The instructor.
+        visitor: The instructor.
         namespace: The class.
         labs: Its user labs; the portal binds the same people in each, so that one stands for all.
 
     Raises:
         Refused: 429, or 503.
     """
-    lablets = await callers.may(known, ClusterRight("patch", "pods", namespace))
+    known, writes = visitor.known, bool(visitor.token)
+    lablets = writes and await callers.may(known, ClusterRight("patch", "pods", namespace))
     there = [lab.record.namespace for lab in labs if not lab.record.deleted]
-    of_labs = bool(there) and await callers.may(known, ClusterRight("patch", "pods", there[0]))
+    of_labs = writes and bool(there) and await callers.may(known, ClusterRight("patch", "pods", there[0]))
     return Powers(lablets, of_labs, ends=bool(there))

@@ -89,7 +89,7 @@ class Classes:
         visitor = await self._site.visitors.of(request)
         await self._classrooms.check(visitor.known, namespace)
         labs = self._classrooms.labs(namespace)
-        powers = await powers_of(self._site.callers, visitor.known, namespace, labs)
+        powers = await powers_of(self._site.callers, visitor, namespace, labs)
         topic = topic_of(namespace, wish)
         shown = self._live.topics.now(KIND, topic, powers.role, request.get(BASE, ""))
         if shown is None:
@@ -137,7 +137,7 @@ class Classes:
         namespace, action = request.match_info["namespace"], request.match_info["action"]
         visitor = await self._site.visitors.of(request)
         await self._classrooms.check(visitor.known, namespace)
-        powers = await powers_of(self._site.callers, visitor.known, namespace, self._classrooms.labs(namespace))
+        powers = await powers_of(self._site.callers, visitor, namespace, self._classrooms.labs(namespace))
         if action not in _FORM:
             raise web.HTTPNotFound
         if action not in powers.acts:
