@@ -49,6 +49,8 @@ async def context_of(settings: PortalProcessSettings, page: Page) -> Context:
 async def _serve(settings: PortalProcessSettings, ctx: Context, page: Page, stop: asyncio.Event) -> None:
     replica = portal_process(ctx, settings)
     page.serve(replica.process)
+    if settings.portal.callers == "token" and settings.portal.cookie_key is None:
+        _log.warning("nobody can log in with a browser", why="VKPROVIDER_PORTAL_COOKIE_KEY is not set")
     _log.info(
         "started",
         replica=ctx.replica,
