@@ -16,6 +16,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
 from tests.support.browser import browser
+from vkprovider.api.times import iso
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.portal import LEARNERS, process_name
 
@@ -26,7 +27,10 @@ _CLASS_SIZE: Final = 8
 _LEARNERS: Final = ("bob", "carol", "dave", "erin", "frank", "grace")
 _WIDTH, _HEIGHT = 1100, 760
 _WITHIN_S: Final = 120.0
-_END: Final = "2099-01-01T00:00:00Z"
+_CONSOLE_S: Final = 2.0
+"""How long a device takes to say something, at most."""
+_LEFT_S: Final = 5400
+"""How long the class lasts."""
 _DEVICES: Final = {"r1": ("iosv", 0, 0), "r2": ("iosv", 300, 0), "pc1": ("alpine", 0, 160), "pc2": ("alpine", 300, 160)}
 _LINKS: Final = (("r1", "r2"), ("r1", "pc1"), ("r2", "pc2"))
 
@@ -58,9 +62,10 @@ def _set_up(sandbox: Sandbox) -> dict[str, str]:
     sandbox.kubectl(
         "wait", "--for=condition=Available", f"--namespace={_CLASS}", "deployment/routing", "--timeout=120s"
     )
+    end = iso(int(time.time()) + _LEFT_S)
     listed = sandbox.kubectl("get", "pods", f"--namespace={_CLASS}", "-o", "name").stdout.split()
     for pod, learner in zip(sorted(listed), _LEARNERS, strict=False):
-        notes = (f"vkprovider.io/username={learner}", f"vkprovider.io/timeslot-end={_END}")
+        notes = (f"vkprovider.io/username={learner}", f"vkprovider.io/timeslot-end={end}")
         sandbox.kubectl("annotate", f"--namespace={_CLASS}", pod, *notes)
     unknown = _pod("henry", "routing:9.9.9", {"vkprovider.io/username": "henry"})
     sandbox.kubectl(*apply, f"--namespace={_CLASS}", input=json.dumps(unknown))
@@ -85,11 +90,17 @@ class Camera:
         self._press("#lab-start form button")
         self._shows("Your lab is ready")
         self._press('a[data-console][href$="/r1"]')
-        time.sleep(3)  # until the router has said something
-        self._take("portal-lab", whole=True)
+        self._type("\n", "show version\n")
+        self._take("portal-lab")
+        self._open("/labs/alice/consoles/r1")
+        self._type("\n")
+        self._take("portal-console")
         self._log_in(tokens["irene"], f"/classes/{_CLASS}")
         self._shows("henry")
-        self._take("portal-class", whole=True)
+        self._take("portal-class")
+        self._press("#grid-rows a")
+        self._shows("Devices")
+        self._take("portal-lablet")
         self._open("/classes")
         self._take("portal-classes")
 
@@ -124,11 +135,24 @@ class Camera:
                 raise SystemExit(f"not in time: {what}; {self._driver.find_element(By.TAG_NAME, 'body').text}")
             time.sleep(0.1)
 
-    def _take(self, name: str, *, whole: bool = False) -> None:
-        """Write a picture of what is seen, or of the whole page."""
-        found = self._driver.execute_cdp_cmd(
-            "Page.captureScreenshot", {"format": "png", "captureBeyondViewport": whole}
-        )
+    def _type(self, *lines: str) -> None:
+        """Type in the console that has just been opened."""
+        for line in lines:
+            time.sleep(_CONSOLE_S)
+            frames = self._driver.find_elements(By.CSS_SELECTOR, "#console-frame")
+            if frames:
+                self._driver.switch_to.frame(frames[0])
+            self._driver.find_element(By.CSS_SELECTOR, ".xterm-helper-textarea").send_keys(line)
+            self._driver.switch_to.default_content()
+        time.sleep(_CONSOLE_S)
+
+    def _take(self, name: str) -> None:
+        """Write a picture of a page to the end of what it has."""
+        box = self._driver.execute_script("return document.querySelector('main').getBoundingClientRect().toJSON()")
+        height = box["bottom"] + self._driver.execute_script("return scrollY")
+        clip = {"x": 0, "y": 0, "width": _WIDTH, "height": height, "scale": 1}
+        asked = {"format": "png", "captureBeyondViewport": True, "clip": clip}
+        found = self._driver.execute_cdp_cmd("Page.captureScreenshot", asked)
         path = PICTURES / f"{name}.png"
         path.write_bytes(base64.b64decode(found["data"]))
         print(f"wrote {path.relative_to(Path.cwd())}: {path.stat().st_size / 1000:.0f} kB")
