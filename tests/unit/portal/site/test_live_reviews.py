@@ -5,7 +5,8 @@ import asyncio
 import pytest
 
 from tests.component.controllers.looking import when
-from vkprovider.api.errors import Unavailable
+from vkprovider.api.errors import InputError, Unavailable
+from vkprovider.api.reasons import StartReason
 from vkprovider.portal.page.callers import KnownCaller, LabRight
 from vkprovider.portal.requests import Caller
 from vkprovider.portal.site.live.reviews import Reviews, ReviewTimes
@@ -76,7 +77,16 @@ async def test_who_comes_back_within_the_minute_causes_no_further_review() -> No
     assert len(answers.asked) == 1
 
 
-@pytest.mark.parametrize("error", [Unavailable("the API server is away"), ApiServerUnavailable("not now")])
+@pytest.mark.parametrize(
+    "error",
+    [
+        Unavailable("the API server is away"),
+        ApiServerUnavailable("not now"),
+        InputError(StartReason.KUBECONFIG_INVALID, "its CA cannot be read"),
+        OSError(24, "Too many open files"),
+        RuntimeError("a bug"),
+    ],
+)
 async def test_while_nobody_can_be_asked_what_is_open_goes_on_and_is_asked_for_soon_again(error: Exception) -> None:
     answers = Answers()
     answers.answer = error

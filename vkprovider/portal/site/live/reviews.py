@@ -1,7 +1,7 @@
 """Whether somebody still may: asked once a minute for each caller and right, for all streams and consoles together.
 
 A right that is withdrawn ends what is open within a minute. While the API server cannot be asked, what is open goes on:
-nobody sees that but the metrics.
+nobody sees that but the metrics. A fault of the replica itself is told in its log as well.
 """
 
 import asyncio
@@ -13,6 +13,7 @@ from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import structlog
 
 from vkprovider.api.errors import Forbidden, OutsideError, Unauthorized
 from vkprovider.kube.resources import Resource, kind
@@ -22,6 +23,7 @@ from vkprovider.portal.site.visitor import Visitor
 from vkprovider.serving.access import Right
 from vkprovider.serving.answers import Refused
 
+_log: Final = structlog.get_logger(__name__)
 _REFUSALS: Final = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 _ASK_S: Final = 5.0
 
@@ -133,6 +135,9 @@ class Reviews:
         except Refused as refusal:
             return False if refusal.status_code in _REFUSALS else None
         except OutsideError:
+            return None
+        except Exception:  # noqa: BLE001 (a fault of this replica must not end the reviews, and leave all open for good)
+            _log.exception("a review fails", user=visitor.known.of_cluster.username)
             return None
 
 
