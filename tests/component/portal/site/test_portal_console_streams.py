@@ -2,12 +2,14 @@
 
 import asyncio
 import io
+import re
 import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import aiohttp
 import pytest
+from yarl import URL
 
 from tests.component.controllers.looking import eventually
 from tests.component.portal.site.consolebench import USER_ROLE, Bench, Screen, console_bench
@@ -120,6 +122,27 @@ async def test_a_teacher_without_the_right_to_exec_reads_why(bench: Bench) -> No
         return True
 
     await eventually(refused, "it is refused")
+
+
+async def test_a_link_takes_no_console_over(bench: Bench) -> None:
+    """Whoever follows a link, also one of another site, has not asked for it as who presses the button has."""
+    ann = await bench.cookie(await bench.teacher("ann"))
+    page = f"{bench.url}{bench.lablet}/consoles/r1"
+    for query, status, modes in (
+        ("", 200, ["type"]),
+        ("?as=type", 200, ["type"]),
+        ("?as=watch", 200, ["watch"]),
+        ("?as=take-over", 200, ["type"]),
+        ("?as=take-over&panel", 200, ["type"]),
+        ("?as=take%2Dover", 200, ["type"]),
+        ("?as=take-over&as=watch", 200, ["type"]),
+        ("?as=TAKE-OVER", 400, []),
+        ("?as=", 400, []),
+    ):
+        headers = {"Cookie": ann, "Sec-Fetch-Site": "cross-site"}
+        async with bench.http.get(URL(page + query, encoded=True), headers=headers) as answer:
+            found = re.findall(r'data-mode="([^"]*)"', await answer.text())
+            assert (answer.status, found) == (status, modes), query
 
 
 async def test_other_refusals_are_sentences(bench: Bench) -> None:

@@ -54,7 +54,7 @@ class ConsoleViews(NamedTuple):
             place, device = await find(request, visitor), request.match_info["device"]
             if place.pod is None:
                 raise web.HTTPSeeOther(link(request, place.path))
-            here, mode = console_path(place, device), _mode(request)
+            here = console_path(place, device)
             return self.site.layout.render(
                 request,
                 "consoles/page.html",
@@ -66,7 +66,7 @@ class ConsoleViews(NamedTuple):
                 back=place.path,
                 here=here,
                 stream=f"{here}/stream",
-                mode=mode,
+                mode=_first_mode(request),
                 command=kubectl_command(place.target(device)),
                 has_token=bool(visitor.token),
             )
@@ -113,6 +113,16 @@ def _mode(request: web.Request) -> Mode:
         return Mode(request.query.get("as", Mode.TYPE))
     except ValueError:
         raise web.HTTPBadRequest from None
+
+
+def _first_mode(request: web.Request) -> Mode:
+    """Return how a page opens its console at first: it takes over only when its button is pressed, after no link.
+
+    Raises:
+        HTTPBadRequest: The request does not say it in our words.
+    """
+    mode = _mode(request)
+    return Mode.TYPE if mode is Mode.TAKE_OVER else mode
 
 
 def routes(site: SiteContext, live: Live, consoles: Consoles) -> tuple[Route, ...]:
