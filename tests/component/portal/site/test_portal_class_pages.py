@@ -18,6 +18,7 @@ from tests.component.portal.people import INSTRUCTOR_ROLE, RBAC, USER_ROLE
 from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fill, pool
 from tests.component.portal.wishes import ask
+from vkprovider.api import names
 from vkprovider.api.times import iso
 
 KEY = b64encode(os.urandom(32)).decode()
@@ -472,3 +473,31 @@ async def test_who_comes_through_an_ingress_without_a_token_writes_on_no_pod(wor
             assert [(learner, done) for learner, done, _ in lines(answer)] == [("ann", "no"), ("bob", "yes")]
             refused = await who.ask("POST", f"{room.path}/reset", {**named, "Origin": who.url}, data=sent)
             assert refused.status_code == 403
+
+
+async def test_times_beyond_the_calendar_take_no_page_away(world: PortalWorld) -> None:
+    """Who may write on one Pod of a class writes any time there; the page and the rows of the others stay."""
+    beyond = "9999-12-31T23:59:59-23:59"
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has, "friday") as friday,
+        Browsing(has.client.url) as who,
+    ):
+        path = await friday.lablet("warm-1", "ann", timeslot_end=beyond, last_activity=beyond)
+        said = {"metadata": {"annotations": {names.ANNOTATION_MESSAGE: f"{beyond} Hello."}}}
+        await world.admin.request("PATCH", path, said, "application/merge-patch+json")
+        await friday.lablet("warm-2", "ben", timeslot_end="9999-12-31T23:59:59Z")
+        await friday.known(2)
+        await who.log_in(friday.teacher)
+        for path in (
+            friday.path,
+            f"{friday.path}/csv",
+            f"{friday.path}/lablets/warm-1",
+            f"{friday.path}/lablets/warm-2",
+        ):
+            shown = await who.get(path)
+            assert shown.status_code == 200, path
+        for path in (friday.path, f"{friday.path}/csv"):
+            assert {"ann", "ben"} <= set(re.findall(r"ann|ben", (await who.get(path)).text)), path
+        extended = lines(await act(who, friday, "extend", ["pod-warm-2"], minutes="60"))
+        assert len(extended) == 1
