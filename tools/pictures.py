@@ -1,6 +1,6 @@
 """Pictures of the pages of the portal: `python -m tools.pictures` takes them of a sandbox, in Chromium.
 
-Alice picks a lab, has it and types on a router; Irene sees her class.
+A learner picks a lab, has it and types on a router; an instructor sees the class.
 """
 
 import base64
