@@ -3,5 +3,6 @@
 * `standings`: the plain words for how a lablet stands; `words`: which of them a Pod's facts mean.
 * `devices`: the devices with their states, and the ports.
 * `picture`: where devices stand in a picture of the lab.
-* `lab`: all of it as one view, and what is wrong.
+* `progress`: what goes on; `failures`: what is wrong, and what to do about it.
+* `lab`: all of it as one view.
 """

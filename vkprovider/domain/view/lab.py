@@ -14,24 +14,23 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.models.status import DefinitionStatus
 from vkprovider.api.objects import Event, Pod
-from vkprovider.api.reasons import WORKERS, DoctorReason, ForeignReason, Progress, Trouble, UserLabReason, reason_of
+from vkprovider.api.reasons import Progress
 from vkprovider.api.times import unix
 from vkprovider.api.wording import plain
 from vkprovider.domain.lablet.pod.intent import tag_of
 from vkprovider.domain.lablet.pod.message import Message, message_of
 from vkprovider.domain.userlab import clock, stream
 from vkprovider.domain.userlab.facts import UserLab
-from vkprovider.domain.userlab.operations import LineKind, ToldOperation
 from vkprovider.domain.userlab.rejections import Rejection
 from vkprovider.domain.userlab.state import UserLabStatus, status_of
 from vkprovider.domain.view import words
 from vkprovider.domain.view.devices import SeenDevice, devices_in
+from vkprovider.domain.view.failures import Failure, of_lab, of_pod
 from vkprovider.domain.view.picture import Picture, draw
+from vkprovider.domain.view.progress import SeenProgress, going_on, started_again
 from vkprovider.domain.view.standings import Standing, Tone, tone_of
 from vkprovider.settings.portal import PortalSettings
 
-_LINES_MAX: Final = 12
-"""The lines of a story that a page shows, the last ones."""
 _UNDER_WAY: Final = frozenset(
     {Standing.WAITING, Standing.BOOTING, Standing.REPAIRING, Standing.RETURNING, Standing.ENDING}
 )
@@ -66,52 +65,6 @@ class _Whose(NamedTuple):
 
 _MINE: Final = _Whose("Your lab", "Your work")
 _NOBODYS: Final = _Whose("This lab", "The work in this lab")
-
-
-class StoryLine(NamedTuple):
-    """A line of the story of a lab.
-
-    Attributes:
-        at: Seconds since the epoch.
-        time: The same as a clock shows it.
-        text: What happened.
-        warns: Whether it tells of a fault.
-    """
-
-    at: float
-    time: str
-    text: str
-    warns: bool
-
-
-class SeenProgress(NamedTuple):
-    """What goes on.
-
-    Attributes:
-        percent: How far it is.
-        sentence: What goes on at present.
-        lines: What happened before, the oldest first.
-    """
-
-    percent: int
-    sentence: str
-    lines: tuple[StoryLine, ...] = ()
-
-
-class Failure(NamedTuple):
-    """What is wrong, and what to do about it, in the words of docs/why.md.
-
-    Attributes:
-        reason: As one word.
-        message: The particulars.
-        means: What is the case; "" if the word is not explained.
-        remedy: What to do; "" if nothing has to be done, or nobody knows.
-    """
-
-    reason: str
-    message: str
-    means: str
-    remedy: str
 
 
 class Allowed(NamedTuple):
@@ -217,7 +170,7 @@ def from_userlab(
     if standing in _UNDER_WAY:
         told = stream.tell(lab, events)
         again = status is UserLabStatus.RUNNING and pod is not None
-        progress = _progress(_again(pod, events) if again and pod is not None else told, now)
+        progress = going_on(started_again(pod, events) if again and pod is not None else told, now)
     alive = pod is not None and standing not in _OVER
     return _view(
         lab.user,
@@ -230,7 +183,7 @@ def from_userlab(
         progress=progress,
         end=end,
         now=now,
-        failure=_failure(lab, status, pod, standing),
+        failure=of_lab(lab, status, pod, standing),
         replaceable=status is UserLabStatus.FAILED and not lab.record.deleted,
         extend=_extend(lab, now, settings) if alive else _NO,
         stop=_YES if standing is not Standing.ENDING else _NO,
@@ -261,10 +214,10 @@ def from_pod(pod: Pod, definition: DefinitionStatus, events: Iterable[Event], no
         standing,
         score,
         whose=_Whose(f"The lab of {learner}", f"The work of {learner}") if learner else _NOBODYS,
-        progress=_progress(_again(pod, events), now) if standing in _UNDER_WAY else None,
+        progress=going_on(started_again(pod, events), now) if standing in _UNDER_WAY else None,
         end=end,
         now=now,
-        failure=_of_pod(pod, standing),
+        failure=of_pod(pod, standing),
         stop=_YES if standing not in _OVER | {Standing.STOPPED} else _NO,
     )
 
@@ -338,24 +291,6 @@ def _headline(standing: Standing, whose: _Whose, pod: Pod | None) -> str:
     return text.format(lab=lab, work=whose.work)
 
 
-def _again(pod: Pod, events: Iterable[Event]) -> stream.LabStory:
-    """Return the story of a Pod since it was Ready last, or since it was made."""
-    created = unix(pod.metadata.creation_timestamp) or 0.0
-    changed = [unix(c.last_transition_time or "") for c in pod.status.conditions if c.type == "Ready"]
-    since = next((at for at in changed if at is not None), created) if pod.status.phase == "Running" else created
-    deletes = pod.metadata.deletion_timestamp is not None
-    title = "The lab is to be deleted" if deletes else "The lab starts"
-    return stream.tell_of(ToldOperation(pod.metadata.uid, deletes, at=since, title=title, since=since), pod, events)
-
-
-def _progress(told: stream.LabStory, now: float) -> SeenProgress:
-    lines = tuple(
-        StoryLine(line.at, clock.clock(line.at, now), plain(line.text), line.kind is LineKind.ERROR)
-        for line in told.lines[-_LINES_MAX:]
-    )
-    return SeenProgress(told.progress, plain(told.state), lines)
-
-
 def _picture(definition: DefinitionStatus, devices: Iterable[SeenDevice]) -> Picture | None:
     seen = {device.label for device in devices}
     if not seen:
@@ -374,49 +309,3 @@ def _picture(definition: DefinitionStatus, devices: Iterable[SeenDevice]) -> Pic
 def _extend(lab: UserLab, now: float, settings: PortalSettings) -> Allowed:
     end = clock.extended(lab, settings.extend_s, now, settings)
     return Allowed(possible=False, why=end.msg) if isinstance(end, Rejection) else _YES
-
-
-# ------------------------------------------------------------------------------------------ what is wrong
-
-
-def _failure(lab: UserLab, status: UserLabStatus, pod: Pod | None, standing: Standing) -> Failure | None:
-    """Return what is wrong with a user lab, or why the portal removes it; None if its user has nothing to know."""
-    if status is UserLabStatus.FAILED:
-        return _of_record(lab)
-    if status is UserLabStatus.TERMINATING:
-        ending = lab.record.ending
-        return _explained(ending.reason, "") if ending is not None and not ending.by and ending.reason else None
-    return _of_pod(pod, standing)
-
-
-def _of_record(lab: UserLab) -> Failure:
-    """Return why a user lab has failed."""
-    outcome = lab.record.outcome
-    if outcome is None:
-        damaged = ", ".join(lab.record.damaged)
-        told = f"The record of the lab cannot be read: {damaged}." if damaged else "The lab has failed."
-        return Failure("", told, "", "Have the lab deleted, and ask for a new one.")
-    if outcome.reason == UserLabReason.LAB_FAILED:
-        word, _, message = outcome.text.partition(": ")
-        if (inner := _explained(word, message)).means:
-            return inner
-    return _explained(outcome.reason, outcome.text)
-
-
-def _of_pod(pod: Pod | None, standing: Standing) -> Failure | None:
-    """Return what is wrong with a lab that has a Pod; None if nothing is, or it goes away by itself."""
-    if pod is None:
-        return None
-    word, message = words.why(pod)
-    reason = reason_of(word)
-    wrong = {Standing.NEEDS_HELP, Standing.UNREACHABLE, Standing.FAILED, Standing.REPAIRING, Standing.STOPPED}
-    if standing in wrong or word == DoctorReason.UNSCHEDULABLE or isinstance(reason, Trouble) or reason in WORKERS:
-        return _explained(word, message) if word or message else None
-    return None
-
-
-def _explained(word: str, message: str) -> Failure:
-    reason = reason_of(word)
-    if isinstance(reason, ForeignReason):
-        return Failure(word, plain(message), "", "")
-    return Failure(word, plain(message), reason.means, reason.remedy)
