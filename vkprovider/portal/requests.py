@@ -166,26 +166,33 @@ class Requests:
         )
         return await self._to_the_end(self._create(caller, wanted, request))
 
-    async def delete(self, user: str, by: str) -> None:
+    async def delete(self, user: str, by: str, of_class: str | None = None) -> None:
         """Ask for the end of a user's lab; one that is ending already is asked for no second time.
 
-        Raises:
-            Rejected: There is no lab, or the API server cannot be asked.
-        """
-        await self._to_the_end(self._delete(user, ending(new_id(), self._ctx.wall(), by=by)))
+        Args:
+            user: Whose lab it is.
+            by: Who asks.
+            of_class: The class that gives the right to; None if the right is to any lab of the user.
 
-    async def extend(self, user: str, by: str, asked_s: int) -> int:
+        Raises:
+            Rejected: There is no lab, or it is of another class now, or the API server cannot be asked.
+        """
+        await self._to_the_end(self._delete(user, ending(new_id(), self._ctx.wall(), by=by), of_class))
+
+    async def extend(self, user: str, by: str, asked_s: int, of_class: str | None = None) -> int:
         """Extend the time of a user's lab; return its new end in Unix seconds.
 
         Args:
             user: Whose lab it is.
             by: Who asks.
             asked_s: By how much.
+            of_class: As for `delete`.
 
         Raises:
-            Rejected: There is no lab that runs, the bounds do not allow it, or the API server cannot be asked.
+            Rejected: There is no lab that runs, it is of another class now, the bounds do not allow it, or the API
+                server cannot be asked.
         """
-        lab = self._index.lab(user)
+        lab = self._lab_of(user, of_class)
         if lab is None or lab.own_pod is None:
             raise Rejected(Grounds.UNKNOWN_USER, f"user {user!r} has no lab that could be extended", USERNAME)
         end = clock.extended(lab, asked_s, self._ctx.wall(), self._settings)
@@ -200,13 +207,19 @@ class Requests:
         _log.info("lab extended", user=user, by=by, end=iso(int(end)))
         return int(end)
 
-    async def reset(self, user: str, by: str) -> None:
+    async def reset(self, user: str, by: str, of_class: str | None = None) -> None:
         """Have a user's lab wiped and started again: all work in it is lost. One that was stopped starts as well.
 
+        Args:
+            user: Whose lab it is.
+            by: Who asks.
+            of_class: As for `delete`.
+
         Raises:
-            Rejected: There is no lab that could be reset, or the API server cannot be asked.
+            Rejected: There is no lab that could be reset, it is of another class now, or the API server cannot be
+                asked.
         """
-        lab = self._index.lab(user)
+        lab = self._lab_of(user, of_class)
         if lab is None:
             raise Rejected(*unknown(user))
         if (rejection := may_reset(lab)) is not None or lab.own_pod is None:
@@ -337,11 +350,11 @@ class Requests:
 
     # ------------------------------------------------------------------------------------------ delete
 
-    async def _delete(self, user: str, asked: Ending) -> None:
+    async def _delete(self, user: str, asked: Ending, of_class: str | None) -> None:
         with _told(f"delete the lab of user {user!r}"):
             for _ in range(_TRIES):
                 record = await self._records.of_user(user)
-                if record is None:
+                if record is None or of_class not in {None, record.class_}:
                     raise Rejected(*unknown(user))
                 if record.deleted or (record.ending is not None and record.outcome is None):
                     return
@@ -358,6 +371,11 @@ class Requests:
         raise Rejected(Grounds.UNAVAILABLE, f"the lab of user {user!r} is written to all the time; try again")
 
     # ------------------------------------------------------------------------------------------ how
+
+    def _lab_of(self, user: str, of_class: str | None) -> UserLab | None:
+        """Return the lab of a user; None if there is none, or none of a class that was named."""
+        lab = self._index.lab(user)
+        return lab if lab is not None and of_class in {None, lab.record.class_} else None
 
     def _may_act(self) -> None:
         if self._membership.is_fenced:

@@ -11,6 +11,10 @@ from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import INSTRUCTOR_ROLE, LEARNER_ROLE, USER_ROLE
 from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.labs import EVIL, LearnersLab
+from tests.component.portal.site.test_live_streams import stream
+from vkprovider.api import names
+from vkprovider.domain.userlab.rejections import Grounds
+from vkprovider.portal.requests import Rejected
 
 KEY = b64encode(os.urandom(32)).decode()
 POSTS = ("create", "extend", "reset", "stop")
@@ -86,6 +90,45 @@ async def test_a_lab_is_for_its_user_its_teachers_and_managers(world: PortalWorl
             assert (await browser.post("/labs/alice/reset")).status_code == 404
             assert (await browser.post("/labs/alice/stop")).status_code == 303
         await world.until_gone("alice")
+
+
+@pytest.mark.parametrize("next_class", ["another", None])
+async def test_a_page_of_an_instructor_is_over_when_the_lab_is_of_another_class(
+    world: PortalWorld, next_class: str | None
+) -> None:
+    """Who taught the class of the lab before neither sees nor changes the next one, of another class or of none."""
+    async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, Browsing(made.client.url) as browser:
+        lab, class_ = LearnersLab(made), made.people.namespace
+        await made.people.allow("alice", LEARNER_ROLE, class_)
+        teacher = await made.people.person("teacher")
+        await made.people.allow("teacher", INSTRUCTOR_ROLE, class_)
+        asked = made.body(image_list=[f"{made.family}:1.0.0"], **{"class": class_})
+        assert (await made.client.ask("POST", "/labs/alice/create", made.alice, asked)).status_code in {201, 303}
+        await lab.until_pod()
+        await lab.ready()
+        await browser.log_in(teacher)
+        cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+        async with stream(made.client.url, "lab:alice", Cookie=cookie) as found:
+            _, first = await found.next("change")
+            assert "/labs/alice/reset" in first["elements"]["lab-acts"]
+            record = made.running.replica.index.lab("alice")
+            assert record is not None
+            path = f"/api/v1/namespaces/{record.record.namespace}"
+            await world.admin.patch(path, {"metadata": {"labels": {names.LABEL_CLASS: next_class}}})
+            kind, data = await found.next("change", "gone")
+            assert (kind, data["topic"]) == ("gone", "lab:alice")
+        assert (await browser.get("/labs/alice")).status_code == 404
+        requests = made.running.replica.requests
+        for ask in (
+            requests.extend("alice", "teacher", 60, class_),
+            requests.reset("alice", "teacher", class_),
+            requests.delete("alice", "teacher", class_),
+        ):
+            with pytest.raises(Rejected) as refused:
+                await ask
+            assert refused.value.rejection.grounds is Grounds.UNKNOWN_USER
+        assert await world.admin.get(path) is not None
+        await requests.extend("alice", "alice", 60, next_class or "")
 
 
 async def test_a_class_that_does_not_admit_the_learner_refuses_in_a_sentence(world: PortalWorld) -> None:

@@ -16,7 +16,7 @@ from vkprovider.portal.site.lab.asked import wanted_of
 from vkprovider.portal.site.lab.deeds import OWNER, TEACHER
 from vkprovider.portal.site.lab.page import lab_page
 from vkprovider.portal.site.lab.pieces import user_place
-from vkprovider.portal.site.lab.topics import LAB, LabTopics
+from vkprovider.portal.site.lab.topics import LAB, LabTopics, split
 from vkprovider.portal.site.layout import BASE, link
 from vkprovider.portal.site.live.parts import Live
 from vkprovider.portal.site.visitor import Visitor
@@ -44,6 +44,11 @@ class _Seen(NamedTuple):
     visitor: Visitor
     user: str
     role: str
+
+    @property
+    def of_class(self) -> str | None:
+        """The class that gives the sender the right to; None if that is not a class."""
+        return split(self.role)[1]
 
     @property
     def by(self) -> str:
@@ -109,17 +114,17 @@ class LabPages:
 
     async def _extend(self, request: web.Request) -> web.StreamResponse:
         seen = await self._seen(request, OWNER, TEACHER)
-        await self._site.requests.extend(seen.user, seen.by, self._site.settings.extend_s)
+        await self._site.requests.extend(seen.user, seen.by, self._site.settings.extend_s, seen.of_class)
         raise _back(request, seen)
 
     async def _reset(self, request: web.Request) -> web.StreamResponse:
         seen = await self._seen(request, OWNER, TEACHER)
-        await self._site.requests.reset(seen.user, seen.by)
+        await self._site.requests.reset(seen.user, seen.by, seen.of_class)
         raise _back(request, seen)
 
     async def _stop(self, request: web.Request) -> web.StreamResponse:
         seen = await self._seen(request)
-        await self._site.requests.delete(seen.user, seen.by)
+        await self._site.requests.delete(seen.user, seen.by, seen.of_class)
         raise _back(request, seen)
 
     async def _seen(self, request: web.Request, *roles: str) -> _Seen:

@@ -47,7 +47,8 @@ class LabTopics:
         role, right = await self._role(visitor.known, user)
         if right is None:
             raise web.HTTPNotFound
-        return Allowed(role_for(visitor, role), right)
+        told = role_for(visitor, role)
+        return Allowed(f"{told}:{right.namespace}" if role == TEACHER else told, right)
 
     async def _role(self, known: KnownCaller, user: str) -> tuple[str, LabRight | None]:
         callers, home = self._site.callers, self._site.ctx.namespace
@@ -58,12 +59,19 @@ class LabTopics:
             return TEACHER, LabRight("teach", lab.record.class_, user)
         return (MANAGER, LabRight("manage", home, user)) if await callers.manages(known, user) else ("", None)
 
-    def render(self, user: str, role: str, base: str) -> Rendered:
-        """Return what the lab of a user looks like in a role, also if there is none."""
+    def render(self, user: str, role: str, base: str) -> Rendered | None:
+        """Return what the lab of a user looks like in a role, also if there is none.
+
+        None for who teaches a class that it is not of, or not any more.
+        """
+        told, class_ = split(role)
+        lab = self._site.index.lab(user)
+        if class_ is not None and (lab is None or lab.record.class_ != class_):
+            return None
         view, place = self.view(user), user_place(user)
-        who = role.removesuffix(_COMMANDS)
+        who = told.removesuffix(_COMMANDS)
         deeds = deeds_of(view, place.path, who, self._site.settings.extend_s) if view is not None else ()
-        audience = Audience(consoles=role == who, mine=who == OWNER)
+        audience = Audience(consoles=told == who, mine=who == OWNER)
         return Rendered(pieces(self._site.layout, view, place, deeds, audience, base, self._site.ctx.wall()))
 
     def view(self, user: str) -> LabView | None:
@@ -125,6 +133,15 @@ class LabletTopics:
         return Rendered(
             pieces(self._site.layout, view, place, self._deeds(view, namespace, pod_name), audience, base, now)
         )
+
+
+def split(role: str) -> tuple[str, str | None]:
+    """Return the role in which somebody sees the lab of a user, and the class to which it is bound; None if to none.
+
+    Who teaches a class has a right to its labs alone, and a learner's next lab may be of another one.
+    """
+    told, bound, class_ = role.partition(":")
+    return told, class_ if bound else None
 
 
 def role_for(visitor: Visitor, role: str) -> str:
