@@ -7,12 +7,13 @@ accepted, because a probe may be behind it; of too many the one that has been si
 import asyncio
 import ssl
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
-from typing import Final, cast
+from typing import Any, Final, TypeVar, cast
 
 from aiohttp import web
 
+T = TypeVar("T")
 CONNECTIONS_MAX: Final = 256
 KEEPALIVE_S: Final = 15.0
 """How long a connection may take for the head of a request, from the answer before or from its beginning."""
@@ -41,6 +42,26 @@ def listener_of(request: web.Request) -> object:
     """Return the purpose for which a request's listener was opened; None if the client has left."""
     connection = _connection_of(request)
     return connection.listener if connection is not None else None
+
+
+async def unless_left(request: web.Request, work: Coroutine[Any, Any, T]) -> T | None:
+    """Do work for the client of a request, and return its result; None if the client leaves, which cancels the work.
+
+    A handler that waits does not notice by itself that its client leaves.
+    """
+    connection = _connection_of(request)
+    if connection is None:
+        work.close()
+        return None
+    doing = asyncio.ensure_future(work)
+    leaving = asyncio.ensure_future(connection.left.wait())
+    try:
+        await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
+        return doing.result() if doing.done() else None
+    finally:
+        for task in (doing, leaving):
+            task.cancel()
+        await asyncio.gather(doing, leaving, return_exceptions=True)
 
 
 def _connection_of(request: web.Request) -> "_Connection | None":
@@ -164,6 +185,7 @@ class _Connection(asyncio.Protocol):
 
     def __init__(self, connections: Connections, served: asyncio.Protocol, listener: object) -> None:
         self.listener = listener
+        self.left = asyncio.Event()
         self._connections = connections
         self._served = served
         self._stuck_s = STUCK_S
@@ -199,6 +221,7 @@ class _Connection(asyncio.Protocol):
         self._served.resume_writing()
 
     def connection_lost(self, exc: Exception | None) -> None:
+        self.left.set()
         self._read()
         if self._transport is not None:
             self._connections.closed(self._transport, self.listener)

@@ -1,7 +1,7 @@
 """Limits of the page's connections: half requests, crowds, long heads, answers that are not read."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,8 +10,9 @@ from aiohttp import web
 
 from tests.support.mosquitto import free_port
 from vkprovider.serving import connections
-from vkprovider.serving.connections import listen, runner_of
+from vkprovider.serving.connections import listen, runner_of, unless_left
 
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 WHOLE = b"GET /small HTTP/1.1\r\nHost: x\r\n\r\n"
 
@@ -25,8 +26,9 @@ async def large(_: web.Request) -> web.Response:
 
 
 @asynccontextmanager
-async def served() -> AsyncIterator[int]:
+async def served(more: Handler = small) -> AsyncIterator[int]:
     app = web.Application()
+    app.router.add_get("/more", more)
     app.router.add_get("/small", small)
     app.router.add_get("/large", large)
     runner = runner_of(app)
@@ -91,6 +93,55 @@ async def test_a_long_head_is_refused(head: bytes) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(head)
         assert b" 400 Bad Request" in await ended(reader)
+        writer.close()
+
+
+@pytest.mark.parametrize("leave", ["close", "abort"])
+async def test_work_for_a_client_that_leaves_is_cancelled(leave: str) -> None:
+    events: dict[str, asyncio.Event] = {name: asyncio.Event() for name in ("begun", "ended", "answered")}
+    results: list[str | None] = []
+
+    async def work() -> str:
+        events["begun"].set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)  # what it cleans up is waited for
+            events["ended"].set()
+        return "never"
+
+    async def waiting(request: web.Request) -> web.Response:
+        results.append(await unless_left(request, work()))
+        assert events["ended"].is_set()
+        results.append(await unless_left(request, work()))  # has left before
+        events["answered"].set()
+        return web.Response()
+
+    async with served(waiting) as port, asyncio.timeout(30):
+        _, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /more HTTP/1.1\r\nHost: x\r\n\r\n")
+        await events["begun"].wait()
+        writer.transport.abort() if leave == "abort" else writer.close()
+        await events["answered"].wait()
+        assert results == [None, None]
+
+
+async def test_work_for_a_client_that_stays_is_done_or_fails_as_it_does() -> None:
+    async def work(*, fails: bool) -> str:
+        await asyncio.sleep(0)
+        if fails:
+            raise web.HTTPConflict
+        return "done"
+
+    async def doing(request: web.Request) -> web.Response:
+        return web.Response(text=await unless_left(request, work(fails="fail" in request.query)))
+
+    async with served(doing) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(b"GET /more HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert b"200 OK" in await reader.readuntil(b"done")
+        writer.write(b"GET /more?fail HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        assert b" 409 Conflict" in await ended(reader)
         writer.close()
 
 

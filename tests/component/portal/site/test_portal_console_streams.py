@@ -2,19 +2,24 @@
 
 import asyncio
 import io
+import json
 import re
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import aiohttp
 import pytest
 from yarl import URL
 
-from tests.component.controllers.looking import eventually
+from tests.component.controllers.looking import eventually, when
 from tests.component.portal.site.consolebench import USER_ROLE, Bench, Screen, console_bench
 from tests.support.apiserver import ApiServer
+from vkprovider.controllers.console.devices import LabletDevices
+from vkprovider.kubelet.spi import Exit, RemoteCommand, Target
+from vkprovider.portal.site.consoles import configurations
 from vkprovider.portal.site.consoles.frames import UNSHOWN_BYTES_MAX
+from vkpsandbox.http.faults import Fault
 
 
 @pytest.fixture
@@ -210,6 +215,70 @@ async def test_the_configurations_of_all_devices_in_one_archive(bench: Bench) ->
     stranger = await bench.cookie(await bench.people.person("eve", USER_ROLE))
     async with bench.http.get(f"{bench.url}{bench.lablet}/configurations", headers={"Cookie": stranger}) as answer:
         assert answer.status == 404
+
+
+async def test_one_visitor_downloads_once_at_a_time_and_not_after_leaving(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(configurations, "_AT_ONCE", 1)
+    executed: list[str] = []
+    execute = LabletDevices.execute
+
+    async def recorded(self: LabletDevices, target: Target, words: Sequence[str], command: RemoteCommand) -> Exit:
+        executed.append(" ".join(words))
+        return await execute(self, target, words, command)
+
+    monkeypatch.setattr(LabletDevices, "execute", recorded)
+    simulator = bench.site.simulator
+    simulator.faults.add(Fault(kind="silence", route="/extract_configuration$"), simulator.now())
+    headers = {"Cookie": await bench.cookie(await bench.teacher("ann")), "Accept": "application/json"}
+
+    async def download(headers: dict[str, str]) -> tuple[int, str]:
+        async with bench.http.get(f"{bench.url}{bench.lablet}/configurations", headers=headers) as answer:
+            body = await answer.read()
+            return answer.status, "" if answer.status == 200 else json.loads(body)["message"]
+
+    first = asyncio.create_task(download(headers))
+    await when(lambda: executed == ["config r1"], "the first one reads")
+    async with asyncio.timeout(20):
+        others = await asyncio.gather(*(download(headers) for _ in range(9)))
+    assert others == [(429, "another download of yours goes on: wait for its end, and try again")] * 9
+    monkeypatch.setattr(configurations, "_DOWNLOADS_MAX", 1)
+    ben = {**headers, "Cookie": await bench.cookie(await bench.teacher("ben"))}
+    assert await download(ben) == (429, "too many others download configurations now: try again in some seconds")
+    assert executed == ["config r1"], "who is refused reads nothing"
+
+    first.cancel()  # closes its connection
+    await asyncio.wait([first])
+    simulator.faults.clear()
+
+    async def again() -> bool:
+        return (await download(headers))[0] == 200
+
+    await eventually(again, "the place is free")
+    assert executed == ["config r1"] + [f"config {device}" for device in ("r1", "h0", "fw", "sw")]
+
+
+async def test_an_archive_has_no_more_than_fits(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    headers = {"Cookie": await bench.cookie(await bench.teacher("ann"))}
+
+    async def download() -> zipfile.ZipFile:
+        async with bench.http.get(f"{bench.url}{bench.lablet}/configurations", headers=headers) as answer:
+            return zipfile.ZipFile(io.BytesIO(await answer.read()))
+
+    monkeypatch.setattr(configurations, "_AT_ONCE", 1)  # in their order
+    whole = await download()
+    first, second = (len(whole.read(name)) for name in ("r1.cfg", "h0.cfg"))
+    for room, left_out in (
+        (first + second, set()),
+        (first + second - 1, {"h0.cfg"}),
+        (min(first, second) - 1, {"r1.cfg", "h0.cfg"}),
+    ):
+        monkeypatch.setattr(configurations, "_ARCHIVE_BYTES_MAX", room)
+        packed = await download()
+        assert set(whole.namelist()) - set(packed.namelist()) == left_out
+        for name in left_out:
+            assert f"{name.removesuffix('.cfg')}: It does not fit: ".encode() in packed.read("not-read.txt")
 
 
 async def test_who_has_no_token_here_sees_the_command_and_opens_nothing(

@@ -3,7 +3,9 @@
 import io
 import time
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from vkprovider.api.errors import OutsideError
@@ -12,9 +14,13 @@ from vkprovider.kube.client import KubeClient
 from vkprovider.portal.site.consoles import words
 from vkprovider.portal.site.consoles.frames import Why
 from vkprovider.portal.site.consoles.upstream import ConsoleTarget, printed
+from vkprovider.serving.answers import Refused
 
 _AT_ONCE: Final = 4
 """As many as a worker extracts at once."""
+_DOWNLOADS_MAX: Final = 4
+"""The most downloads of a replica: each has what it has read in memory."""
+_ARCHIVE_BYTES_MAX: Final = 8 * 1024 * 1024
 FAILURES: Final = "not-read.txt"
 _UNIX: Final = 3
 _MODE: Final = 0o644 << 16
@@ -34,8 +40,43 @@ class Configuration(NamedTuple):
     fault: str = ""
 
 
+class TooManyDownloads(Refused):
+    """So many downloads of configurations go on already."""
+
+    status_code = HTTPStatus.TOO_MANY_REQUESTS
+    remedy = "Wait for the end of the other download, and try again."
+    retry_s = 5
+
+
+class Downloads:
+    """The downloads of configurations that a replica serves: a few, and one for each visitor."""
+
+    def __init__(self) -> None:
+        """Begin without any."""
+        self._users: set[str] = set()
+
+    @contextmanager
+    def place(self, user: str) -> Iterator[None]:
+        """Count a download of a visitor while the block runs.
+
+        Raises:
+            Refused: There are too many.
+        """
+        if user in self._users:
+            raise TooManyDownloads("another download of yours goes on: wait for its end, and try again")
+        if len(self._users) >= _DOWNLOADS_MAX:
+            raise TooManyDownloads("too many others download configurations now: try again in some seconds")
+        self._users.add(user)
+        try:
+            yield
+        finally:
+            self._users.discard(user)
+
+
 async def collected(kube: KubeClient, targets: Sequence[ConsoleTarget]) -> list[Configuration]:
     """Read the configurations of some devices, a few at a time; one that fails stops no other.
+
+    One that does not fit into the archive any more is left out.
 
     Args:
         kube: A client with the credentials of the visitor.
@@ -44,7 +85,9 @@ async def collected(kube: KubeClient, targets: Sequence[ConsoleTarget]) -> list[
     found: dict[str, Configuration] = {}
 
     async def read(target: ConsoleTarget) -> None:
-        found[target.device] = await _read(kube, target)
+        configuration = await _read(kube, target)
+        room = _ARCHIVE_BYTES_MAX - sum(len(each.text) for each in found.values())
+        found[target.device] = configuration if len(configuration.text) <= room else _left_out(target.device)
 
     await at_most(_AT_ONCE, read, targets)
     return [found[target.device] for target in targets]
@@ -57,6 +100,12 @@ async def _read(kube: KubeClient, target: ConsoleTarget) -> Configuration:
     except OutsideError as error:
         return Configuration(device, fault=words.refusal(error, device).text)
     return Configuration(device, text) if end.why is Why.ENDED else Configuration(device, fault=end.text)
+
+
+def _left_out(device: str) -> Configuration:
+    size = f"{_ARCHIVE_BYTES_MAX // 2**20} MiB"
+    fault = f"It does not fit: an archive has {size} of configurations at most; `config {device}` prints it."
+    return Configuration(device, fault=fault)
 
 
 def archive(found: Iterable[Configuration], *, at: float) -> bytes:

@@ -7,7 +7,7 @@ from aiohttp import web
 
 from vkprovider.portal.page.callers import ConsoleRight
 from vkprovider.portal.site.consoles.bridge import Consoles
-from vkprovider.portal.site.consoles.configurations import archive, collected
+from vkprovider.portal.site.consoles.configurations import Downloads, archive, collected
 from vkprovider.portal.site.consoles.frames import Mode
 from vkprovider.portal.site.consoles.places import Finder, Places, console_path, kubectl_command
 from vkprovider.portal.site.context import SiteContext
@@ -16,10 +16,13 @@ from vkprovider.portal.site.live.parts import Live
 from vkprovider.portal.site.live.reviews import Reviews
 from vkprovider.portal.site.visitors import Handler
 from vkprovider.runtime.parts import Route
+from vkprovider.serving.connections import unless_left
 
 _LAB: Final = "/labs/{user}"
 _LABLET: Final = "/classes/{namespace}/lablets/{pod}"
 _HEADERS: Final = {"Content-Type": "application/zip"}
+_LEFT: Final = 499
+"""The status in the log of an answer whose client has left: nginx's."""
 
 
 class ConsoleViews(NamedTuple):
@@ -30,12 +33,14 @@ class ConsoleViews(NamedTuple):
         places: Finds labs.
         reviews: Asks whether somebody still may open a console.
         consoles: The open ones.
+        downloads: Those of configurations that go on.
     """
 
     site: SiteContext
     places: Places
     reviews: Reviews
     consoles: Consoles
+    downloads: Downloads
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths."""
@@ -94,8 +99,12 @@ class ConsoleViews(NamedTuple):
             if place.pod is None:
                 raise web.HTTPNotFound
             devices = [container.name for container in place.pod.spec.containers[1:]]
-            async with self.site.as_visitor.client(visitor.token) as kube:
-                found = await collected(kube, [place.target(device) for device in devices])
+            user, targets = visitor.known.of_cluster.username, [place.target(device) for device in devices]
+            with self.downloads.place(user):
+                async with self.site.as_visitor.client(visitor.token) as kube:
+                    found = await unless_left(request, collected(kube, targets))
+            if found is None:
+                return web.Response(status=_LEFT)
             name = quote(f"{place.path.rsplit('/', 1)[-1]}-configurations.zip")
             disposition = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
             return web.Response(body=archive(found, at=self.site.ctx.wall()), headers={**_HEADERS, **disposition})
@@ -127,4 +136,4 @@ def _first_mode(request: web.Request) -> Mode:
 
 def routes(site: SiteContext, live: Live, consoles: Consoles) -> tuple[Route, ...]:
     """Return the paths."""
-    return ConsoleViews(site, Places(site), live.reviews, consoles).routes()
+    return ConsoleViews(site, Places(site), live.reviews, consoles, Downloads()).routes()

@@ -114,7 +114,7 @@ async def printed(kube: KubeClient, target: ConsoleTarget, command: Sequence[str
     """
     query = target.command(command, stdin=False, tty=False)
     socket = await kube.websocket(target.path(), query, PROTOCOLS)
-    session, output = UpstreamConsole(socket, target.device), b""
+    session, output = UpstreamConsole(socket, target.device), bytearray()
     try:
         async with asyncio.timeout(_COMMAND_S_MAX):
             while data := await session.read():
@@ -125,4 +125,4 @@ async def printed(kube: KubeClient, target: ConsoleTarget, command: Sequence[str
         raise DeadlineExceeded(f"{target.device} did not answer within {_COMMAND_S_MAX:.0f} s") from None
     finally:
         await socket.close()
-    return output, session.end
+    return bytes(output), session.end
