@@ -73,6 +73,10 @@ class Instructors:
             if any(names_somebody(subject, username, its) for subject in of_class(bindings.values()))
         }
 
+    def has_any(self, namespace: str) -> bool:
+        """Return whether RoleBindings make anybody an instructor of a namespace, or would."""
+        return namespace in self._of_class
+
     async def reconcile(self, namespace: str) -> Result:
         """Have a lab name the instructors of its class, if it does not.
 

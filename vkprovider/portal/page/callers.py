@@ -15,7 +15,7 @@ A caller who lacks the right gets the same answer, whether the lab exists or not
 import hmac
 from collections import OrderedDict
 from collections.abc import Collection
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 from aiohttp import web
@@ -34,7 +34,7 @@ GROUPS: Final = "X-Auth-Request-Groups"
 TOKEN: Final = "X-Auth-Request-Token"  # noqa: S105 (the name of a header)
 _NAMES_PER_S: Final = 20.0
 _NAMES_BURST: Final = 100.0
-"""The limits of one caller who asks for labs of many names: each takes a review, and all callers share those."""
+"""The limits of one caller who asks for many users or classes: each takes a review, and all callers share those."""
 _CALLERS_MAX: Final = 2000
 _ELSEWHERE: Final = frozenset({"cross-site", "same-site"})
 """What a browser says of a request that a page of another host makes."""
@@ -178,7 +178,7 @@ class PortalCallers:
         self._source = source
         self._namespace = namespace
         self._prefix = username_prefix
-        self._pace: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._pace: OrderedDict[tuple[str, str], TokenBucket] = OrderedDict()
 
     async def known(self, request: web.Request) -> KnownCaller:
         """Return the sender of a request.
@@ -305,7 +305,7 @@ class PortalCallers:
         Raises:
             Refused: 429, or 503.
         """
-        self._count(known.caller)
+        self._count(known.caller, "classes")
         return await self._access.may(known.of_cluster, LabRight("attend", class_))
 
     async def manages(self, known: KnownCaller, user: str) -> bool:
@@ -318,7 +318,7 @@ class PortalCallers:
             return True
         if not user:
             return False
-        self._count(known.caller)
+        self._count(known.caller, "users")
         return await self._may(known, "manage", user)
 
     async def owns(self, known: KnownCaller, user: str) -> bool:
@@ -335,7 +335,18 @@ class PortalCallers:
         Raises:
             Refused: 429, or 503.
         """
-        return bool(class_) and await self._access.may(known.of_cluster, LabRight("teach", class_, user))
+        if not class_:
+            return False
+        self._count(known.caller, "classes")
+        return await self._access.may(known.of_cluster, LabRight("teach", class_, user))
+
+    async def teaches_everywhere(self, known: KnownCaller) -> bool:
+        """Return whether somebody may teach every class, as some admins may.
+
+        Raises:
+            Refused: 429, or 503.
+        """
+        return await self._access.may(known.of_cluster, LabRight("teach", ""))
 
     async def may(self, known: KnownCaller, right: Right) -> bool:
         """Return whether somebody has a right.
@@ -349,19 +360,24 @@ class PortalCallers:
         name = user_of(user.username, self._prefix) or ""
         return KnownCaller(user, Caller(name, user.username, tuple(user.groups), token))
 
-    def _count(self, caller: Caller) -> None:
+    def _count(self, caller: Caller, of: Literal["users", "classes"]) -> None:
         """Count a name that somebody asks for.
+
+        Args:
+            caller: Who asks.
+            of: What it is the name of: a teacher who asks for the lab of a user asks for two, and each has its limit.
 
         Raises:
             Refused: 429: one caller asks for too many.
         """
-        pace = self._pace.setdefault(caller.username, TokenBucket(_NAMES_PER_S, _NAMES_BURST))
-        self._pace.move_to_end(caller.username)
+        key = caller.username, of
+        pace = self._pace.setdefault(key, TokenBucket(_NAMES_PER_S, _NAMES_BURST))
+        self._pace.move_to_end(key)
         if len(self._pace) > _CALLERS_MAX:
             self._pace.popitem(last=False)
         if pace.reserve() > 0:
             pace.cancel()
-            raise TooManyReviews("you ask for the labs of too many users at once; try again")
+            raise TooManyReviews(f"you ask for the labs of too many {of} at once; try again")
 
     async def _may(self, known: KnownCaller, verb: str, user: str) -> bool:
         return await self._access.may(known.of_cluster, LabRight(verb, self._namespace, user))

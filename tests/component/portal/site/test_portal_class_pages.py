@@ -6,6 +6,7 @@ import io
 import os
 import re
 from base64 import b64encode
+from contextlib import AsyncExitStack
 from typing import Any
 
 import httpx
@@ -501,3 +502,57 @@ async def test_times_beyond_the_calendar_take_no_page_away(world: PortalWorld) -
             assert {"ann", "ben"} <= set(re.findall(r"ann|ben", (await who.get(path)).text)), path
         extended = lines(await act(who, friday, "extend", ["pod-warm-2"], minutes="60"))
         assert len(extended) == 1
+
+
+async def test_a_stranger_who_asks_for_many_classes_leaves_reviews_for_others(world: PortalWorld) -> None:
+    """A name that the portal knows nothing of takes no review; those of one stranger are limited before all others'."""
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        Browsing(has.client.url) as mallory,
+        Browsing(has.client.url) as alice,
+    ):
+        await mallory.log_in(await has.people.person("mallory"))
+        has.running.api.asked.clear()
+        for at in range(50):
+            assert (await mallory.get(f"/classes/made-up-{at}")).status_code == 404
+        assert not [each.line for each in has.running.api.asked if "subjectaccessreviews" in each.path]
+        paths = [f"/classes/made-up-{at}/lablets/x/consoles/r1" for at in range(400)]
+        answers = await asyncio.gather(*map(mallory.get, paths))
+        statuses = [answer.status_code for answer in answers]
+        assert set(statuses) == {404, 429}
+        assert statuses.count(404) >= 100, "nobody is refused who asks for a few"
+        await alice.log_in(has.alice)
+        assert (await alice.get("/labs/alice")).status_code == 200
+
+
+async def test_the_list_of_classes_takes_few_reviews(world: PortalWorld) -> None:
+    """A learner who opens it has no class; who may teach everywhere is asked for once."""
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        AsyncExitStack() as stack,
+        Browsing(has.client.url) as alice,
+        Browsing(has.client.url) as chief,
+    ):
+        rooms = [await stack.enter_async_context(classroom(has, f"course-{at:02}")) for at in range(14)]
+        for room in rooms:
+            await room.lablet("warm-1")
+            await room.known(1)
+        await alice.log_in(has.alice)
+        await alice.get("/labs/alice")
+        has.running.api.asked.clear()
+        assert "You teach no class" in (await alice.get("/classes")).text
+        assert len([each for each in has.running.api.asked if "subjectaccessreviews" in each.path]) <= 12
+        await chief.log_in(await has.people.person("chief"))
+        path, name = f"{RBAC}/clusterrolebindings", f"chief-{has.people.namespace}"
+        ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": INSTRUCTOR_ROLE}
+        subject = {"kind": "ServiceAccount", "name": "chief", "namespace": has.people.namespace}
+        await world.admin.create(path, {"metadata": {"name": name}, "roleRef": ref, "subjects": [subject]})
+        try:
+
+            async def listed() -> bool:
+                text = (await chief.get("/classes")).text
+                return all(f">{room.namespace}<" in text for room in rooms)
+
+            await eventually(listed, "all classes are listed")
+        finally:
+            await world.admin.delete(f"{path}/{name}")
