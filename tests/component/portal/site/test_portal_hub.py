@@ -1,5 +1,6 @@
 """The site behind a JupyterHub: its API is a small one here, and asks for what the real one asks for."""
 
+import asyncio
 import hashlib
 import os
 import re
@@ -16,6 +17,8 @@ from aiohttp import web
 from tests.component.portal.asking import Setting, setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.site.browsing import Browsing
+from vkprovider.portal.site.hub.oauth import BODY_BYTES_MAX, HubLogins, HubSilentError
+from vkprovider.portal.site.hub.place import HubPlace
 
 KEY = b64encode(os.urandom(32)).decode()
 BASE = "/jupyter/services/vkprovider"
@@ -30,11 +33,15 @@ class Hub:
         auth_state: What it shows of the one who logs in; None if it shows nothing.
         codes: The codes that it gave, each with its challenge.
         raw: The answer to every request, if it is given.
+        pieces: In how many pieces it sends the body of an answer, with a pause between two of them.
+        padding: So many blanks follow what it answers.
     """
 
     auth_state: Any = None
     codes: dict[str, str] = field(default_factory=dict)
     raw: bytes | None = None
+    pieces: int = 1
+    padding: int = 0
     url: str = ""
 
     def authorize(self, location: str) -> str:
@@ -65,7 +72,16 @@ class Hub:
     async def _raw(self, request: web.Request) -> web.StreamResponse:
         if self.raw is not None:
             return web.Response(body=self.raw)
-        return await (self._token if request.path.endswith("/token") else self._user)(request)
+        answer = await (self._token if request.path.endswith("/token") else self._user)(request)
+        assert isinstance(answer.body, bytes)
+        body = answer.body + b" " * self.padding
+        stream = web.StreamResponse(status=answer.status)
+        await stream.prepare(request)
+        size = -(-len(body) // self.pieces)
+        for start in range(0, len(body), size):
+            await asyncio.sleep(0.05 if start else 0)
+            await stream.write(body[start : start + size])
+        return stream
 
     @asynccontextmanager
     async def served(self) -> AsyncIterator["Hub"]:
@@ -157,6 +173,28 @@ async def test_a_login_that_the_hub_cannot_vouch_for_says_what_to_do(
         assert back.status_code == status
         assert words in back.text
         assert (await browser.get(f"{BASE}/")).headers["location"] == f"{BASE}/login?next=/"
+
+
+async def shown(hub: Hub) -> str:
+    """Return the token that a hub shows of somebody who has just logged in there."""
+    verifier, code = "the-verifier", "the-code"
+    digest = hashlib.sha256(verifier.encode()).digest()
+    hub.codes[code] = urlsafe_b64encode(digest).decode().rstrip("=")
+    async with hub.served():
+        return await HubLogins(HubPlace(hub.url, "vkprovider"), SERVICE_TOKEN).token_of(code, verifier)
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 7])
+@pytest.mark.parametrize("padding", [0, 1000, BODY_BYTES_MAX - 2000])
+async def test_an_answer_of_the_hub_is_read_whole(pieces: int, padding: int) -> None:
+    """A TCP connection has no messages: what a hub sends at once comes in pieces now and then."""
+    assert await shown(Hub({"token": "t" * 1000}, pieces=pieces, padding=padding)) == "t" * 1000
+
+
+@pytest.mark.parametrize("pieces", [1, 2, 7])
+async def test_an_answer_of_the_hub_that_is_too_long_is_refused(pieces: int) -> None:
+    with pytest.raises(HubSilentError, match="longer than"):
+        await shown(Hub({"token": "t"}, pieces=pieces, padding=BODY_BYTES_MAX))
 
 
 async def test_a_login_that_another_browser_began_ends_in_no_session(world: PortalWorld) -> None:

@@ -18,7 +18,7 @@ from vkprovider.portal.site.hub.place import HubPlace
 T = TypeVar("T")
 _DEADLINE_S: Final = 15.0
 _CONNECT_S: Final = 5.0
-_BODY_BYTES_MAX: Final = 1 << 20
+BODY_BYTES_MAX: Final = 1 << 20
 _REFUSALS: Final = frozenset({HTTPStatus.BAD_REQUEST, HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN})
 
 
@@ -91,7 +91,7 @@ class HubLogins:
                     method, url, data=data, headers=headers, proxy=proxy_of(str(url), os.environ), allow_redirects=False
                 ) as answer,
             ):
-                status, body = answer.status, await answer.content.read(_BODY_BYTES_MAX)
+                status, body = answer.status, await _body(answer)
         except (aiohttp.ClientError, ProxyUnsupportedError, OSError, TimeoutError) as error:
             raise HubSilentError(f"{url.path}: {str(error) or type(error).__name__}") from error
         if status in _REFUSALS:
@@ -100,3 +100,17 @@ class HubLogins:
             return msgspec.json.decode(body, type=type_)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise HubSilentError(f"{url.path}: HTTP {status}, and not what a hub answers") from error
+
+
+async def _body(answer: aiohttp.ClientResponse) -> bytes:
+    """Read an answer to its end, in however many pieces it comes.
+
+    Raises:
+        HubSilentError: It is too long for an answer of a hub.
+    """
+    body = bytearray()
+    async for piece in answer.content.iter_any():
+        body += piece
+        if len(body) > BODY_BYTES_MAX:
+            raise HubSilentError(f"{answer.url.path}: the answer is longer than {BODY_BYTES_MAX} bytes")
+    return bytes(body)
