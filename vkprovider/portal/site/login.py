@@ -13,7 +13,7 @@ from vkprovider.portal.page.callers import PortalCallers
 from vkprovider.portal.site import cookie
 from vkprovider.portal.site.codes import CODE_S, Codes
 from vkprovider.portal.site.keys import Keys, is_marked, mark
-from vkprovider.portal.site.layout import BASE, Layout, link
+from vkprovider.portal.site.layout import BASE, PIECE, VISITOR, Layout, link
 from vkprovider.portal.site.limits import Limits, sender_of
 from vkprovider.portal.site.origin import is_from_elsewhere, is_loopback, is_own, keeps_cookies, safe_next
 from vkprovider.portal.site.visitors import (
@@ -58,6 +58,7 @@ class Login:
         keys: Keys | None,
         wall: Callable[[], float],
         codes: Codes | None,
+        ended: Callable[[str], None],
         *,
         by_ingress: bool,
     ) -> None:
@@ -70,6 +71,7 @@ class Login:
             keys: Of the portal; None if nobody can log in.
             wall: Returns Unix seconds.
             codes: One-time codes; None if nobody can log in.
+            ended: Called with a session that somebody leaves.
             by_ingress: Whether an ingress names visitors, so that nobody need log in.
         """
         self._visitors = visitors
@@ -79,6 +81,7 @@ class Login:
         self._wall = wall
         self._by_ingress = by_ingress
         self._codes = codes
+        self._ended = ended
         self._failures = Limits(0.5, 20, "too many logins from your address have failed; try again in a few seconds")
         self._made = Limits(0.1, 10, "you have made too many codes; try again in a few seconds")
 
@@ -216,8 +219,12 @@ class Login:
         return response
 
     def ended(self, request: web.Request, location: str) -> web.Response:
-        """Return the answer that ends a session, and leads elsewhere."""
-        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": location})
+        """End the session of a visitor who was asked for; return the answer that forgets it, and leads elsewhere."""
+        self._ended(request[VISITOR].session)
+        if PIECE in request.headers:
+            response = web.Response(status=HTTPStatus.NO_CONTENT, headers={"X-Location": location})
+        else:
+            response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": location})
         self._forget(request, response, 0)
         return response
 

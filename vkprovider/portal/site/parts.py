@@ -91,7 +91,6 @@ def portal_site(
     visitors = Visitors(source if place is None else BoundToHub(source, place, some_keys), some_keys)
     by_ingress = settings.portal.callers == "headers"
     codes = Codes(ctx, keys.code) if keys is not None and not by_ingress else None
-    login = Login(visitors, callers, layout, keys, ctx.wall, codes, by_ingress=by_ingress)
     site = SiteContext(
         ctx=ctx,
         settings=settings.portal,
@@ -106,6 +105,8 @@ def portal_site(
         as_visitor=AsVisitor(settings.kube, ctx.replica),
     )
     live, consoles = live_parts(site), Consoles()
+    ended = live.reviews.sessions.end
+    login = Login(visitors, callers, layout, keys, ctx.wall, codes, ended, by_ingress=by_ingress)
     routes = (
         Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),
         *login.routes(),

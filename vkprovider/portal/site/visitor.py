@@ -14,6 +14,8 @@ class Visitor(NamedTuple):
         token: Theirs, of the cluster; "" if an ingress names them and sends none.
         base: The path before those of the site.
         leaves: Whether they can log out here.
+        session: Tells their session from others.
+        ends_at: When it is over, in Unix seconds; None if an ingress names them with each request.
     """
 
     known: KnownCaller
@@ -21,6 +23,8 @@ class Visitor(NamedTuple):
     token: str
     base: str = ""
     leaves: bool = True
+    session: str = ""
+    ends_at: float | None = None
 
     @property
     def user(self) -> str:

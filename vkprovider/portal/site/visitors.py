@@ -32,12 +32,14 @@ class Found(NamedTuple):
         token: Theirs; "" if there is none.
         session: What the tokens of their forms are made of.
         leaves: Whether they can log out here.
+        ends_at: When the session is over, in Unix seconds; None if it is none of this portal's.
     """
 
     known: KnownCaller
     token: str
     session: str
     leaves: bool
+    ends_at: float | None = None
 
 
 class VisitorSource(Protocol):
@@ -75,7 +77,7 @@ class ByCookie:
             known = await self._callers.of_token(session.token)
         except TokenInvalid:
             return None
-        return Found(known, session.token, session.id, leaves=True)
+        return Found(known, session.token, session.id, leaves=True, ends_at=session.expires_at)
 
 
 class ByIngress:
@@ -128,7 +130,13 @@ class Visitors:
                 raise web.HTTPSeeOther(link(request, f"/login?next={quote(below_base(request), safe='')}"))
             raise TokenMissing("log in first: nobody is logged in here, or the session is over")
         visitor = Visitor(
-            found.known, mark(self._keys.form, found.session), found.token, request.get(BASE, ""), found.leaves
+            found.known,
+            mark(self._keys.form, found.session),
+            found.token,
+            request.get(BASE, ""),
+            found.leaves,
+            found.session,
+            found.ends_at,
         )
         request[VISITOR] = visitor
         return visitor

@@ -80,3 +80,21 @@ async def test_log_in_see_who_is_logged_in_and_log_out(world: PortalWorld) -> No
         await page.shows("Log in")
         await page.open("/")
         assert await page.path() == "/login?next=/"
+
+
+async def test_who_logs_out_in_one_tab_is_logged_out_in_the_others(world: PortalWorld) -> None:
+    async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, visiting(made.client.url) as page:
+        page.expects(r"/live.* - Failed to load resource: .* 401")
+        await page.open("/labs/alice")
+        await page.log_in(made.alice["Authorization"].removeprefix("Bearer "), "/labs/alice")
+        await page.shows("You have no lab")
+        first = await page.run(lambda driver: driver.current_window_handle)
+        await page.run(lambda driver: driver.switch_to.new_window("tab"))
+        await page.open("/labs/alice")
+        await page.shows("You have no lab")
+        await page.press(".bar form button")
+        await page.shows("Log in")
+        await page.run(lambda driver: driver.switch_to.window(first))
+        await page.until(
+            lambda driver: "/login?next=/labs/alice" in driver.current_url, "the other tab is at the login"
+        )

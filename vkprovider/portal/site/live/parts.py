@@ -46,6 +46,6 @@ class Live(NamedTuple):
 def live_parts(site: SiteContext) -> Live:
     """Make it, without any topic."""
     own_tokens = not site.settings.token_audiences
-    reviews = Reviews(Asking(site.as_visitor, site.callers, own_tokens=own_tokens).ask)
+    reviews = Reviews(Asking(site.as_visitor, site.callers, own_tokens=own_tokens).ask, wall=site.ctx.wall)
     topics = Topics()
     return Live(topics, reviews, Streams(site.visitors, topics, reviews))

@@ -6,6 +6,7 @@ nobody sees that but the metrics. A fault of the replica itself is told in its l
 
 import asyncio
 import hashlib
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -19,6 +20,7 @@ from vkprovider.api.errors import Forbidden, OutsideError, Unauthorized
 from vkprovider.kube.resources import Resource, kind
 from vkprovider.portal.page.callers import PortalCallers
 from vkprovider.portal.site.asvisitor import AsVisitor
+from vkprovider.portal.site.live.sessions import Sessions
 from vkprovider.portal.site.visitor import Visitor
 from vkprovider.serving.access import Right
 from vkprovider.serving.answers import Refused
@@ -70,16 +72,19 @@ class Reviews:
 
     Attributes:
         answers_total: Reviews by their answer: allowed, refused, or unknown.
+        sessions: Ends what is open of a session with it.
     """
 
-    def __init__(self, ask: Ask, times: ReviewTimes = _TIMES) -> None:
+    def __init__(self, ask: Ask, times: ReviewTimes = _TIMES, wall: Callable[[], float] = time.time) -> None:
         """Begin with nothing open.
 
         Args:
             ask: Returns whether a visitor still has a right; raises `Refused` or `OutsideError` if that is unknown.
             times: The pauses.
+            wall: Returns Unix seconds.
         """
         self.answers_total: Counter[str] = Counter()
+        self.sessions = Sessions(wall)
         self._ask = ask
         self._times = times
         self._watched: dict[bytes, _Watched] = {}
@@ -89,7 +94,7 @@ class Reviews:
     async def holding(
         self, visitor: Visitor, right: Right, wake: asyncio.Event | None = None
     ) -> AsyncIterator[asyncio.Event]:
-        """Yield an event that is set when a visitor who has a right has it no more, and with it `wake`."""
+        """Yield an event that is set, and with it `wake`, when a visitor has a right no more, or their session ends."""
         key, holder = _key(visitor, right), _Holder(asyncio.Event(), wake)
         watched = self._watched.get(key)
         if watched is None:
@@ -98,7 +103,8 @@ class Reviews:
             watched = self._watched[key] = _Watched(holders, task)
         watched.holders.add(holder)
         try:
-            yield holder.over
+            with self.sessions.during(visitor, *filter(None, holder)):
+                yield holder.over
         finally:
             watched.holders.discard(holder)
             if not watched.holders:

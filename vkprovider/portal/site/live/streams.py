@@ -82,7 +82,9 @@ class Streams:
         allowed = {each: found for each in asked if (found := await self._allowed(visitor, each)) is not None}
         if not allowed:
             raise web.HTTPNotFound
+        ended = asyncio.Event()
         async with self._counted(visitor) as news, AsyncExitStack() as stack:
+            stack.enter_context(self._reviews.sessions.during(visitor, ended, news))
             try:
                 stream = await EventStream.begin(request)
             except ConnectionResetError:
@@ -92,7 +94,7 @@ class Streams:
                 for each in asked:
                     if each not in allowed:
                         await stream.send(frames.gone(each.topic, _WITHDRAWN))
-                await self._follow(stream, news, open_)
+                await self._follow(stream, news, open_, ended)
             return stream.answer
 
     async def _allowed(self, visitor: Visitor, each: Wanted) -> Allowed | None:
@@ -135,17 +137,21 @@ class Streams:
         looking = self._topics.looking(each.kind, each.name, allowed.role, visitor.base, news)
         return _Open(await stack.enter_async_context(looking), over)
 
-    async def _follow(self, stream: EventStream, news: asyncio.Event, open_: dict[Wanted, _Open]) -> None:
-        """Send what changes until nothing is left to see.
+    async def _follow(
+        self, stream: EventStream, news: asyncio.Event, open_: dict[Wanted, _Open], ended: asyncio.Event
+    ) -> None:
+        """Send what changes until nothing is left to see, or the session has ended: whoever asks again must log in.
 
         Raises:
             ConnectionResetError: The visitor has left.
         """
         sent: dict[Wanted, Shown | None] = {each: its.topic.recent(each.version) for each, its in open_.items()}
         await stream.send(frames.beat(time.time()))
-        while sent and not self._closed:
+        while sent and not self._closed and not ended.is_set():
             news.clear()
             for each, its in open_.items():
+                if ended.is_set():
+                    break  # it sets `over` as well, and takes no right away
                 if each in sent and (its.over.is_set() or its.topic.shown is None):
                     del sent[each]
                     await stream.send(frames.gone(each.topic, _WITHDRAWN if its.over.is_set() else _GONE))

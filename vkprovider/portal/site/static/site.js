@@ -3,6 +3,8 @@
 // - <form data-in-place> is sent without leaving the page. A refusal appears as a sentence beneath the form; otherwise
 //   the page that the answer leads to is loaded, unless it is this one and follows changes by itself (<main data-topic>).
 // - A form that came without its token, since many see the same piece, is given the one of the page.
+// - Who logs out, by <form data-leaves>, in one tab is logged out in all: each is loaded again, which ends its stream and
+//   its console.
 // - <form data-send-now> is sent as soon as the page is there.
 // - Escape closes a question that was opened.
 "use strict";
@@ -26,6 +28,10 @@
     return paragraph.outerHTML;
   };
 
+  const leaving = document.querySelector("form[data-leaves]");
+  const tabs = leaving && new BroadcastChannel(`left ${leaving.action}`);
+  if (tabs && window === window.top) tabs.onmessage = () => location.reload();
+
   const sending = new WeakSet();
 
   const send = async (form, button) => {
@@ -39,6 +45,7 @@
         headers: { "X-Piece": "1" },
       });
       const there = answer.headers.get("X-Location");
+      if (answer.ok && form === leaving) tabs.postMessage("");
       if (!answer.ok) {
         const text = await answer.text();
         say(form, text.startsWith('<p class="refusal"') ? text : words(`The portal did not answer (${answer.status}); try again.`));

@@ -1,0 +1,70 @@
+"""The end of a session ends what is open of it, and nothing else; a right that is still there does not matter."""
+
+import asyncio
+import time
+
+from vkprovider.portal.page.callers import KnownCaller, LabRight
+from vkprovider.portal.requests import Caller
+from vkprovider.portal.site.live.reviews import Reviews
+from vkprovider.portal.site.live.sessions import Sessions
+from vkprovider.portal.site.visitor import Visitor
+from vkprovider.serving.access import Right, User
+
+USE = LabRight("use", "portal", "alice")
+
+
+def visitor(session: str, ends_at: float | None) -> Visitor:
+    known = KnownCaller(User("alice"), Caller("alice", "alice", (), "token"))
+    return Visitor(known, "csrf", "token", session=session, ends_at=ends_at)
+
+
+async def yes(visitor: Visitor, right: Right) -> bool:  # noqa: ARG001 (as an API server has it)
+    return True
+
+
+async def test_a_session_that_is_over_ends_what_is_open_of_it_and_wakes_it() -> None:
+    reviews, wake = Reviews(yes), asyncio.Event()
+    soon, later = visitor("one", time.time() + 0.2), visitor("two", time.time() + 3600)
+    async with (
+        reviews.holding(soon, USE, wake) as first,
+        reviews.holding(soon, LabRight("teach", "net101")) as second,
+        reviews.holding(later, USE) as other,
+        reviews.holding(visitor("ingress:alice", None), USE) as without,
+    ):
+        async with asyncio.timeout(5):
+            await asyncio.gather(first.wait(), second.wait(), wake.wait())
+        assert not other.is_set()
+        assert not without.is_set()
+    assert len(reviews.sessions) == 0
+
+
+async def test_a_session_that_was_over_before_ends_at_once() -> None:
+    async with Reviews(yes).holding(visitor("one", time.time() - 60), USE) as over:
+        await asyncio.wait_for(over.wait(), 5)
+
+
+async def test_who_logs_out_ends_all_of_one_session() -> None:
+    reviews = Reviews(yes)
+    mine, phone = visitor("one", time.time() + 3600), visitor("two", time.time() + 3600)
+    async with (
+        reviews.holding(mine, USE) as first,
+        reviews.holding(mine, USE) as second,
+        reviews.holding(phone, USE) as other,
+    ):
+        reviews.sessions.end("one")
+        assert first.is_set()
+        assert second.is_set()
+        assert not other.is_set()
+        reviews.sessions.end("one")
+        reviews.sessions.end("unknown")
+    assert len(reviews.sessions) == 0
+
+
+async def test_a_stream_that_closes_leaves_what_else_is_open_of_its_session() -> None:
+    sessions = Sessions(time.time)
+    mine, over = visitor("one", time.time() + 0.3), asyncio.Event()
+    with sessions.during(mine, over):
+        with sessions.during(mine, asyncio.Event()):
+            assert len(sessions) == 1
+        async with asyncio.timeout(5):
+            await over.wait()
