@@ -319,13 +319,14 @@ class Requests:
         """Have a failed lab made again: what the earlier request left goes first."""
         key = record.key
         await self._contents.clear(record.namespace, secret_name(key), env_name(key), guard)
-        if record.class_ and record.class_ != labels.get(names.LABEL_CLASS):
-            await self._contents.release(record.namespace, guard)
         try:
             labels_now = {names.LABEL_CLASS: None, **labels}  # another class's instructors have no right any more
             await self._records.patch(record, replaced(record.user, request), guard, labels_now)
         except (Conflict, NotFound):
             raise Rejected(Grounds.OPERATION_IN_PROGRESS, _busy(record.user), USERNAME) from None
+        if record.class_ and record.class_ != labels.get(names.LABEL_CLASS):
+            # After the label, by which the replica that leads would bind the same people once more.
+            await self._contents.release(record.namespace, guard)
         return record.namespace
 
     async def _taken(self, name: str, user: str) -> Rejected:

@@ -75,6 +75,7 @@ class Stage:
         boots: Whether a Pod becomes Ready by itself.
         stops: Whether a Pod that is to end does.
         binds: Whether a Pod gets a Node.
+        empties: Whether a Namespace that is to end is emptied, and ends.
     """
 
     def __init__(self, admin: Admin) -> None:
@@ -82,6 +83,7 @@ class Stage:
         self.boots = True
         self.stops = True
         self.binds = True
+        self.empties = True
         self.made: list[str] = []
 
     async def play(self) -> None:
@@ -97,7 +99,7 @@ class Stage:
             with contextlib.suppress(Refused):
                 await self._pod(pod)
         for namespace in await self._admin.items(f"/api/v1/namespaces{_MARKED}"):
-            if namespace["metadata"].get("deletionTimestamp"):
+            if self.empties and namespace["metadata"].get("deletionTimestamp"):
                 with contextlib.suppress(Refused):
                     await self.remove(namespace["metadata"]["name"])
 

@@ -184,8 +184,32 @@ async def test_a_lab_that_is_made_again_for_no_class_is_bound_to_nobody_before(w
         has.running.api.asked.clear()
         await ask(world, has.running, "ann", has.family)
         assert await subjects(world, "ann") is None, "the binding goes before the request is accepted"
+        # As long as the label names the class, the replica that leads would bind the same people once more.
+        writes = [
+            (each.method, each.path.partition("?")[0].rpartition("/")[2])
+            for each in has.running.api.asked
+            if each.method in {"PATCH", "DELETE"}
+        ]
+        assert writes.index(("PATCH", "nublado-ann")) < writes.index(("DELETE", "instructors"))
         await world.until_phase("ann", "complete")
         assert await subjects(world, "ann") is None
+
+
+async def test_who_instructs_no_more_loses_the_labs_that_are_ending(world: PortalWorld) -> None:
+    """What empties a Namespace may be late, or kept from it by an API that is away."""
+    async with setting(world) as has, classes(has, "friday") as (friday,):
+        bound = await has.people.allow("teacher", INSTRUCTOR_ROLE, friday)
+        await has.people.allow("helper", INSTRUCTOR_ROLE, friday)
+        await ask(world, has.running, "ann", has.family, class_=friday)
+        await until(world, "ann", ["helper", "teacher"])
+        world.stage.empties = False
+        await world.admin.delete(world.namespace("ann"))
+        index = has.running.replica.index
+        await when(lambda: (lab := index.lab("ann")) is not None and lab.record.deleted, "the lab is ending")
+        await world.admin.delete(bound)
+        await until(world, "ann", ["helper"])
+        await world.admin.delete(f"{RBAC}/namespaces/{friday}/rolebindings")
+        await until(world, "ann", None)
 
 
 @pytest.mark.parametrize("kind", ["User", "Group", "ServiceAccount"])

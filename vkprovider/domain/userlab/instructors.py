@@ -73,16 +73,20 @@ def names_somebody(subject: Subject, username: str, groups: Collection[str]) -> 
 def change(record: LabRecord, instructors: tuple[Subject, ...], present: RoleBinding | None) -> Bind | Unbind | None:
     """Return what is to be written so that a lab has the instructors of its class; None if it has them.
 
+    A lab that is being deleted gets none, for its Namespace takes nothing new. It loses those who are none any more,
+    because the Namespace may take long to end.
+
     Args:
         record: The lab's.
         instructors: Those of the class that the record names.
         present: The RoleBinding of the lab.
     """
-    if record.deleted:
-        return None
+    has = tuple(sorted(set(present.subjects or ()))) if present is not None else ()
     wanted = instructors if record.class_ else ()
+    if record.deleted:
+        wanted = tuple(each for each in wanted if each in has)
     if not wanted:
         return Unbind(present) if present is not None else None
-    if present is not None and tuple(sorted(set(present.subjects or ()))) == wanted:
+    if has == wanted:
         return None
     return Bind(wanted, present)

@@ -51,8 +51,18 @@ def test_what_is_written() -> None:
     of_none = LAB._replace(class_="")
     assert change(of_none, (ANN,), bound(ANN)) == Unbind(bound(ANN)), "the lab is of no class any more"
     assert change(of_none, (ANN,), None) is None
-    for present in (None, bound(BOB)):
-        assert change(LAB._replace(deleted=True), (ANN,), present) is None
+
+
+def test_a_lab_that_is_being_deleted_gets_no_instructors_and_loses_those_who_are_none_any_more() -> None:
+    """Its Namespace takes nothing new, and may end for long, with the learner's Pod in it."""
+    deleted = LAB._replace(deleted=True)
+    assert change(deleted, (ANN,), None) is None
+    assert change(deleted, (ANN,), bound(ANN)) is None
+    assert change(deleted, (BOB, ANN), bound(ANN)) is None, "nobody is added"
+    assert change(deleted, (ANN,), bound(ANN, BOB)) == Bind((ANN,), bound(ANN, BOB))
+    assert change(deleted, (), bound(ANN)) == Unbind(bound(ANN))
+    assert change(deleted, (ANN,), bound(BOB)) == Unbind(bound(BOB))
+    assert change(deleted._replace(class_=""), (ANN,), bound(ANN)) == Unbind(bound(ANN))
 
 
 people = st.lists(
@@ -69,3 +79,16 @@ def test_one_write_is_enough(instructors: list[Subject], present: list[Subject],
     after = before if step is None else bound(*step.subjects) if isinstance(step, Bind) else None
     assert change(LAB, wanted, after) is None
     assert set(instructors) == set((after.subjects or ()) if after is not None else ())
+
+
+@given(people, people)
+def test_one_write_is_enough_while_a_lab_is_being_deleted(instructors: list[Subject], present: list[Subject]) -> None:
+    deleted, wanted, before = (
+        LAB._replace(deleted=True),
+        of_class([bound(*instructors, role=CLASS_ROLE)]),
+        bound(*present),
+    )
+    step = change(deleted, wanted, before)
+    after = before if step is None else bound(*step.subjects) if isinstance(step, Bind) else None
+    assert change(deleted, wanted, after) is None
+    assert set((after.subjects or ()) if after is not None else ()) == set(instructors) & set(present)
