@@ -11,7 +11,9 @@ from vkprovider.domain.classroom.sheet import sheet
 from vkprovider.domain.view.standings import Standing, Tone
 
 _ORDER: Final = {standing: place for place, standing in enumerate(Standing)}
-_TEXT_CHARS_MAX: Final = 100
+_TEXT_BYTES_MAX: Final = 60
+"""Of a text in a wish: a page names its wish in a topic, in whose address a byte takes up to five characters, and the
+topics of nine tabs are one request line of at most 8 KiB."""
 SORTS: Final[Mapping[str, Callable[[Row], Any]]] = {
     "learner": lambda row: (not row.learner, row.learner.casefold()),
     "state": lambda row: _ORDER[row.standing],
@@ -74,14 +76,14 @@ class Held(NamedTuple):
 
 
 def wish_of(query: Mapping[str, str]) -> Wish:
-    """Return the wish of the query of a link; what means nothing counts as absent."""
+    """Return the wish of the query of a link; what means nothing counts as absent, and what is too long is cut."""
     sort, state = query.get("sort", ""), query.get("state", "")
     return Wish(
         sort if sort in SORTS else "learner",
         query.get("falling", "") == "1",
         state if state in {each.value for each in Standing} else "",
-        query.get("reason", "")[:_TEXT_CHARS_MAX],
-        query.get("q", "").strip()[:_TEXT_CHARS_MAX],
+        _cut(query.get("reason", "")),
+        _cut(query.get("q", "").strip()).strip(),
     )
 
 
@@ -141,10 +143,15 @@ def as_csv(rows: Iterable[Row]) -> str:
 def _is_wanted(row: Row, wish: Wish) -> bool:
     if wish.state and row.standing != wish.state:
         return False
-    if wish.reason and row.reason != wish.reason:
+    if wish.reason and _cut(row.reason) != wish.reason:
         return False
     text = wish.text.casefold()
     return not text or any(text in each.casefold() for each in (row.learner, row.state, row.reason, row.pod, *row.down))
+
+
+def _cut(text: str) -> str:
+    """Return as much of a text as a wish holds."""
+    return text.encode(errors="ignore")[:_TEXT_BYTES_MAX].decode(errors="ignore")
 
 
 def _time(at: float | None) -> str:

@@ -2,13 +2,18 @@
 
 import csv
 import io
+import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
 from vkprovider.api.wording import plain
 
-_FORMULAS: Final = ("=", "+", "-", "@")
-"""How a cell begins that a spreadsheet computes."""
+_FORMULA: Final = re.compile(r"(^|;)(?=[\s\"]*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+"""Where a spreadsheet may begin a cell that it computes.
+
+It takes the full-width signs as well, and separates cells by semicolons where the comma is that of decimals; a quote
+after one is then that of CSV.
+"""
 
 
 def sheet(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
@@ -27,4 +32,4 @@ def sheet(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
 
 def _cell(value: object) -> str:
     text = plain("" if value is None else str(value))
-    return f"'{text}" if text.startswith(_FORMULAS) else text
+    return _FORMULA.sub(r"\1'", text)

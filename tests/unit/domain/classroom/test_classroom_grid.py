@@ -3,10 +3,11 @@
 import csv
 import io
 import math
+from urllib.parse import parse_qsl, urlencode
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.domain.userlab.builders import NOW
@@ -17,6 +18,7 @@ from vkprovider.api.times import iso
 from vkprovider.domain.classroom.asked import ACTS, Act, CannotBeDoneError, notes_for
 from vkprovider.domain.classroom.grid import SORTS, Wish, as_csv, chosen, counted, held_up, wish_of
 from vkprovider.domain.classroom.rows import Row, of_lablet
+from vkprovider.domain.classroom.sheet import sheet
 from vkprovider.domain.view.standings import Standing, Tone
 
 NAMES = names.GROUP
@@ -170,6 +172,42 @@ def test_no_cell_of_the_csv_is_a_formula(table: list[Row]) -> None:
     for line in read:
         assert len(line) == len(read[0])
         assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in line)
+
+
+@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", "＋", "－", "＠"])  # noqa: RUF001 (spreadsheets in Asia take them)
+@pytest.mark.parametrize("before", ["", " ", "x;", "x; ", "x;y;", ";"])
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_no_sign_makes_a_formula_whatever_separates_cells(sign: str, before: str, separator: str) -> None:
+    """Where the comma is that of decimals, a spreadsheet begins a cell at each semicolon, and knows no quotes there."""
+    text = sheet(["learner", "why"], [["ann", f"{before}{sign}HYPERLINK(1)"], ["ben", f'"{before}{sign}1, 2']])
+    cells = [cell.strip(' "') for line in text.splitlines() for cell in line.split(separator)]
+    assert cells[0].startswith("learner")
+    assert not [cell for cell in cells if cell.startswith(sign)]
+    [_, ann, _] = csv.reader(io.StringIO(text))
+    assert ann[1].replace("'", "") == f"{before}{sign}HYPERLINK(1)"
+
+
+def test_what_is_no_formula_stays_as_it_is() -> None:
+    assert sheet(["a"], [["x=1; y=2 - 1, a@b"], [5], [None]]) == 'a\n"x=1; y=2 - 1, a@b"\n5\n""\n'
+
+
+@given(st.text(), st.text())
+@example("😀" * 100, "😀" * 100)
+@example("\ud800", "")
+def test_the_query_of_any_wish_is_short(text: str, reason: str) -> None:
+    """A page names its wish to its stream, and nine tabs share the one request line."""
+    wish = wish_of({"q": text, "reason": reason, "sort": "started", "falling": "1", "state": "needs help"})
+    query = urlencode(wish.fields())
+    assert len(query) <= 450
+    assert wish_of(dict(parse_qsl(query))) == wish, "the stream means the rows that the page shows"
+    ascii_ = wish_of({"q": "x" * 100})
+    assert ascii_.text == "x" * 60
+
+
+def test_a_reason_that_is_cut_still_finds_its_rows() -> None:
+    row = of_lablet(pod(ready=False, waits="Long" * 30, why="x", phase="Pending"))
+    wish = wish_of({"reason": row.reason})
+    assert chosen([row, of_lablet(pod("warm-2"))], wish) == [row]
 
 
 # ------------------------------------------------------------------------------------------ what is asked
