@@ -23,6 +23,7 @@ from vkprovider.portal.requests import Caller
 from vkprovider.portal.site.live.rendered import Rendered
 from vkprovider.portal.site.live.streams import OF_CALLER_MAX
 from vkprovider.portal.site.live.topics import Allowed, TopicSource
+from vkprovider.portal.site.live.wanted import TOPICS_MAX
 from vkprovider.portal.site.visitor import Visitor
 from vkprovider.serving.access import User
 
@@ -119,6 +120,24 @@ async def test_a_caller_has_so_many_streams_and_no_more() -> None:
         await when(lambda: len(host.streams) == 0, "all have ended")
         async with stream(url, "board:lab") as found:
             await found.next("beat")
+
+
+async def test_a_caller_follows_so_many_topics_and_no_more_in_all_streams_together() -> None:
+    async with host_at() as (host, url):
+        for number in range(TOPICS_MAX + 2):
+            host.write(f"b{number}", "x")
+        many = [f"board:b{number}" for number in range(TOPICS_MAX - 1)]
+        async with stream(url, *many) as first:
+            await first.next("change")
+            async with stream(url, many[0], "board:b19", "board:b20") as second:
+                _, data = await second.next("gone")
+                assert (data["topic"], "too much at once" in data["words"]) == ("board:b20", True)
+                assert {(await second.next("change"))[1]["topic"] for _ in range(2)} == {many[0], "board:b19"}
+                async with stream(url, "board:b20") as refused:
+                    assert refused.answer.status_code == 429
+        await when(lambda: len(host.streams) == 0, "all have ended")
+        async with stream(url, "board:b20") as again:
+            await again.next("change")
 
 
 async def test_a_reader_that_is_slow_gets_the_last_state_and_costs_no_memory() -> None:

@@ -18,6 +18,7 @@ from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import INSTRUCTOR_ROLE, RBAC, USER_ROLE
 from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fill, pool
+from tests.component.portal.site.test_live_streams import stream
 from tests.component.portal.wishes import ask
 from vkprovider.api import names
 from vkprovider.api.times import iso
@@ -37,6 +38,25 @@ def lines(answer: httpx.Response) -> list[tuple[str, str, str]]:
     """Return the lines of what became of each."""
     assert answer.status_code == 200, answer.text
     return _LINE.findall(answer.text)
+
+
+async def test_a_class_has_one_topic_for_each_wish_whatever_else_is_asked(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made,
+        classroom(made) as room,
+        Browsing(made.client.url) as browser,
+    ):
+        await room.lablet("net-0", "ann")
+        await browser.log_in(room.teacher)
+        cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+        topic = f"class:{room.namespace}"
+        async with (
+            stream(made.client.url, f"{topic}?junk=1", f"{topic}?sort=learner&junk=3", Cookie=cookie) as one,
+            stream(made.client.url, f"{topic}?junk=2", Cookie=cookie) as other,
+        ):
+            for found in (one, other):
+                assert (await found.next("change"))[1]["topic"] == topic
+            assert len(made.running.replica.live.topics) == 1
 
 
 async def teach(has: Setting, name: str, namespace: str, *rules: dict[str, Any]) -> dict[str, str]:

@@ -255,3 +255,10 @@ def test_what_cannot_be_done_says_why(act: Act, given: dict[str, str], says: str
 def test_the_bounds_of_times() -> None:
     assert math.inf == SORTS["left"](Row(key="", learner="", standing=Standing.FREE))
     assert msgspec.structs.replace(CLASS[0], standing=Standing.FAILED).is_over
+
+
+@pytest.mark.parametrize("text", ["a" * 99 + " " * 3 + "b", " é " * 80, "x" * 59 + "\u3000y" * 60])
+def test_a_wish_that_was_cut_is_the_same_when_it_is_read_again(text: str) -> None:
+    """It names the topic of a class, which has one name."""
+    wish = wish_of({"q": text})
+    assert wish_of(wish.fields()) == wish

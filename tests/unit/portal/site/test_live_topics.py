@@ -1,10 +1,11 @@
 """Topics: one rendering for a change however many look, a pause between two, and what a page was loaded with."""
 
 import asyncio
+import itertools
 import json
 import time
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -154,3 +155,34 @@ async def test_news_of_several_kinds_are_one() -> None:
 @pytest.mark.parametrize(("took_s", "pause"), [(0.0, PAUSE_S), (0.02, 0.18), (10.0, PAUSE_S_MAX)])
 def test_the_pause_grows_with_what_a_rendering_costs(took_s: float, pause: float) -> None:
     assert pause_s(took_s) == pytest.approx(pause)
+
+
+async def test_dear_renderings_take_turns_with_a_rest_and_a_cheap_one_waits_for_none() -> None:
+    spans: list[tuple[float, float]] = []
+    cheap: list[float] = []
+    listeners, topics = Listeners[str](), Topics()
+
+    async def allowed(visitor: Visitor, name: str) -> Allowed:
+        raise NotImplementedError
+
+    def render(name: str, role: str, base: str) -> Rendered:  # noqa: ARG001 (as a source has it)
+        began, until = time.monotonic(), time.thread_time() + (0.03 if name != "cheap" else 0.0)
+        while time.thread_time() < until:
+            pass
+        (cheap.append(began) if name == "cheap" else spans.append((began, time.monotonic())))
+        return Rendered({"text": f"<p>{began}</p>"})
+
+    topics.register(TopicSource("board", allowed, render, listeners.listen))
+    names = [*(f"b{number}" for number in range(12)), "cheap"]
+    async with AsyncExitStack() as stack:
+        for name in names:
+            await stack.enter_async_context(topics.looking("board", name, "owner", "", asyncio.Event()))
+        first = len(spans)
+        while len(spans) < first + 24:
+            for name in names:
+                listeners.tell(name)
+            await asyncio.sleep(0.005)
+        later = spans[first:]
+        rests = [after[0] - before[1] for before, after in itertools.pairwise(later)]
+        assert min(rests) >= 0.025
+        assert len(cheap) > 4

@@ -45,7 +45,7 @@ class Grid:
 
     def source(self) -> TopicSource:
         """Return how a class changes by itself."""
-        return TopicSource(KIND, self.allowed, self.render, self.listen)
+        return TopicSource(KIND, self.allowed, self.render, self.listen, one_name)
 
     async def allowed(self, visitor: Visitor, name: str) -> Allowed:
         """Return what a visitor may see of a class.
@@ -119,6 +119,11 @@ def path_of_row(namespace: str, row: Row) -> str:
 def topic_of(namespace: str, wish: Wish) -> str:
     """Return the name of a class as one visitor wants to see it, without the kind."""
     return namespace + _query(wish)
+
+
+def one_name(name: str) -> str:
+    """Return the name that all names of the same class and wish have in common."""
+    return topic_of(*_parts(name))
 
 
 def _query(wish: Wish, **changed: object) -> str:

@@ -6,7 +6,7 @@ Nothing is queued for a stream. Whenever its reader has taken what was sent, it 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final, NamedTuple
 
@@ -16,7 +16,7 @@ from vkprovider.portal.site.live import frames
 from vkprovider.portal.site.live.rendered import Shown
 from vkprovider.portal.site.live.reviews import Reviews
 from vkprovider.portal.site.live.topics import Allowed, Topic, Topics
-from vkprovider.portal.site.live.wanted import Wanted, wanted
+from vkprovider.portal.site.live.wanted import TOPICS_MAX, Wanted, wanted
 from vkprovider.portal.site.visitor import Visitor
 from vkprovider.portal.site.visitors import Visitors, require_own
 from vkprovider.serving.answers import NotAllowed, TooManyReviews
@@ -27,6 +27,7 @@ BEAT_S: Final = 2.0
 STREAMS_MAX: Final = 2000
 OF_CALLER_MAX: Final = 20
 _WITHDRAWN: Final = "You may not see this any more."
+_TOO_MUCH: Final = "You follow too much at once: close some pages, then load this one again."
 _GONE: Final = "This is not there any more."
 
 
@@ -56,6 +57,7 @@ class Streams:
         self._topics = topics
         self._reviews = reviews
         self._open: Counter[str] = Counter()
+        self._followed: dict[str, Counter[str]] = {}
         self._wake: set[asyncio.Event] = set()
         self._closed = False
 
@@ -78,22 +80,24 @@ class Streams:
         """
         require_own(request)
         visitor = await self._visitors.of(request)
-        asked = wanted(request.query.getall("topic", []), request.query.getall("version", []))
+        asked = wanted(request.query.getall("topic", []), request.query.getall("version", []), self._topics.form)
         allowed = {each: found for each in asked if (found := await self._allowed(visitor, each)) is not None}
         if not allowed:
             raise web.HTTPNotFound
+        caller = visitor.known.of_cluster.username
+        fitting = self._fitting(caller, allowed)
         ended = asyncio.Event()
-        async with self._counted(visitor) as news, AsyncExitStack() as stack:
+        async with self._counted(caller, fitting) as news, AsyncExitStack() as stack:
             stack.enter_context(self._reviews.sessions.during(visitor, ended, news))
             try:
                 stream = await EventStream.begin(request)
             except ConnectionResetError:
                 return web.Response()  # there is nobody to read it
-            open_ = {each: await self._opened(stack, visitor, each, allowed[each], news) for each in allowed}
+            open_ = {each: await self._opened(stack, visitor, each, allowed[each], news) for each in fitting}
             with suppress(ConnectionResetError):
                 for each in asked:
-                    if each not in allowed:
-                        await stream.send(frames.gone(each.topic, _WITHDRAWN))
+                    if each not in fitting:
+                        await stream.send(frames.gone(each.topic, _TOO_MUCH if each in allowed else _WITHDRAWN))
                 await self._follow(stream, news, open_, ended)
             return stream.answer
 
@@ -111,17 +115,33 @@ class Streams:
         except (NotAllowed, web.HTTPNotFound):
             return None
 
+    def _fitting(self, caller: str, asked: Iterable[Wanted]) -> list[Wanted]:
+        """Return those of some topics that somebody may follow beside what their other streams do.
+
+        Raises:
+            Refused: 429: none.
+        """
+        topics, found = set(self._followed.get(caller, ())), []
+        for each in asked:
+            if each.topic in topics or len(topics) < TOPICS_MAX:
+                topics.add(each.topic)
+                found.append(each)
+        if not found:
+            raise TooManyReviews(_TOO_MUCH)
+        return found
+
     @asynccontextmanager
-    async def _counted(self, visitor: Visitor) -> AsyncIterator[asyncio.Event]:
+    async def _counted(self, caller: str, asked: Iterable[Wanted]) -> AsyncIterator[asyncio.Event]:
         """Yield an event that wakes a stream.
 
         Raises:
             Refused: 429: there are too many streams.
         """
-        caller, news = visitor.known.of_cluster.username, asyncio.Event()
+        news, names = asyncio.Event(), [each.topic for each in asked]
         if len(self) >= STREAMS_MAX or self._open[caller] >= OF_CALLER_MAX:
             raise TooManyReviews("too many browsers follow changes: close some, or load the page again later")
         self._open[caller] += 1
+        self._followed.setdefault(caller, Counter()).update(names)
         self._wake.add(news)
         try:
             yield news
@@ -129,6 +149,9 @@ class Streams:
             self._wake.discard(news)
             self._open[caller] -= 1
             self._open += Counter()  # drops callers without a stream
+            left = Counter(self._followed.pop(caller)) - Counter(names)
+            if left:
+                self._followed[caller] = left
 
     async def _opened(
         self, stack: AsyncExitStack, visitor: Visitor, each: Wanted, allowed: Allowed, news: asyncio.Event

@@ -1,7 +1,8 @@
 """Which topics are looked at, and their renderings: one for a change, however many look.
 
 After a change a topic is rendered at once, then not again for a pause, so that a class that starts does not cost a
-rendering for each Pod. What depends on the time alone, or on what tells nobody, is found by a rendering now and then.
+rendering for each Pod. Topics whose renderings are dear take turns, so that all of them together leave half a core.
+What depends on the time alone, or on what tells nobody, is found by a rendering now and then.
 """
 
 import asyncio
@@ -23,6 +24,8 @@ PAUSE_S: Final = 0.1
 PAUSE_S_MAX: Final = 0.5
 _SHARE: Final = 9
 """A topic pauses for so many times the CPU that its last rendering took, which leaves it a tenth of a core."""
+_CHEAP_S: Final = 0.01
+"""A topic whose last rendering took more CPU waits for its turn, and rests for as long before it is another's."""
 REFRESH_S: Final = 30.0
 _RECENT: Final = 8
 """Renderings that a page may have been loaded with, and still gets only what differs."""
@@ -50,12 +53,14 @@ class TopicSource(NamedTuple):
         allowed: Returns what a visitor may see; raises `Refused` or `HTTPNotFound` if that is nothing.
         render: Returns what `name` looks like in a role, below a base path; None if it is gone. It asks nobody.
         listen: Yields an event that is set whenever `name` may look different; the caller clears it.
+        form: Returns the one name of what `name` names.
     """
 
     kind: str
     allowed: Callable[[Visitor, str], Awaitable[Allowed]]
     render: Callable[[str, str, str], Rendered | None]
     listen: Callable[[str], AbstractAsyncContextManager[asyncio.Event]]
+    form: Callable[[str], str] = str
 
 
 class Key(NamedTuple):
@@ -119,25 +124,44 @@ class Topic:
         is_fresh = bool(self._news) and not any(news.is_set() for news in self._news)
         return self.shown if is_fresh else self.render()
 
-    async def follow(self, ready: asyncio.Event) -> None:
-        """Render it whenever it may look different, for ever; `ready` is set when the first rendering is there."""
+    async def follow(self, ready: asyncio.Event, turns: asyncio.Lock) -> None:
+        """Render it whenever it may look different, for ever.
+
+        Args:
+            ready: Is set when the first rendering is there.
+            turns: Whoever has it renders a topic that is dear.
+        """
+        took_s = 0.0
         async with self._source.listen(self._key.name) as news:
             while True:
-                news.clear()
-                began = time.thread_time()  # on a busy machine a rendering lasts longer, and costs no more
+                async with _turn(turns, took_s):
+                    news.clear()
+                    began = time.thread_time()  # on a busy machine a rendering lasts longer, and costs no more
+                    try:
+                        self.render()
+                    except Exception:  # noqa: BLE001 (a bug of a view must not end the streams of all who look)
+                        _log.exception("a topic cannot be rendered", topic=f"{self._key.kind}:{self._key.name}")
+                    took_s = time.thread_time() - began
+                    self._news.add(news)
+                    ready.set()
                 try:
-                    self.render()
-                except Exception:  # noqa: BLE001 (a bug of a view must not end the streams of all who look)
-                    _log.exception("a topic cannot be rendered", topic=f"{self._key.kind}:{self._key.name}")
-                self._news.add(news)
-                ready.set()
-                try:
-                    await asyncio.sleep(pause_s(time.thread_time() - began))
+                    await asyncio.sleep(pause_s(took_s))
                     with suppress(TimeoutError):
                         async with asyncio.timeout(REFRESH_S):
                             await news.wait()
                 finally:
                     self._news.discard(news)
+
+
+@asynccontextmanager
+async def _turn(turns: asyncio.Lock, took_s: float) -> AsyncIterator[None]:
+    """Wait for the turn of a topic whose last rendering took so much CPU, and rest at its end."""
+    if took_s <= _CHEAP_S:
+        yield
+        return
+    async with turns:
+        yield
+        await asyncio.sleep(took_s)
 
 
 def pause_s(took_s: float) -> float:
@@ -158,6 +182,7 @@ class Topics:
         self._sources: dict[str, TopicSource] = {}
         self._followed: dict[Key, tuple[Topic, asyncio.Task[None], asyncio.Event]] = {}
         self._idle: OrderedDict[Key, Topic] = OrderedDict()
+        self._turns = asyncio.Lock()
 
     def __len__(self) -> int:
         """Count the topics that somebody looks at."""
@@ -170,6 +195,11 @@ class Topics:
     def source(self, kind: str) -> TopicSource | None:
         """Return a kind; None if there is no such one."""
         return self._sources.get(kind)
+
+    def form(self, kind: str, name: str) -> str:
+        """Return the one name of what a name of a kind names."""
+        source = self._sources.get(kind)
+        return source.form(name) if source is not None else name
 
     def now(self, kind: str, name: str, role: str, base: str) -> Shown | None:
         """Return how a topic looks now, for a page; None if it is gone."""
@@ -200,7 +230,7 @@ class Topics:
 
     def _begin(self, key: Key) -> tuple[Topic, asyncio.Task[None], asyncio.Event]:
         topic, ready = self._take(key), asyncio.Event()
-        task = asyncio.create_task(topic.follow(ready), name=f"topic {key.kind}:{key.name}")
+        task = asyncio.create_task(topic.follow(ready, self._turns), name=f"topic {key.kind}:{key.name}")
         self._followed[key] = topic, task, ready
         return self._followed[key]
 

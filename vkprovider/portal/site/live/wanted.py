@@ -1,6 +1,6 @@
 """What a page asks a stream for: `?topic=lab:alice&version=aGk…&topic=class:net101&version=`."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 TOPICS_MAX: Final = 20
@@ -29,10 +29,16 @@ class Wanted(NamedTuple):
         return self.topic.partition(":")[2]
 
 
-def wanted(topics: Sequence[str], versions: Sequence[str]) -> list[Wanted]:
-    """Return what a page asks for, each topic once, and not more than a stream may have."""
+def wanted(topics: Sequence[str], versions: Sequence[str], form: Callable[[str, str], str]) -> list[Wanted]:
+    """Return what a page asks for, each topic once, and not more than a stream may have.
+
+    Args:
+        topics: The names of topics, with their kinds.
+        versions: What the page shows of each.
+        form: Returns the one name of what a name of a kind names.
+    """
     given = [*versions, *([""] * len(topics))]
-    found = {
-        topic: Wanted(topic, version) for topic, version in zip(topics, given, strict=False) if len(topic) <= _CHARS_MAX
-    }
+    asked = [Wanted(topic, its) for topic, its in zip(topics, given, strict=False) if len(topic) <= _CHARS_MAX]
+    formed = [Wanted(f"{each.kind}:{form(each.kind, each.name)}", each.version) for each in asked]
+    found = {each.topic: each for each in formed}
     return list(found.values())[:TOPICS_MAX]
