@@ -2,7 +2,7 @@
 
 What a code stands for waits in a Lease, whose name is made of the code and tells nothing of it: the token, encrypted
 with a key that is made of the code and of the key of the portal. To redeem a code is to delete the Lease, which only
-one can.
+one can. A code ends with a mark of the portal's key, so that one that somebody has made up costs no request.
 """
 
 import asyncio
@@ -18,12 +18,20 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, OutsideError
 from vkprovider.api.objects import Lease
 from vkprovider.api.times import unix
+from vkprovider.kube.pace import TokenBucket
 from vkprovider.portal.site.cookie import seal, unseal
+from vkprovider.portal.site.keys import is_marked, mark
 from vkprovider.runtime.context import Context
+from vkprovider.serving.answers import TooManyReviews
 
 CODE_S: Final = 60
 """How long a code is valid."""
 _CODE_BYTES: Final = 24
+_TEXT_CHARS: Final = 32
+"""Of a code before its mark: its bytes in base64."""
+_REDEEMED_PER_S: Final = 20.0
+_REDEEMED_BURST: Final = 200.0
+"""The limits of what asks for a Lease: a class may log in at once."""
 _NAME_CHARS: Final = 40
 _ALLOWANCE_S: Final = 30
 """What is left after a code has expired is removed no sooner: clocks differ."""
@@ -53,6 +61,7 @@ class Codes:
         self._ctx = ctx
         self._key = key
         self._leases = ctx.api.member_leases
+        self._pace = TokenBucket(_REDEEMED_PER_S, _REDEEMED_BURST)
         self._removals: set[asyncio.Task[None]] = set()
 
     async def make(self, token: str) -> str:
@@ -63,7 +72,8 @@ class Codes:
         """
         if not self._removals:
             await self._sweep()
-        code = secrets.token_urlsafe(_CODE_BYTES)
+        text = secrets.token_urlsafe(_CODE_BYTES)
+        code = text + mark(self._key, text)
         name = name_of(code)
         waiting = _Waiting(token, self._ctx.wall() + CODE_S)
         lease = await self._leases.create(
@@ -87,8 +97,14 @@ class Codes:
         """Return the token that a code stands for, once; None if it is used, expired, or was never made.
 
         Raises:
+            Refused: 429: codes that this portal has made are sent again too often, whoever sends them.
             OutsideError: The API server refused or did not answer; the code may be used, or not.
         """
+        if not is_marked(self._key, code[:_TEXT_CHARS], code[_TEXT_CHARS:]):
+            return None
+        if self._pace.reserve() > 0:
+            self._pace.cancel()
+            raise TooManyReviews("too many people log in by a code at once; try again in a few seconds")
         name = name_of(code)
         lease = await self._leases.get(name)
         if lease is None:

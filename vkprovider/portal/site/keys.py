@@ -18,7 +18,7 @@ class Keys(NamedTuple):
     Attributes:
         session: Encrypts cookies.
         form: Makes the tokens of forms.
-        code: Encrypts what waits for a one-time code.
+        code: Marks one-time codes, and encrypts what waits for them.
     """
 
     session: bytes

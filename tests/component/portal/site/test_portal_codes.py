@@ -148,3 +148,18 @@ async def test_what_a_dead_replica_left_goes_with_the_next_code(world: PortalWor
         )
         assert (await asked(f"http://127.0.0.1:{late.page.port}", made.alice)).status_code == 200
         assert left not in await waiting(made)
+
+
+async def test_made_up_codes_cost_no_request(world: PortalWorld) -> None:
+    """Whoever writes another address into the header each time asks the API server for nothing either."""
+    async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, Browsing(made.client.url) as browser:
+        code = (await asked(made.client.url, made.alice)).json()["code"]
+        await browser.get("/login")
+        made.running.api.asked.clear()
+        near = [code[:-1] + ("A" if code[-1] != "A" else "B"), code[:-1], f"B{code[1:]}", code[:24]]
+        made_up = [*near, *(os.urandom(24 + at % 16).hex()[:64] for at in range(100))]
+        for at, each in enumerate(made_up):
+            answer = await browser.post(f"/login/{each}", {"X-Forwarded-For": f"10.0.{at // 250}.{at % 250}"})
+            assert answer.status_code == 403, each
+        assert not [each.line for each in made.running.api.asked if "-code-" in each.path]
+        assert (await browser.post(f"/login/{code}")).status_code == 303
