@@ -1,5 +1,6 @@
 """How often somebody may do what costs the API server requests, whoever that is."""
 
+import hashlib
 from collections import OrderedDict
 from collections.abc import Mapping
 from typing import Final
@@ -56,3 +57,17 @@ def sender_of(headers: Mapping[str, str], peer: str) -> str:
     Without a proxy a sender may write there what it likes; then only the limits of all reviews together hold.
     """
     return headers.get("X-Forwarded-For", "").rpartition(",")[2].strip() or peer
+
+
+def attempt_of(headers: Mapping[str, str], peer: str, secret: str) -> str:
+    """Return the name of an attempt to log in: by the address from which it comes, and what is shown there.
+
+    A whole class may share one address, so that what one person tries there must not count against the others. Tokens
+    that nobody has asked the API server about have the limits of all reviews together.
+
+    Args:
+        headers: Of the request.
+        peer: Its other end.
+        secret: The token or the code; the name does not tell it.
+    """
+    return f"{sender_of(headers, peer)} {hashlib.sha256(secret.encode(errors='replace')).hexdigest()}"

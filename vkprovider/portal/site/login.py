@@ -14,7 +14,7 @@ from vkprovider.portal.site import cookie
 from vkprovider.portal.site.codes import CODE_S, Codes
 from vkprovider.portal.site.keys import Keys, is_marked, mark
 from vkprovider.portal.site.layout import BASE, PIECE, VISITOR, Layout, link
-from vkprovider.portal.site.limits import Limits, sender_of
+from vkprovider.portal.site.limits import Limits, attempt_of
 from vkprovider.portal.site.origin import is_from_elsewhere, is_loopback, is_own, keeps_cookies, safe_next
 from vkprovider.portal.site.visitors import (
     COOKIE,
@@ -82,7 +82,9 @@ class Login:
         self._by_ingress = by_ingress
         self._codes = codes
         self._ended = ended
-        self._failures = Limits(0.5, 20, "too many logins from your address have failed; try again in a few seconds")
+        self._failures = Limits(
+            0.5, 20, "this login has failed too often from your address; try again in a few seconds"
+        )
         self._made = Limits(0.1, 10, "you have made too many codes; try again in a few seconds")
 
     def routes(self) -> tuple[Route, ...]:
@@ -112,12 +114,12 @@ class Login:
         then = safe_next(await form_field(request, "next"))
         if not keeps_cookies(request.headers):
             return self._form(request, then, _NO_TLS, HTTPStatus.BAD_REQUEST)
-        sender = sender_of(request.headers, request.remote or "")
-        self._failures.check(sender)
+        attempt = attempt_of(request.headers, request.remote or "", token)
+        self._failures.check(attempt)
         try:
             await self._callers.of_token(_fit(token))
         except (TokenInvalid, TokenMissing) as refusal:
-            self._failures.count(sender)
+            self._failures.count(attempt)
             return self._form(request, then, refusal.message, HTTPStatus.UNAUTHORIZED)
         return self.begun(request, keys, token, then)
 
@@ -132,12 +134,13 @@ class Login:
             raise NotAllowed("this portal knows its visitors by an ingress: open it with a browser, without a code")
         if self._codes is None:
             raise web.HTTPServiceUnavailable(text=NO_KEY)
-        sender, token = sender_of(request.headers, request.remote or ""), bearer(request)
-        self._failures.check(sender)
+        token = bearer(request)
+        attempt = attempt_of(request.headers, request.remote or "", token)
+        self._failures.check(attempt)
         try:
             known = await self._callers.of_token(_fit(token))
         except (TokenInvalid, TokenMissing):
-            self._failures.count(sender)
+            self._failures.count(attempt)
             raise
         self._made.check(known.of_cluster.username)
         self._made.count(known.of_cluster.username)
@@ -167,12 +170,13 @@ class Login:
         self.check_form(request, await form_field(request, CSRF_FIELD))
         if not keeps_cookies(request.headers):
             return self._form(request, "/", _NO_TLS, HTTPStatus.BAD_REQUEST)
-        sender = sender_of(request.headers, request.remote or "")
-        self._failures.check(sender)
+        code = request.match_info["code"]
+        attempt = attempt_of(request.headers, request.remote or "", code)
+        self._failures.check(attempt)
         with _asking():
-            token = await self._codes.redeem(request.match_info["code"]) if self._codes is not None else None
+            token = await self._codes.redeem(code) if self._codes is not None else None
         if token is None:
-            self._failures.count(sender)
+            self._failures.count(attempt)
             return self._form(request, "/", _USED, HTTPStatus.FORBIDDEN)
         return self.begun(request, keys, token, "/")
 

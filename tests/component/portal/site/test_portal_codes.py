@@ -128,7 +128,7 @@ async def test_codes_and_failed_logins_are_limited(world: PortalWorld) -> None:
         assert made_ones.count(200) <= 11
         assert made_ones[-1] == 429
         await browser.get("/login")
-        tries = [(await browser.post("/login", token=f"made-up-{n}")).status_code for n in range(25)]
+        tries = [(await browser.post("/login", token="made-up")).status_code for _ in range(25)]
         assert tries[0] == 401
         assert tries[-1] == 429
         elsewhere = await browser.post("/login", {"X-Forwarded-For": "10.0.0.7"}, token="made-up")
@@ -163,3 +163,18 @@ async def test_made_up_codes_cost_no_request(world: PortalWorld) -> None:
             assert answer.status_code == 403, each
         assert not [each.line for each in made.running.api.asked if "-code-" in each.path]
         assert (await browser.post(f"/login/{code}")).status_code == 303
+
+
+async def test_who_fails_keeps_nobody_else_at_the_same_address_from_the_login(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made,
+        Browsing(made.client.url) as mallory,
+        Browsing(made.client.url) as alice,
+    ):
+        code = (await asked(made.client.url, made.alice)).json()["code"]
+        for at in range(30):
+            assert (await mallory.log_in({"Authorization": f"Bearer made-up-{at}"})).status_code == 401
+            assert (await mallory.post(f"/login/{'A' * 31}{at:02}")).status_code == 403
+        assert (await alice.log_in(made.alice)).status_code == 303
+        assert (await asked(made.client.url, made.alice)).status_code == 200
+        assert (await mallory.post(f"/login/{code}")).status_code == 303
