@@ -78,10 +78,11 @@ class Acting:
         self._site = site
         self._classrooms = classrooms
 
-    async def ask(self, visitor: Visitor, rows: Sequence[Row], wanted: Wanted) -> list[Outcome]:
+    async def ask(self, visitor: Visitor, class_: str, rows: Sequence[Row], wanted: Wanted) -> list[Outcome]:
         """Ask lablets, a few at a time; return what became of each, in their order.
 
-        The Pods are written with the visitor's own token. What belongs to the record of a user lab the portal does.
+        The Pods are written with the visitor's own token. What belongs to the record of a user lab the portal does, if
+        the lab still is of the class in which the visitor may ask for it.
 
         Raises:
             InputError: The kubeconfig of the portal has changed, and is wrong.
@@ -92,13 +93,15 @@ class Acting:
 
             async def one(row: Row) -> Outcome:
                 try:
-                    return Outcome(row.learner or row.pod, done=True, words=await self._one(kube, visitor, row, wanted))
+                    return Outcome(
+                        row.learner or row.pod, done=True, words=await self._one(kube, visitor, class_, row, wanted)
+                    )
                 except _NothingDoneError as error:
                     return Outcome(row.learner or row.pod, done=False, words=str(error))
 
             return await at_most(_AT_ONCE, one, rows)
 
-    async def _one(self, kube: KubeClient | None, visitor: Visitor, row: Row, wanted: Wanted) -> str:
+    async def _one(self, kube: KubeClient | None, visitor: Visitor, class_: str, row: Row, wanted: Wanted) -> str:
         """Ask one lablet; return what happens.
 
         Raises:
@@ -107,11 +110,11 @@ class Acting:
         now, by = self._site.ctx.wall(), visitor.known.caller.username
         try:
             if row.user and wanted.act == "extend":
-                return _until(await self._site.requests.extend(row.user, by, wanted.seconds), now)
+                return _until(await self._site.requests.extend(row.user, by, wanted.seconds, class_), now)
             if wanted.act == "end":
                 if not row.user:
                     raise _NothingDoneError("is no lab of the portal; hand it in instead")
-                await self._site.requests.delete(row.user, by)
+                await self._site.requests.delete(row.user, by, class_)
                 return _DONE["end"]
             if kube is None:
                 raise _NothingDoneError("takes your own token, which the ingress does not send")

@@ -105,7 +105,7 @@ class ClassLablets:
         wanted = acts.wanted_of(action, await request.post())
         if isinstance(wanted, str):
             raise Rejected(Grounds.INVALID_BODY, wanted)
-        [outcome] = await self._acting.ask(visitor, rows, wanted)
+        [outcome] = await self._acting.ask(visitor, namespace, rows, wanted)
         if not outcome.done:
             raise Rejected(Grounds.CANNOT_EXTEND, f"Nothing was done: {outcome.words}.")
         raise web.HTTPSeeOther(link(request, lablet_place(namespace, name).path))

@@ -149,7 +149,7 @@ class Classes:
         if isinstance(wanted, str) or isinstance(rows, str):
             words = wanted if isinstance(wanted, str) else str(rows)
             return self._site.layout.refusal(request, 422, words)
-        outcomes = await self._acting.ask(visitor, rows, wanted)
+        outcomes = await self._acting.ask(visitor, namespace, rows, wanted)
         failed = sum(not each.done for each in outcomes)
         _log.info(
             "a class was asked",
