@@ -17,6 +17,8 @@ PATH: Final = Path("docs/reference/http.md")
 _PROSE: Final = Path(__file__).parent / "pages" / "http.md"
 _PLACE: Final = re.compile(r"\{\{ (\w+) \}\}")
 _KIB: Final = 1024
+_PORTAL: Final = "vkprovider.portal."
+"""Where kinds are that this page does not describe."""
 _OF_AN_OBJECT: Final = "a [reason](../why.md)"
 """How the page calls the one kind of refusal whose word is not its name."""
 
@@ -29,8 +31,10 @@ def page() -> str:
 
 
 def kinds(base: type[Refused] = Refused) -> Iterator[type[Refused]]:
-    """Yield every kind of refusal, in the order of their definition."""
+    """Yield every kind of refusal of the provider's page, in the order of their definition."""
     for kind in base.__subclasses__():
+        if kind.__module__.startswith(_PORTAL):
+            continue  # whether they are there depends on what else was imported
         yield kind
         yield from kinds(kind)
 

@@ -17,6 +17,7 @@ import yaml
 
 from tools.helm import values
 from vkprovider import __version__
+from vkprovider.cli.crds import PlainDumper
 
 CHART: Final = Path("manifests/helm/vkprovider")
 """The chart's folder, relative to the checkout."""
@@ -220,7 +221,9 @@ def _document(each: Mapping[str, Any], switch: str, among: tuple[Place, ...] = _
     places = [place for place in among if place.kind == each["kind"] and place.name in {"", name}]
     for number, place in enumerate(places):
         _mark(marked, place, f"@@{number}@@")
-    text = yaml.safe_dump(marked, sort_keys=False, width=120, allow_unicode=True).replace("{{", '{{ "{{" }}')
+    text = yaml.dump(marked, Dumper=PlainDumper, sort_keys=False, width=120, allow_unicode=True).replace(
+        "{{", '{{ "{{" }}'
+    )
     text = _MARKED.sub(lambda found: _fill(places[int(found["number"])], found["pad"], found["head"]), text)
     text = text.replace(SYSTEM, "{{ .Release.Namespace }}")
     return f"{{{{- if .Values.{switch} }}}}\n---\n{text}{{{{- end }}}}\n" if switch else f"---\n{text}"
