@@ -49,7 +49,7 @@ _SOURCE: Final = """
 const done = arguments[arguments.length - 1];
 fetch(location.href).then((answer) => answer.text()).then(done, (error) => done(`<p>${error}`));
 """
-_WAIT_S: Final = 20.0
+_WAIT_S: Final = 60.0
 V = TypeVar("V")
 
 
