@@ -6,7 +6,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.api import names
-from vkprovider.api.objects import Metadata, PodSpec, PodStatus
+from vkprovider.api.objects import Metadata, Pod, PodSpec, PodStatus
 from vkprovider.domain.view.words import has_ended, is_ready, learner_in
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import ChangeHow, Resource, kind
@@ -77,7 +77,7 @@ def pods_in(kube: KubeClient, namespace: str) -> Resource[LabletPod]:
 
 async def change(
     kube: KubeClient,
-    pod: LabletPod,
+    pod: LabletPod | Pod,
     *,
     annotations: Mapping[str, str | None],
     labels: Mapping[str, str | None] | None = None,

@@ -101,6 +101,42 @@ class Right(Protocol):
         """Return it as the spec of a SubjectAccessReview."""
 
 
+class ResourceRight(msgspec.Struct, frozen=True):
+    """A right on a resource of Kubernetes in a namespace, such as `pods/exec`; without a name, on all of them.
+
+    No shipped ClusterRole stands for it alone: roles of several purposes grant it.
+    """
+
+    verb: str
+    resource: str
+    namespace: str
+    name: str = ""
+    group: str = ""
+
+    @property
+    def role(self) -> str:
+        """No ClusterRole is named to somebody who lacks it."""
+        return ""
+
+    @property
+    def is_namespaced(self) -> bool:
+        """A RoleBinding suffices."""
+        return True
+
+    def attributes(self) -> dict[str, Any]:
+        """Return it as the spec of a SubjectAccessReview."""
+        resource, _, subresource = self.resource.partition("/")
+        about = {"verb": self.verb, "group": self.group, "version": "v1", "namespace": self.namespace}
+        narrower = {"subresource": subresource, "name": self.name}
+        return {
+            "resourceAttributes": {**about, "resource": resource}
+            | {key: text for key, text in narrower.items() if text}
+        }
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}"
+
+
 def refusal(user: User, right: Right) -> str:
     """Return that a user lacks a right, with the command by which an administrator grants it; no Pod is named."""
     lacks = f"user {user.username!r} may not {right}"

@@ -4,12 +4,11 @@ import asyncio
 import base64
 import hmac
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
-import msgspec
 from aiohttp import web
 
-from vkprovider.serving.access import AccessControl, User
+from vkprovider.serving.access import AccessControl, ResourceRight, User
 from vkprovider.serving.answers import Refused
 
 SLOW_S: Final = 2.0
@@ -25,31 +24,6 @@ class PasswordMissing(Refused):
     def directions(self) -> dict[str, str]:
         """Return the headers by which a browser asks for the password."""
         return {"WWW-Authenticate": 'Basic realm="vkprovider-mux", charset="UTF-8"'}
-
-
-class MuxRight(msgspec.Struct, frozen=True):
-    """The right to read the Service of a mux."""
-
-    namespace: str
-    name: str
-
-    @property
-    def role(self) -> str:
-        """No ClusterRole of ours grants it."""
-        return ""
-
-    @property
-    def is_namespaced(self) -> bool:
-        """A RoleBinding suffices."""
-        return True
-
-    def attributes(self) -> dict[str, Any]:
-        """Return it as the spec of a SubjectAccessReview."""
-        about = {"version": "v1", "resource": "services", "namespace": self.namespace, "name": self.name}
-        return {"resourceAttributes": {**about, "verb": "get"}}
-
-    def __str__(self) -> str:
-        return "get the Service of this mux"
 
 
 class Caller:
@@ -81,7 +55,7 @@ class Caller:
         user, found = self._user, []
         for key in sorted(keys):
             namespace, _, name = key.partition("/")
-            if await self._access.may(user, MuxRight(namespace, name)):
+            if await self._access.may(user, ResourceRight("get", "services", namespace, name)):
                 found.append(key)
         return found
 

@@ -73,31 +73,6 @@ class LabRight(msgspec.Struct, frozen=True):
         return f"{self.verb} {self.resource}.{names.GROUP}"
 
 
-class ConsoleRight(msgspec.Struct, frozen=True):
-    """The right to consoles of a lablet."""
-
-    namespace: str
-    pod: str
-
-    @property
-    def role(self) -> str:
-        """Refusals name no ClusterRole, as those of `LabRight`."""
-        return ""
-
-    @property
-    def is_namespaced(self) -> bool:
-        """A RoleBinding in the namespace suffices."""
-        return True
-
-    def attributes(self) -> dict[str, Any]:
-        """Return it as the spec of a SubjectAccessReview."""
-        about = {"version": "v1", "resource": "pods", "subresource": "exec", "verb": "create"}
-        return {"resourceAttributes": {**about, "namespace": self.namespace, "name": self.pod}}
-
-    def __str__(self) -> str:
-        return "create pods/exec"
-
-
 class KnownCaller(NamedTuple):
     """Somebody who is known.
 

@@ -12,7 +12,7 @@ from vkprovider.portal.site.headers import policy
 from vkprovider.portal.site.visitor import Visitor
 
 HERE: Final = Path(__file__).parent
-VIEWS: Final = ("classes", "consoles", "hub", "lab", "live")
+VIEWS: Final = ("classes", "consoles", "lab", "live")
 """The packages that have templates, whose names begin with the package's, and assets of their own."""
 BASE: Final = web.RequestKey("base", str)
 """Under this key a request knows the path that is before those of the site; without it there is none."""

@@ -103,7 +103,7 @@ class Login:
         then = safe_next(request.query.get("next", "/"))
         if is_from_elsewhere(request.headers):
             self.keys(request)
-            return self._layout.render(request, "going.html", then=link(request, then))
+            return self._layout.render(request, "going.html", headline="One moment", then=link(request, then))
         return self._form(request, then)
 
     async def _log_in(self, request: web.Request) -> web.StreamResponse:

@@ -8,13 +8,14 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, Forbidden, InputError, NotFound, OutsideError
 from vkprovider.api.objects import Pod
 from vkprovider.api.times import unix
+from vkprovider.classroom.pods import change
 from vkprovider.concurrency import at_most
-from vkprovider.domain.classroom.asked import ACTS, Act, CannotBeDoneError, notes_for
+from vkprovider.domain.classroom.asked import ACTS, CannotBeDoneError, notes_for
 from vkprovider.domain.classroom.rows import Row
 from vkprovider.domain.userlab.clock import clock
 from vkprovider.kube.api import PODS
 from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import ChangeHow, Resource
+from vkprovider.kube.resources import Resource
 from vkprovider.portal.requests import Rejected
 from vkprovider.portal.site.classes.classrooms import Classrooms
 from vkprovider.portal.site.context import SiteContext
@@ -139,7 +140,7 @@ class Acting:
         for _ in range(_TRIES):
             notes = notes_for(act, pod, now, seconds=wanted.seconds, message=wanted.message)
             try:
-                await pods.patch(pod.metadata.name, {"metadata": {"annotations": notes}}, **_held(act, pod))
+                await change(kube, pod, annotations=notes, unchanged=act == "extend")  # the end that was seen
             except Conflict:
                 pod = await _again(pods, pod)
                 continue
@@ -147,14 +148,6 @@ class Acting:
                 return _until(unix(notes[names.ANNOTATION_TIMESLOT_END] or "") or now, now)
             return _DONE[act] if act != "message" or wanted.message.strip() else "has no message any more"
         raise _NothingDoneError("is written to all the time; try again")
-
-
-def _held(act: Act, pod: Pod) -> ChangeHow:
-    """Return the preconditions of a write: exactly this Pod, and for a new end the end that was seen."""
-    held: ChangeHow = {"uid": pod.metadata.uid}
-    if act == "extend":
-        held["resource_version"] = pod.metadata.resource_version
-    return held
 
 
 async def _again(pods: Resource[Pod], before: Pod) -> Pod:

@@ -21,9 +21,9 @@ from vkprovider.portal.requests import Rejected
 from vkprovider.portal.site.classes.acting import Outcome
 from vkprovider.portal.site.classes.classrooms import Classrooms
 from vkprovider.portal.site.classes.grid import path_of
-from vkprovider.portal.site.classes.rights import ClusterRight
 from vkprovider.portal.site.context import SiteContext
 from vkprovider.portal.site.visitor import Visitor
+from vkprovider.serving.access import ResourceRight
 
 _log: Final = structlog.get_logger(__name__)
 _HOURS: Final = {"1": 1, "2": 2, "3": 3, "4": 4, "6": 6, "8": 8, "": 0}
@@ -67,7 +67,7 @@ class Assigning:
         if not visitor.token:
             return False
         for group, resource in (("apps", "deployments"), ("", "pods")):
-            right = ClusterRight("patch", resource, namespace, group)
+            right = ResourceRight("patch", resource, namespace, group=group)
             if not await self._site.callers.may(visitor.known, right):
                 return False
         return True

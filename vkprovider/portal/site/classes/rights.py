@@ -1,40 +1,12 @@
 """What somebody may do in a class, as the API server says."""
 
-from typing import Any, NamedTuple
-
-import msgspec
+from typing import NamedTuple
 
 from vkprovider.domain.classroom.asked import ACTS
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.portal.page.callers import PortalCallers
 from vkprovider.portal.site.visitor import Visitor
-
-
-class ClusterRight(msgspec.Struct, frozen=True):
-    """A right on a resource of Kubernetes in a namespace."""
-
-    verb: str
-    resource: str
-    namespace: str
-    group: str = ""
-
-    @property
-    def role(self) -> str:
-        """The right is asked for to show what is possible; nobody is refused by it."""
-        return ""
-
-    @property
-    def is_namespaced(self) -> bool:
-        """A RoleBinding suffices."""
-        return True
-
-    def attributes(self) -> dict[str, Any]:
-        """Return it as the spec of a SubjectAccessReview."""
-        about = {"verb": self.verb, "group": self.group, "resource": self.resource, "namespace": self.namespace}
-        return {"resourceAttributes": about}
-
-    def __str__(self) -> str:
-        return f"{self.verb} {self.resource}"
+from vkprovider.serving.access import ResourceRight
 
 
 class Powers(NamedTuple):
@@ -77,7 +49,7 @@ async def powers_of(callers: PortalCallers, visitor: Visitor, namespace: str, la
         Refused: 429, or 503.
     """
     known, writes = visitor.known, bool(visitor.token)
-    lablets = writes and await callers.may(known, ClusterRight("patch", "pods", namespace))
+    lablets = writes and await callers.may(known, ResourceRight("patch", "pods", namespace))
     there = [lab.record.namespace for lab in labs if not lab.record.deleted]
-    of_labs = writes and bool(there) and await callers.may(known, ClusterRight("patch", "pods", there[0]))
+    of_labs = writes and bool(there) and await callers.may(known, ResourceRight("patch", "pods", there[0]))
     return Powers(lablets, of_labs, ends=bool(there))

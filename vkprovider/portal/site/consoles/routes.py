@@ -5,7 +5,6 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from vkprovider.portal.page.callers import ConsoleRight
 from vkprovider.portal.site.consoles.bridge import Consoles
 from vkprovider.portal.site.consoles.configurations import Downloads, archive, collected
 from vkprovider.portal.site.consoles.frames import Mode
@@ -16,6 +15,7 @@ from vkprovider.portal.site.live.parts import Live
 from vkprovider.portal.site.live.reviews import Reviews
 from vkprovider.portal.site.visitors import Handler
 from vkprovider.runtime.parts import Route
+from vkprovider.serving.access import ResourceRight
 from vkprovider.serving.connections import unless_left
 
 _LAB: Final = "/labs/{user}"
@@ -83,7 +83,10 @@ class ConsoleViews(NamedTuple):
             visitor = await self.site.visitors.watching(request)
             place, mode = await find(request, visitor), _mode(request)
             target = place.target(request.match_info["device"])
-            user, right = visitor.known.of_cluster.username, ConsoleRight(target.namespace, target.pod)
+            user, right = (
+                visitor.known.of_cluster.username,
+                ResourceRight("create", "pods/exec", target.namespace, target.pod),
+            )
             async with (
                 self.site.as_visitor.client(visitor.token) as kube,
                 self.reviews.holding(visitor, right) as withdrawn,

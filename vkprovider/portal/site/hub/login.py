@@ -133,7 +133,7 @@ class HubLogin:
         except (TokenInvalid, TokenMissing):
             return self._refusal(request, HTTPStatus.FORBIDDEN, _EXPIRED)
         # A page, not a redirect: a browser that was led here by another site would not send strict cookies along.
-        response = self._layout.render(request, "hub/going.html", then=link(request, began.then))
+        response = self._layout.render(request, "going.html", headline="Logged in", then=link(request, began.then))
         self._login.begin_session(request, response, keys, token)
         bound = mark(keys.form, f"hub {request.cookies.get(HUB_COOKIE, '')}")
         self._set(response, BOUND_COOKIE, bound, cookie.SESSION_S_MAX)
