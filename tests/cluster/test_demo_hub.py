@@ -14,7 +14,6 @@ from vkpsandbox.processes.strays import marked
 pytestmark = pytest.mark.timeout(400)
 
 COMMAND = (sys.executable, "-P", "-u", "-m", "vkprovider", "demo", "--hub", "--workers=2")
-ROOT = Path(__file__).parents[2]
 NEEDED = {
     "JupyterHub in .venv/hub (make hub)": (Path(sys.prefix) / "hub" / ".wanted").exists(),
     "chromedriver": shutil.which("chromedriver") is not None,
@@ -36,10 +35,3 @@ def test_a_learner_and_an_instructor_have_browsers(home: Path) -> None:
     assert ends[1] < ends[2]
     assert said.rstrip().endswith("The sandbox demo is gone; KEEP=1 (or --keep) leaves it running.")
     assert marked(home / "vkprovider" / "sandboxes" / "demo") == []
-
-
-def test_make_and_the_readme_name_it() -> None:
-    make = ("make", "--no-print-directory", "-n", "demo", "HUB=1")
-    shown = subprocess.run(make, capture_output=True, text=True, check=True, cwd=ROOT, env=os.environ)  # noqa: S603 (ourselves)
-    assert shown.stdout.splitlines()[-1].split()[1:] == ["demo", "--hub"]
-    assert "`make demo HUB=1`" in (ROOT / "README.md").read_text()

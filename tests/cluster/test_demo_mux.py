@@ -1,6 +1,5 @@
 """One address for many lablets, as `vkprovider demo --mux` shows it (`make demo MUX=1`)."""
 
-import os
 import re
 import subprocess
 import sys
@@ -17,7 +16,6 @@ from vkpsandbox.processes.strays import marked
 pytestmark = pytest.mark.timeout(400)
 
 COMMAND = (sys.executable, "-P", "-u", "-m", "vkprovider", "demo", "--mux")
-ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
@@ -47,10 +45,3 @@ def test_thirty_lablets_behind_one_address(far: Path) -> None:
     assert re.search(rf"^   \$ telnet {HOST} {last}\n   refused, ", said, re.MULTILINE)
     assert said.rstrip().endswith("The sandbox demo is gone; KEEP=1 (or --keep) leaves it running.")
     assert marked(far / "vkprovider" / "sandboxes" / "demo") == []
-
-
-def test_make_and_the_readme_name_it() -> None:
-    make = ("make", "--no-print-directory", "-n", "demo", "MUX=1")
-    shown = subprocess.run(make, capture_output=True, text=True, check=True, cwd=ROOT, env=os.environ)  # noqa: S603 (ourselves)
-    assert shown.stdout.splitlines()[-1].split()[1:] == ["demo", "--mux"]
-    assert "`make demo MUX=1`" in (ROOT / "README.md").read_text()

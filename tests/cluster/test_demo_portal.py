@@ -1,6 +1,5 @@
 """A lab on request, as `vkprovider demo --portal` shows it (`make demo PORTAL=1`)."""
 
-import os
 import re
 import subprocess
 import sys
@@ -13,7 +12,6 @@ from vkpsandbox.processes.strays import marked
 pytestmark = pytest.mark.timeout(400)
 
 COMMAND = (sys.executable, "-P", "-u", "-m", "vkprovider", "demo", "--portal", "--workers=2")
-ROOT = Path(__file__).parents[2]
 
 
 def test_a_learner_asks_for_a_lab_and_gives_it_back(home: Path) -> None:
@@ -30,10 +28,3 @@ def test_a_learner_asks_for_a_lab_and_gives_it_back(home: Path) -> None:
     assert re.search(r'"ends": "ends (\d{4}-\d\d-\d\d )?\d\d:\d\d UTC, in ', said)
     assert said.rstrip().endswith("The sandbox demo is gone; KEEP=1 (or --keep) leaves it running.")
     assert marked(home / "vkprovider" / "sandboxes" / "demo") == []
-
-
-def test_make_and_the_readme_name_it() -> None:
-    make = ("make", "--no-print-directory", "-n", "demo", "PORTAL=1")
-    shown = subprocess.run(make, capture_output=True, text=True, check=True, cwd=ROOT, env=os.environ)  # noqa: S603 (ourselves)
-    assert shown.stdout.splitlines()[-1].split()[1:] == ["demo", "--portal"]
-    assert "`make demo PORTAL=1`" in (ROOT / "README.md").read_text()

@@ -15,12 +15,6 @@ def test_every_setting_is_described() -> None:
     assert page.count("\n| `") == len(fields) >= 50
 
 
-@pytest.mark.parametrize("path", [str(path) for path in generate.files()])
-def test_file_is_up_to_date(path: str) -> None:
-    found = (generate.ROOT / path).read_text(encoding="utf-8")
-    assert found == generate.files()[Path(path)], "run `make generate`"
-
-
 def test_check_finds_a_stale_file(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

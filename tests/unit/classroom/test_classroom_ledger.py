@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.unit.cli.lablet_pod import lablet_pod
 from vkprovider.classroom.assigning import Wish
@@ -256,11 +258,11 @@ class Caller:
                 cluster.generation += 1
 
 
-@pytest.mark.parametrize("seed", range(150))
-def test_each_learner_has_one_lablet_whoever_dies_when(seed: int) -> None:
+@settings(max_examples=150)
+@given(st.integers(0, 2**32), st.booleans())
+def test_each_learner_has_one_lablet_whoever_dies_when(seed: int, refill: bool) -> None:  # noqa: FBT001 (drawn)
     """Two instructors, whose lists overlap; each is killed now and then and runs the command again."""
     dice = random.Random(seed)
-    refill = seed % 5 == 0
     cluster = Cluster(replicas=12)
     seen: dict[str, LabletPod] = {}
     cluster.reconcile(dice, seen)

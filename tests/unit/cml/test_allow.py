@@ -1,9 +1,8 @@
 """R000-044: the lab paths, and the version without a token; the rest of the system API is for statistics, read-only."""
 
 import ast
+from itertools import product
 from pathlib import Path
-
-import pytest
 
 import vkprovider.cml
 from vkprovider.agent.upstream import AGENT_API
@@ -16,11 +15,9 @@ SYSTEM = (
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("path", SYSTEM)
-@pytest.mark.parametrize("method", ["GET", "POST", "PUT", "PATCH", "DELETE"])
-def test_no_system_path_is_a_lab_path(method: str, path: str) -> None:
-    assert not LABS_API.allows(method, f"/api/v0/{path}")
-    assert not LABS_API.allows(method, f"/api/v0/{path}/x")
+def test_no_system_path_is_a_lab_path() -> None:
+    asked = product(("GET", "POST", "PUT", "PATCH", "DELETE"), SYSTEM, ("", "/x"))
+    assert [each for each in asked if LABS_API.allows(each[0], f"/api/v0/{each[1]}{each[2]}")] == []
 
 
 def test_every_entry_is_about_labs_or_the_login() -> None:

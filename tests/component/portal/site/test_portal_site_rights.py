@@ -79,12 +79,6 @@ async def with_a_lab(made: Setting) -> None:
     await made.world.until_phase("alice", "complete")
 
 
-def test_examples_fill_paths() -> None:
-    assert filled(CODE) == f"/login/{'A' * 32}"
-    assert filled("/labs/{user}/x", user="bob") == "/labs/bob/x"
-    assert filled("/{path:(?!nublado/).*}") == "/nowhere"
-
-
 async def test_nobody_sees_anything_without_a_login(world: PortalWorld) -> None:
     async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, Browsing(made.client.url) as nobody:
         await with_a_lab(made)

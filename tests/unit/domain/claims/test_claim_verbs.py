@@ -1,5 +1,6 @@
 """What the verbs of a claim forget: four of them end the run of a lab, and each for another reason."""
 
+import ast
 from typing import Any
 
 import msgspec
@@ -8,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.builders import DIGEST, claim
+from tools.figures import ROOT, Module, claim_changes
 from vkprovider.api.reasons import NO_REASON, Happened, Progress, Trouble
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.session.delivery import Session, Verdict
@@ -113,3 +115,15 @@ def test_only_a_failure_with_a_wipe_counts_as_a_restart(verbs: list[str]) -> Non
     assert row.starts_again == RAN.starts_again + len(again)
     assert row.starts_again_of("r1") == RAN.starts_again_of("r1") + len(again)
     assert row.starts_again_of("r3") == RAN.starts_again_of("r3") + len(again) - verbs.count("continued")
+
+
+def test_claims_are_changed_by_their_verbs_alone() -> None:
+    """The class has a verb for each change, whose docstring says what it means."""
+    texts = {
+        str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
+        for package in ("domain", "controllers")
+        for path in (ROOT / "vkprovider" / package).rglob("*.py")
+    }
+    texts["vkprovider/controllers/wrong.py"] = "changed = msgspec.structs.replace(claim, lab_id='x')\n"
+    modules = [Module(path, text, ast.parse(text, path)) for path, text in texts.items()]
+    assert claim_changes(modules) == ["vkprovider/controllers/wrong.py:1"]

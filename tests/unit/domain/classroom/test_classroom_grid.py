@@ -174,17 +174,25 @@ def test_no_cell_of_the_csv_is_a_formula(table: list[Row]) -> None:
         assert not any(cell.startswith(("=", "+", "-", "@", "\t", "\r")) for cell in line)
 
 
-@pytest.mark.parametrize("sign", ["=", "+", "-", "@", "＝", "＋", "－", "＠"])  # noqa: RUF001 (spreadsheets in Asia take them)
-@pytest.mark.parametrize("before", ["", " ", "x;", "x; ", "x;y;", ";"])
-@pytest.mark.parametrize("separator", [",", ";"])
-def test_no_sign_makes_a_formula_whatever_separates_cells(sign: str, before: str, separator: str) -> None:
+SIGNS = "=+-@＝＋－＠"  # noqa: RUF001 (spreadsheets in Asia take them)
+"""What begins a formula."""
+
+
+@given(st.text(SIGNS + ' ;,"x', max_size=8), st.sampled_from(SIGNS))
+@example("x; ", "=")
+@example("x;y;", "+")
+@example(";", "@")
+@example('"; ', "-")
+def test_no_sign_makes_a_formula_whatever_separates_cells(before: str, sign: str) -> None:
     """Where the comma is that of decimals, a spreadsheet begins a cell at each semicolon, and knows no quotes there."""
-    text = sheet(["learner", "why"], [["ann", f"{before}{sign}HYPERLINK(1)"], ["ben", f'"{before}{sign}1, 2']])
-    cells = [cell.strip(' "') for line in text.splitlines() for cell in line.split(separator)]
-    assert cells[0].startswith("learner")
-    assert not [cell for cell in cells if cell.startswith(sign)]
-    [_, ann, _] = csv.reader(io.StringIO(text))
-    assert ann[1].replace("'", "") == f"{before}{sign}HYPERLINK(1)"
+    texts = [f"{before}{sign}HYPERLINK(1)", f'"{before}{sign}1, 2']
+    text = sheet(["learner", "why"], [["ann", texts[0]], ["ben", texts[1]]])
+    by_comma = list(csv.reader(io.StringIO(text)))
+    assert [row[1].replace("'", "") for row in by_comma] == ["why", *texts]
+    by_semicolon = [line.split(";") for line in text.splitlines()]
+    cells = [cell.strip(' "') for row in (*by_comma, *by_semicolon) for cell in row]
+    assert len(cells) >= 9
+    assert not [cell for cell in cells if cell.startswith(tuple(SIGNS))]
 
 
 def test_what_is_no_formula_stays_as_it_is() -> None:

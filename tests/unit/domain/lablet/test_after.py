@@ -1,5 +1,6 @@
 """What decisions, steps and failures leave behind in memory and claim, row by row: every step, well or badly done."""
 
+from itertools import product
 from typing import Any
 
 import msgspec
@@ -328,11 +329,19 @@ ERRORS: list[OutsideError | None] = [
 ]
 
 
-@pytest.mark.parametrize("error", ERRORS, ids=lambda error: type(error).__name__)
-@pytest.mark.parametrize("step", EVERY, ids=lambda step: step.label)
-def test_every_failure_is_counted_held_and_told(step: Step, error: OutsideError | None) -> None:
+def test_every_failure_is_counted_held_and_told() -> None:
     memory = Memory(failures=1)
-    result = failed(memory, ROW, step, Failure(Fault(WorkerReason.WORKER_ERROR, "m"), 7.0, error), PLACE)
+    for step, error in product(EVERY, ERRORS):
+        result = failed(memory, ROW, step, Failure(Fault(WorkerReason.WORKER_ERROR, "m"), 7.0, error), PLACE)
+        expected = remembered_of(step, error)
+        changed = {field: value for field, value in expected.items() if value != getattr(memory, field)}
+        assert changes(result, memory) == changed, (step.label, error)
+        assert result.claim == ROW, (step.label, error)
+        assert result.notices == (Notice("Warning", WorkerReason.WORKER_ERROR, "m"),), (step.label, error)
+
+
+def remembered_of(step: Step, error: OutsideError | None) -> dict[str, Any]:
+    """Return the fields of memory that a second failure of a step leaves."""
     expected: dict[str, Any] = {
         "failures": 2,
         "fault": Fault(WorkerReason.WORKER_ERROR, "m"),
@@ -351,10 +360,7 @@ def test_every_failure_is_counted_held_and_told(step: Step, error: OutsideError 
         expected["acted_at"] = NOW
     if isinstance(error, Unavailable) and type(step) in COMMANDS:
         expected["acted_at"] = NOW
-    changed = {field: value for field, value in expected.items() if value != getattr(memory, field)}
-    assert changes(result, memory) == changed
-    assert result.claim == ROW
-    assert result.notices == (Notice("Warning", WorkerReason.WORKER_ERROR, "m"),)
+    return expected
 
 
 @pytest.mark.parametrize("step", [step for step in EVERY if type(step) in COMMANDS], ids=lambda step: step.label)
