@@ -4,9 +4,10 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
+from xdist.scheduler import LoadFileScheduling
 
 from tests.support import again
 from tests.support.cluster import Cluster
@@ -17,6 +18,8 @@ from vkprovider.settings.cluster import KubeSettings
 from vkpsandbox import Sandbox, SandboxError
 from vkpsandbox.controlplane.build import ensure_programs
 from vkpsandbox.controlplane.tunnels import Tunnel
+
+HOME = Path(__file__).parent
 
 WORKERS = (
     ("--boot-seconds=0.3-1", "--boot=iosv=8", "--boot=csr1000v=86400", "--version=2.9.1+build.7"),
@@ -64,21 +67,45 @@ def _needs_control_plane(item: pytest.Item) -> bool:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs the control plane by where it stands, and put files in the order in which they run.
 
-    Quick answers come first. Of the cluster tests, files with a sandbox of their own come before those that share one:
-    no process has two at a time for long, and the files that are left in the end are short.
+    Quick answers come first. Of the cluster tests, files with a sandbox of their own come before those that share one,
+    and folders, which take longest, before them: no process has two at a time for long, and the files that are left in
+    the end are short.
     """
-    home = Path(__file__).parent
     for item in items:
-        if item.path.is_relative_to(home / "cluster"):
+        if item.path.is_relative_to(HOME / "cluster"):
             item.add_marker(pytest.mark.cluster)
     sharing = {item.path for item in items if _shares_sandbox(item)}
-    places = {home / name: number for number, name in enumerate(("unit", "component", "cluster", "faults"))}
-    items.sort(key=lambda item: (_place(item, places), item.path in sharing))
+    places = {HOME / name: number for number, name in enumerate(("unit", "component", "cluster", "faults"))}
+    items.sort(key=lambda item: (_place(item, places), item.path in sharing, not _is_in_room(item.path)))
 
 
 def _shares_sandbox(item: pytest.Item) -> bool:
-    own = hasattr(getattr(item, "module", None), "sandbox")
+    own = hasattr(getattr(item, "module", None), "sandbox") or _is_in_room(item.path)
     return "sandbox" in getattr(item, "fixturenames", ()) and not own
+
+
+def _is_in_room(path: Path) -> bool:
+    """Return whether a file stands in a folder of the cluster tests: all of such a folder use one sandbox."""
+    return path.parent.parent == HOME / "cluster"
+
+
+def stays_together(nodeid: str) -> str:
+    """Return the file of a test, or the folder of the cluster tests in which that file stands."""
+    path = HOME.parent / nodeid.partition("::")[0]
+    return str((path.parent if _is_in_room(path) else path).relative_to(HOME.parent))
+
+
+class _ByRoom(LoadFileScheduling):  # type: ignore[misc]
+    """Gives each process whole files, as `--dist loadfile` does, and whole folders of the cluster tests."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return stays_together(nodeid)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    """Keep what uses one sandbox in one process."""
+    return _ByRoom(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def _place(item: pytest.Item, places: Mapping[Path, int]) -> int:
