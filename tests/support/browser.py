@@ -26,6 +26,54 @@ def browser(*, logs: bool = False) -> Iterator[Chrome]:
     Args:
         logs: Whether it keeps what pages log, and takes any certificate.
     """
+    running = _started(logs=logs)
+    try:
+        yield running
+    finally:
+        running.quit()
+
+
+class Browsers:
+    """The browsers of one module's tests: one for each visitor of a test, and the same ones in the next test.
+
+    Each visitor comes with a browser that knows nothing: no cookie, no storage, no page and no history of another one.
+    """
+
+    def __init__(self) -> None:
+        """Start none yet."""
+        self._free: list[Chrome] = []
+
+    def take(self) -> Chrome:
+        """Return a browser that nobody has; it keeps what pages log, and takes any certificate."""
+        return self._free.pop() if self._free else _started(logs=True)
+
+    def give_back(self, used: Chrome, origin: str) -> None:
+        """Have a browser forget its visitor, and keep it for the next one.
+
+        Args:
+            used: The browser.
+            origin: Of the site that the visitor has seen, whose storage is emptied.
+        """
+        left = used.window_handles
+        used.switch_to.new_window("tab")
+        fresh = used.current_window_handle
+        for handle in left:
+            used.switch_to.window(handle)
+            used.close()
+        used.switch_to.window(fresh)
+        used.execute_cdp_cmd("Network.clearBrowserCookies", {})
+        used.execute_cdp_cmd("Network.clearBrowserCache", {})
+        used.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": origin, "storageTypes": "all"})
+        used.get_log("browser")  # type: ignore[no-untyped-call]
+        self._free.append(used)
+
+    def close(self) -> None:
+        """End those that nobody has."""
+        while self._free:
+            self._free.pop().quit()
+
+
+def _started(*, logs: bool) -> Chrome:
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     driver = shutil.which("chromedriver")
     if program is None or driver is None:
@@ -44,9 +92,10 @@ def browser(*, logs: bool = False) -> Iterator[Chrome]:
     running = Chrome(options=options, service=Service(driver))
     try:
         running.set_page_load_timeout(60)
-        yield running
-    finally:
+    except WebDriverException:
         running.quit()
+        raise
+    return running
 
 
 def press(page: Chrome, button: str) -> None:

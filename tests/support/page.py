@@ -11,17 +11,13 @@ page may have logged an error or broken its content security policy, but for tho
 """
 
 import asyncio
-import json
 import os
 import re
-import subprocess
 import sys
-import tempfile
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from pathlib import Path
-from shutil import which
 from typing import Any, Final, TypeVar
 
 import pytest
@@ -31,7 +27,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
 from selenium.webdriver.support.wait import WebDriverWait
 
-from tests.support.browser import browser
+from tests.support.browser import Browsers
+from tests.support.htmlchecker import check
 
 _JUDGES: Final = Path(sys.prefix) / "judges" / "page" / "node_modules"
 _TAGS: Final = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
@@ -50,6 +47,7 @@ const done = arguments[arguments.length - 1];
 fetch(location.href).then((answer) => answer.text()).then(done, (error) => done(`<p>${error}`));
 """
 _WAIT_S: Final = 60.0
+_kept: Final[list[Browsers]] = []
 V = TypeVar("V")
 
 
@@ -143,7 +141,7 @@ class Page:
         """Fail unless the page is accessible (WCAG 2.2 AA) in light and dark, and right HTML as sent and as changed.
 
         Args:
-            html: Whether HTML is checked, which takes two seconds.
+            html: Whether HTML is checked.
             changed: Whether it is also checked as scripts have changed it; xterm puts style elements into the body.
         """
         for scheme in ("light", "dark"):
@@ -153,7 +151,7 @@ class Page:
             pages = await self.run(lambda driver: {"sent": driver.execute_async_script(_SOURCE)})
             if changed:
                 pages["now"] = await self.run(_dom)
-            wrong = await asyncio.to_thread(_checked, pages)
+            wrong = await asyncio.to_thread(check, pages, _judge("vnu-jar/build/dist/vnu.jar"))
             assert wrong == [], f"HTML: {await self.path()}: {wrong}"
 
     async def errors(self) -> list[str]:
@@ -169,16 +167,35 @@ class Page:
         return wait.until(lambda _: true(), f"not so: {what}; the page: {_seen(driver)}")  # type: ignore[return-value]
 
 
+@contextmanager
+def kept_browsers() -> Iterator[None]:
+    """Have browsers go from one visitor to the next while the block runs; without that, each visitor starts one."""
+    _kept.append(Browsers())
+    try:
+        yield
+    finally:
+        _kept.pop().close()
+
+
 @asynccontextmanager
 async def visiting(url: str) -> AsyncIterator[Page]:
-    """Start a browser for one person; at its end no page may have logged an error."""
-    started = browser(logs=True)
-    page = Page(await asyncio.to_thread(started.__enter__), url)
+    """Give one person a browser that knows nothing yet; at its end no page may have logged an error.
+
+    After a failure it is ended: nobody knows in what state it is.
+    """
+    browsers = _kept[-1] if _kept else Browsers()
+    driver = await asyncio.to_thread(browsers.take)
     try:
+        page = Page(driver, url)
         yield page
-        assert await page.errors() == [], "pages logged errors"
-    finally:
-        await asyncio.to_thread(started.__exit__, None, None, None)
+        logged = await page.errors()
+        assert logged == [], f"pages logged errors: {logged}"
+        await asyncio.to_thread(browsers.give_back, driver, url)
+    except BaseException:
+        await asyncio.to_thread(driver.quit)
+        raise
+    if browsers not in _kept:
+        await asyncio.to_thread(browsers.close)
 
 
 def _enabled(driver: Chrome, css: str) -> WebElement | None:
@@ -209,33 +226,6 @@ def _axe(driver: Chrome, scheme: str) -> list[str]:
 @cache
 def _axe_source() -> str:
     return _judge("axe-core/axe.min.js").read_text(encoding="utf-8")
-
-
-def _checked(pages: dict[str, str]) -> list[str]:
-    """Return what the checker of HTML finds wrong in some pages."""
-    java, jar = which("java"), _judge("vnu-jar/build/dist/vnu.jar")
-    if java is None:
-        pytest.skip("no java in PATH, which the checker of HTML runs on")
-    with tempfile.TemporaryDirectory() as place:
-        for name, text in pages.items():
-            Path(place, f"{name}.html").write_text(text, encoding="utf-8")
-        command = [
-            java,
-            "-Xss8m",
-            "-XX:TieredStopAtLevel=1",
-            "-jar",
-            str(jar),
-            "--format",
-            "json",
-            "--errors-only",
-            place,
-        ]
-        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=100)  # noqa: S603 (ours)
-    assert done.stderr.startswith("{"), done.stderr
-    found = json.loads(done.stderr)["messages"]
-    return [
-        f"{Path(each['url']).name}:{each.get('lastLine')}: {each['message']}: {each.get('extract')}" for each in found
-    ]
 
 
 def _judge(path: str) -> Path:
