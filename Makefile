@@ -18,6 +18,8 @@ SPREAD = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # Of `make matrix`: the versions that tools/matrix pins.
 MATRIX = $(sort $(notdir $(wildcard tools/matrix/1.*)))
 LOCK = uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --constraint constraints.txt
+# What `make matrix` runs besides sandboxes and cluster tests: what the API server itself makes of what is installed and stored.
+ON_APISERVER = tests/component/manifests $(addprefix tests/component/controllers/test_,content_versions.py claimstore.py)
 ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
@@ -112,7 +114,7 @@ matrix: ## The sandbox's and the cluster tests on the oldest supported Kubernete
 	@sh .ci/setup matrix
 	@for version in $(or $(KUBERNETES),$(MATRIX)); do \
 	  programs=$$($(BIN)/python -m tools.matrix.programs $$version) || exit; \
-	  VKPROVIDER_SANDBOX_BIN="$$programs" $(PYTEST) tests/component/test_sandbox_*.py tests/cluster $(SPREAD) $(ONLY_K) || exit; done
+	  VKPROVIDER_SANDBOX_BIN="$$programs" $(PYTEST) tests/component/test_sandbox_*.py $(ON_APISERVER) tests/cluster $(SPREAD) $(ONLY_K) || exit; done
 
 rights: $(STAMP) ## The provider's rights and how often the cluster tests use each; ONLY=name as elsewhere
 	@sh .ci/setup go

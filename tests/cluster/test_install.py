@@ -1,5 +1,6 @@
 """Installed by its own manifests on an empty cluster, the provider runs as its Deployment says (R004-003, C46)."""
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -17,6 +18,28 @@ RESTRICTED = {
     "apiVersion": "v1",
     "kind": "Namespace",
     "metadata": {"name": "restricted", "labels": {"pod-security.kubernetes.io/enforce": "restricted"}},
+}
+PLAIN_NODE = {
+    "apiVersion": "v1",
+    "kind": "Node",
+    "metadata": {"name": "plain", "labels": {"kubernetes.io/os": "linux"}},
+    "status": {"capacity": {"cpu": "4", "memory": "8Gi", "pods": "110"}},
+}
+NETWORK = {
+    "apiVersion": "apps/v1",
+    "kind": "DaemonSet",
+    "metadata": {"name": "network", "namespace": "kube-system"},
+    "spec": {
+        "selector": {"matchLabels": {"app": "network"}},
+        "template": {
+            "metadata": {"labels": {"app": "network"}},
+            "spec": {
+                "tolerations": [{"operator": "Exists"}],
+                "nodeSelector": {"kubernetes.io/os": "linux"},
+                "containers": [{"name": "network", "image": "network:1"}],
+            },
+        },
+    },
 }
 
 
@@ -151,3 +174,13 @@ def test_stock_roles_show_workers_and_definitions(installation: Installation) ->
         until(lambda kind=kind: may("viewer", "list", kind) and may("adminer", "create", kind), 30, kind)  # type: ignore[misc]
         assert not may("viewer", "create", kind)
         assert not may("adminer", "use", kind)
+
+
+def test_network_of_a_plain_node_starts_there_and_nowhere_else(installation: Installation) -> None:
+    """A DaemonSet that tolerates everything, as CNI plugins do. The last test here: the Node would take other Pods."""
+    installation.kubectl("create", "-f", "-", input=json.dumps(PLAIN_NODE))
+    installation.apply(NETWORK)
+    where = ("pods", "--namespace=kube-system", "--selector=app=network")
+    bound = until(lambda: [p for p in installation.items(*where) if p["spec"].get("nodeName")], 45)
+    assert [p["spec"]["nodeName"] for p in bound] == ["plain"]
+    assert installation.get("daemonset", "network", "--namespace=kube-system")["status"]["desiredNumberScheduled"] == 1

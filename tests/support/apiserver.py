@@ -5,6 +5,7 @@ deletes what a test and the code under test made.
 """
 
 import asyncio
+import io
 import json
 import ssl
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -34,6 +35,8 @@ ENDPOINT_SLICES: Final = f"/apis/discovery.k8s.io/v1/namespaces/{SYSTEM}/endpoin
 RUNTIME_CLASSES: Final = "/apis/node.k8s.io/v1/runtimeclasses"
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 _OURS: Final = "?labelSelector=" + quote("vkprovider.io/component", safe="")
+_LARGE_BYTES: Final = 2**20
+"""A body from which aiohttp asks for a file instead of bytes."""
 _PATIENCE_S: Final = 60.0
 """How long a condition may take. No test is about speed, and the machine may be busy."""
 
@@ -151,7 +154,8 @@ class Admin:
         headers = {"Content-Type": content_type} if payload is not None else {}
         if user:
             headers |= {"Impersonate-User": user, "Impersonate-Group": "system:masters"}
-        async with self._http.request(method, self._url + path, data=payload, headers=headers) as response:
+        data = io.BytesIO(payload) if payload is not None and len(payload) > _LARGE_BYTES else payload
+        async with self._http.request(method, self._url + path, data=data, headers=headers) as response:
             text = await response.text()
         answer: dict[str, Any] = json.loads(text) if text.startswith("{") else {"message": text}
         if response.status >= 400:

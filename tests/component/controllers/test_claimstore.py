@@ -10,8 +10,15 @@ import pytest
 
 from tests.component.controllers.claimdocument import ClaimDocument
 from tests.component.controllers.parts import claim_store, context
+from tests.support.apiserver import CONFIG_MAPS, Admin
+from tests.unit.domain import builders
+from vkprovider.api import names
 from vkprovider.api.errors import InputError, OutsideError
+from vkprovider.api.objects import ConfigMap
+from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.claims.document import Stored
+from vkprovider.domain.ports import store as portstore
 from vkprovider.domain.ports.allocator import TCP, UDP, PortRange, Wanted
 from vkprovider.domain.session.delivery import Session
 from vkprovider.kube.client import KubeClient
@@ -416,3 +423,27 @@ async def test_rows_that_do_not_fit_are_refused_alone(ctx: Context, one: Writer,
     assert set().union(*one.told) == greedy | {"1", "2"}
     one.store.drop("2")
     assert not one.store.refused, "there is room again"
+
+
+# ------------------------------------------------------------------------------------------ how much fits
+
+
+async def stored(admin: Admin, name: str, content: dict[str, dict[str, str]]) -> dict[str, Any]:
+    """Have the API server store a ConfigMap, and return what it stored."""
+    metadata = {"name": name, "annotations": {names.ANNOTATION_INSTALLATION: "inst"}}
+    await admin.create(CONFIG_MAPS, {"metadata": metadata, **content})
+    return await admin.get(f"{CONFIG_MAPS}/{name}") or {}
+
+
+async def test_ten_thousand_lablets_with_a_port_fit(admin: Admin) -> None:
+    """C25."""
+    many = Stored(builders.many_claims(10_001))
+    data, binary = document.write(many, worker="w1", installation="inst")
+    found = await stored(admin, "w1-port-allocations", {"data": data, "binaryData": binary})
+    assert document.read(msgspec.convert(found, ConfigMap), worker="w1", installation="inst") == many
+
+
+async def test_the_largest_object_that_we_write_fits(admin: Admin) -> None:
+    noise = base64.b64encode(Random(1).randbytes(portstore.OBJECT_BYTES_MAX)).decode()
+    found = await stored(admin, "largest", {"binaryData": {portstore.GZIP_KEY: noise}})
+    assert found["binaryData"] == {portstore.GZIP_KEY: noise}

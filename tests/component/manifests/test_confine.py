@@ -1,27 +1,26 @@
 """What a stolen token of the provider cannot do: touch what is not virtual."""
 
-import base64
-import http.client
-import json
-import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
+import aiohttp
 import pytest
-import yaml
 
-from tests.support.cluster import Cluster
-from vkpsandbox import Sandbox
+from tests.component.controllers.looking import eventually
+from tests.support.apiserver import NODE_LEASES as LEASES
+from tests.support.apiserver import NODES, Admin
+from tests.support.apiserver import RUNTIME_CLASSES as CLASSES
 
 REAL_NODE = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "real"}}
-Thief = Callable[[str, str, dict[str, Any] | None], tuple[int, str]]
-LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
+Thief = Callable[[str, str, dict[str, Any] | None], Awaitable[tuple[int, str]]]
 LEASE = {
     "apiVersion": "coordination.k8s.io/v1",
     "kind": "Lease",
     "metadata": {"name": "real", "namespace": "kube-node-lease"},
 }
 CLASS = {"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "gvisor"}, "handler": "runsc"}
+ACCOUNTS = "/api/v1/namespaces/kube-system/serviceaccounts"
+POLICY = "ValidatingAdmissionPolicy 'vkprovider-confine'"
 
 
 def pod(name: str, node: str = "") -> dict[str, Any]:
@@ -30,40 +29,33 @@ def pod(name: str, node: str = "") -> dict[str, Any]:
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {**spec, "nodeName": node}}
 
 
-@pytest.fixture(scope="module")
-def thief(sandbox: Sandbox) -> Iterator[Thief]:
+@pytest.fixture
+async def thief(admin: Admin, provider: aiohttp.ClientSession) -> AsyncIterator[Thief]:
     """Sends a request with the provider's token; returns the status and text of the answer."""
-    cluster = Cluster(sandbox)
-    cluster.apply(REAL_NODE, LEASE, CLASS)
-    cluster.apply(pod("plain"), pod("on-a-real-node", "real"))
+    await admin.create(ACCOUNTS, {"metadata": {"name": "default"}})
+    for path, item in ((NODES, REAL_NODE), (LEASES, LEASE), (CLASSES, CLASS)):
+        await admin.create(path, item)
+    for each in (pod("plain"), pod("on-a-real-node", "real")):
+        await admin.create(SYSTEM_PODS, each)
 
-    kubeconfig = yaml.safe_load(sandbox.provider_kubeconfig.read_text())
-    token, where = kubeconfig["users"][0]["user"]["token"], kubeconfig["clusters"][0]["cluster"]
-    authority = base64.b64decode(where["certificate-authority-data"]).decode()
-    trust = ssl.create_default_context(cadata=authority)
-
-    def act(method: str, path: str, body: dict[str, Any] | None) -> tuple[int, str]:
-        connection = http.client.HTTPSConnection(where["server"].removeprefix("https://"), timeout=15, context=trust)
+    async def act(method: str, path: str, body: dict[str, Any] | None) -> tuple[int, str]:
         kind = "application/merge-patch+json" if method == "PATCH" else "application/json"
-        headers = {"Authorization": f"Bearer {token}", "Content-Type": kind}
         if method == "PUT" and body is not None:
-            body = {**body, "metadata": (cluster.get(path) or {})["metadata"]}
-        try:
-            connection.request(method, path, json.dumps(body) if body is not None else None, headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
-        finally:
-            connection.close()
+            body = {**body, "metadata": (await admin.get(path) or {})["metadata"]}
+        async with provider.request(method, path, json=body, headers={"Content-Type": kind}) as answer:
+            return answer.status, await answer.text()
 
+    async def confined() -> bool:
+        """Whether the policy is in force yet: it takes the API server a moment."""
+        node = {**REAL_NODE, "metadata": {"name": "probe"}}
+        return POLICY in (await act("POST", f"{NODES}?dryRun=All", node))[1]
+
+    await eventually(confined, "the policy")
     yield act
-    cluster.kubectl("delete", "pod", "plain", "on-a-real-node", "--namespace=kube-system", "--now", "--wait=false")
-    for kind, name in (("node", "real"), ("runtimeclass", "gvisor")):
-        cluster.kubectl("delete", kind, name)
-    cluster.kubectl("delete", "lease", "real", "--namespace=kube-node-lease")
+    await admin.delete(f"{ACCOUNTS}/default")
 
 
 SYSTEM_PODS = "/api/v1/namespaces/kube-system/pods"
-CLASSES = "/apis/node.k8s.io/v1/runtimeclasses"
 IP = {"status": {"podIP": "198.51.100.66", "podIPs": [{"ip": "198.51.100.66"}]}}
 HEALTHY = {"status": {"conditions": [{"type": "Ready", "status": "True"}]}}
 OURS = {"metadata": {"annotations": {"vkprovider.io/installation": "mine"}}}
@@ -85,14 +77,14 @@ ATTACKS: dict[str, tuple[str, str, dict[str, Any] | None]] = {
 
 
 @pytest.mark.parametrize("attack", ATTACKS)
-def test_stolen_token_changes_nothing_that_is_not_virtual(thief: Thief, attack: str) -> None:
-    status, said = thief(*ATTACKS[attack])
+async def test_stolen_token_changes_nothing_that_is_not_virtual(thief: Thief, attack: str) -> None:
+    status, said = await thief(*ATTACKS[attack])
     assert status == 403
-    assert "ValidatingAdmissionPolicy 'vkprovider-confine'" in said
+    assert POLICY in said
     assert "The provider may change" in said
 
 
-def test_leases_of_nodes_are_deleted_by_the_garbage_collector_only(thief: Thief) -> None:
-    status, said = thief("DELETE", f"{LEASES}/vnode.worker-1", None)
+async def test_leases_of_nodes_are_deleted_by_the_garbage_collector_only(thief: Thief) -> None:
+    status, said = await thief("DELETE", f"{LEASES}/vnode.worker-1", None)
     assert status == 403
     assert "cannot delete resource" in said
