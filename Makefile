@@ -15,6 +15,8 @@ MIRROR =
 # keep two cores busy. Files run in the order of tests/conftest.py.
 JOBS ?= 4
 SPREAD = -n $(JOBS) --dist loadfile --no-loadscope-reorder
+# Fault suites that measure times, and so have the machine for themselves.
+ALONE = $(addprefix tests/faults/test_,mux_owner.py portal_silence.py upgrade.py)
 # Of `make matrix`: the versions that tools/matrix pins.
 MATRIX = $(sort $(notdir $(wildcard tools/matrix/1.*)))
 LOCK = uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --constraint constraints.txt
@@ -24,7 +26,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test coverage judges hub spawner check fix generate vendor recording pictures site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
+.PHONY: help install demo test tests unit component acceptance coverage judges hub spawner check fix generate vendor recording pictures site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -40,14 +42,30 @@ demo: $(STAMP) ## Show a Deployment of lablets from start to finish; CLASS=1 the
 	@$(if $(HUB),sh .ci/setup hub)
 	@$(BIN)/vkprovider demo $(if $(CLASS),--class) $(if $(MUX),--mux) $(if $(PORTAL),--portal) $(if $(HUB),--hub) $(if $(filter 0,$(LDS)),--no-lds) $(if $(KEEP),--keep) $(if $(TUNNEL),--tunnel $(TUNNEL))
 
-test: ## Check, then unit, component and cluster tests; ONLY=name: those with that in their name, unchecked; INSTALL=1 HELM=1: get what is missing, build Helm
-	@sh .ci/setup needs
-	@$(MAKE) --no-print-directory --silent $(STAMP)
-	@$(MAKE) --no-print-directory --silent judges
-	@sh .ci/setup hub
-	@$(if $(HELM),$(MAKE) --no-print-directory helm)
-	@$(if $(ONLY),,$(MAKE) --no-print-directory check)
-	@$(PYTEST) tests/unit tests/component tests/cluster $(SPREAD) --again=10 --durations=20 --session-timeout=4500 $(ONLY_K)
+# What a run needs that it can get by itself.
+READY = sh .ci/setup needs && $(MAKE) --no-print-directory --silent $(STAMP) && $(MAKE) --no-print-directory --silent judges && sh .ci/setup hub
+# Where CI is set, a skip that tests/skips.txt does not name fails the run.
+GUARDED = --again=10 $(if $(CI),--skips=tests/skips.txt)
+
+test: ## Check, beside unit, component and cluster tests; ONLY=name: those with that in their name, unchecked; INSTALL=1: get what is missing
+	@$(READY)
+	@$(MAKE) --no-print-directory -j2 $(if $(ONLY),,check) tests
+
+tests: $(STAMP)
+	@$(PYTEST) tests/unit tests/component tests/cluster $(SPREAD) $(GUARDED) --record=build/tests/test.tsv --session-timeout=2700 $(ONLY_K)
+
+unit: $(STAMP) ## Unit tests: two minutes
+	@$(PYTEST) tests/unit $(SPREAD) --session-timeout=600 $(ONLY_K)
+
+component: ## Component tests: shells against simulators, controllers in process on a real API server, pages in a browser
+	@$(READY)
+	@$(PYTEST) tests/component $(SPREAD) $(GUARDED) --session-timeout=1800 $(ONLY_K)
+
+acceptance: ## What proves a release: demos, installation, Helm, wheels, hub, releases of CML, tunnels, and three fault suites alone after the rest; ONLY=name as elsewhere
+	@$(READY)
+	@$(MAKE) --no-print-directory helm
+	@$(PYTEST) tests/acceptance $(SPREAD) $(GUARDED) --record=build/tests/acceptance.tsv --session-timeout=2100 $(ONLY_K)
+	@$(PYTEST) $(ALONE) $(GUARDED) --record=build/tests/alone.tsv --session-timeout=900 $(ONLY_K)
 
 coverage: $(STAMP) ## Line coverage of vkprovider/controllers and runtime by unit and component tests; ONLY=name as elsewhere
 	@sh .ci/setup go
@@ -57,7 +75,7 @@ coverage: $(STAMP) ## Line coverage of vkprovider/controllers and runtime by uni
 judges: $(STAMP) ## Install the programs of others that judge the CML simulator and pages, in .venv/judges
 	@sh .ci/setup judges
 
-# `make test` runs the quick ones of them, by tests/component/hub.
+# `make acceptance` runs them too.
 hub: $(STAMP) ## Install JupyterHub with its proxy in .venv/hub, and run all tests of hub/; ONLY=name as elsewhere
 	@sh .ci/setup hub
 	@$(VENV)/hub/bin/pytest hub/tests $(ONLY_K)
@@ -114,7 +132,7 @@ matrix: ## The sandbox's and the cluster tests on the oldest supported Kubernete
 	@sh .ci/setup matrix
 	@for version in $(or $(KUBERNETES),$(MATRIX)); do \
 	  programs=$$($(BIN)/python -m tools.matrix.programs $$version) || exit; \
-	  VKPROVIDER_SANDBOX_BIN="$$programs" $(PYTEST) tests/component/test_sandbox_*.py $(ON_APISERVER) tests/cluster $(SPREAD) $(ONLY_K) || exit; done
+	  VKPROVIDER_SANDBOX_BIN="$$programs" $(PYTEST) tests/acceptance/test_sandbox_*.py $(ON_APISERVER) tests/cluster $(SPREAD) $(ONLY_K) || exit; done
 
 rights: $(STAMP) ## The provider's rights and how often the cluster tests use each; ONLY=name as elsewhere
 	@sh .ci/setup go

@@ -1,4 +1,4 @@
-"""What all tests share: one sandbox for the cluster tests, and what a failed one left behind."""
+"""What all tests share: one sandbox, one API server, and what a failed test left behind."""
 
 import asyncio
 import re
@@ -9,7 +9,8 @@ from typing import Any, get_args
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-from tests.support import again
+from tests.support import again, record, skips
+from tests.support import apiserver as real
 from tests.support.cluster import Cluster
 from tests.support.lds import LdsSide
 from tests.support.sandboxes import started
@@ -31,15 +32,25 @@ WORKERS = (
 SETTINGS = {"WORKER_PROBE_SECONDS": "1", "LAB_START_TIMEOUT": "20", "RECONCILE_INTERVAL": "5"}
 """Of the provider, so that tests need not wait long."""
 
+_FOLDERS = ("unit", "component", "cluster", "acceptance", "faults")
+"""In the order in which they run."""
+
+_ON_CONTROL_PLANES = ("cluster", "acceptance")
+"""Folders whose tests need the programs of the control plane."""
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Let a run of the tests marked `tunnelled` choose how workers are reached, and `make test` run failures again."""
     again.add_option(parser)
+    record.add_option(parser)
+    skips.add_option(parser)
     parser.addoption("--tunnel", choices=get_args(Tunnel), default="direct", help="how sandboxes reach their workers")
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Run what failed once more, if that is asked for."""
+    """Run what failed once more, if that is asked for; record what files cost; fail for skips that no list allows."""
+    record.configure(config)
+    skips.configure(config)
     again.configure(config, f"--tunnel={config.getoption('--tunnel')}")
 
 
@@ -72,10 +83,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     the end are short.
     """
     for item in items:
-        if item.path.is_relative_to(HOME / "cluster"):
+        if any(item.path.is_relative_to(HOME / folder) for folder in _ON_CONTROL_PLANES):
             item.add_marker(pytest.mark.cluster)
     sharing = {item.path for item in items if _shares_sandbox(item)}
-    places = {HOME / name: number for number, name in enumerate(("unit", "component", "cluster", "faults"))}
+    places = {HOME / name: number for number, name in enumerate(_FOLDERS)}
     items.sort(key=lambda item: (_place(item, places), item.path in sharing, not _is_in_room(item.path)))
 
 
@@ -149,6 +160,13 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterato
         tunnel=tunnel,
     ) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.ApiServer]:
+    """etcd and kube-apiserver with our CRDs, RBAC and policies; about 5 s, once per process of tests."""
+    with real.running(tmp_path_factory.mktemp("apiserver")) as server:
+        yield server
 
 
 @pytest.fixture

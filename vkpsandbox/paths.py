@@ -8,6 +8,9 @@ from typing import Final
 
 from vkpsandbox.errors import SandboxError
 
+STARTS_VARIABLE: Final = "VKPROVIDER_SANDBOX_STARTS"
+"""Environment variable that names a file; each control plane that starts adds a line: the test of pytest that runs."""
+
 _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,38}[a-z0-9])?")
 """Part of Nodes' labels, of a context's name and of a path."""
 

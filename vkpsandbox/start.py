@@ -17,7 +17,7 @@ from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.pki import write_pki
 from vkpsandbox.controlplane.relay import HAPROXY
 from vkpsandbox.errors import SandboxError, log_tail
-from vkpsandbox.paths import Layout
+from vkpsandbox.paths import STARTS_VARIABLE, Layout
 from vkpsandbox.processes.control import request
 from vkpsandbox.processes.ports import free_ports
 from vkpsandbox.processes.process import OWNER_VARIABLE, ProcessSpec, environment, write_atomically
@@ -26,6 +26,9 @@ from vkpsandbox.processes.record import Lds, Record
 
 def plan_control_plane(layout: Layout, binaries: Path, record: Record, tuning: components.Tuning) -> components.Ports:
     """Write keys, kubeconfigs and the plan with etcd and the API server; return the ports that were free."""
+    if counted := os.environ.get(STARTS_VARIABLE):
+        with Path(counted).open("a") as starts:
+            starts.write(f"{os.environ.get('PYTEST_CURRENT_TEST', '')}\n")
     write_pki(layout.pki)
     ports = components.Ports(*free_ports(components.PORTS_NEEDED))
     components.write_kubeconfigs(layout, ports.server, record.context)

@@ -1,4 +1,4 @@
-"""What component tests share: a real API server, the garbage collector as it was, and a scripted HTTP server."""
+"""What component tests share besides tests/conftest.py: the garbage collector as it was, a scripted HTTP server."""
 
 import gc
 from collections.abc import AsyncIterator, Iterator
@@ -6,17 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import apiserver as real
 from tests.support.scripted import ScriptedServer, kubeconfig_of
 from vkprovider.kube.client import KubeClient
 from vkprovider.settings.cluster import KubeSettings
-
-
-@pytest.fixture(scope="session")
-def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.ApiServer]:
-    """etcd and kube-apiserver with our CRDs, RBAC and policies; about 5 s, once per run."""
-    with real.running(tmp_path_factory.mktemp("apiserver")) as server:
-        yield server
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,9 @@ import pytest
 
 from tests.support.judges import run_judge
 
-SCENARIOS: Final = [str(path) for path in sorted(Path(__file__).parent.glob("test_sim_virl2_*.py"))]
+SCENARIOS: Final = [
+    str(path) for path in sorted((Path(__file__).parents[1] / "component/sim").glob("test_sim_virl2_*.py"))
+]
 LENIENT: Final = ("-W", "ignore::ResourceWarning", "-W", "ignore::pytest.PytestUnraisableExceptionWarning")
 """A client leaves its sockets to the garbage collector."""
 

@@ -1,4 +1,4 @@
-"""What cluster tests share besides the sandbox of tests/conftest.py."""
+"""What tests of a release share: a home for the sandbox of a demo."""
 
 from collections.abc import Iterator
 from pathlib import Path
