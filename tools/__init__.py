@@ -8,6 +8,7 @@
 * `render`: `manifests/install.yaml` from the kustomization, and from that the Helm chart; `helm` makes it.
 * `stale`: writes what these make, or compares it.
 * `vendor`: files of others that the site of the portal serves, a package.
+* `workflows`: whether what `.github` names is there, and actionlint.
 * `krew`: the krew manifest of a release.
 * `matrix`: older versions of Kubernetes for the cluster tests. `kubeproxy`: the one of a fault test. `rights`: rights
   of the provider, granted and used.

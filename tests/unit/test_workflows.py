@@ -1,0 +1,115 @@
+"""What CI's workflows name: the check of them, on made-up ones."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tools.workflows import check
+
+MADE = {"check", "unit", "faults", "version"}
+TREE = {"docs/upgrade.md", ".ci/run", "go.mod", ".github/actions/prepare", "tests/unit"}
+
+
+def exists(path: str) -> bool:
+    return path.removeprefix("./") in TREE
+
+
+@pytest.mark.parametrize(
+    ("script", "wanted"),
+    [
+        ("make check", {"check"}),
+        ("make check unit", {"check", "unit"}),
+        ('CI=true make test 2>&1 | tee "$log"', {"test"}),
+        ('make -j2 --silent faults ONLY=upgrade URL="$HERE/x"', {"faults"}),
+        ("make check && make unit; if make site; then\n  make wheel\nfi", {"check", "unit", "site", "wheel"}),
+        ('push "image:$(make version)" "$(echo a | b)/$(make sbom)"', {"version", "sbom"}),
+        ("make \\\n  chart", {"chart"}),
+        ("make check # then make tea\n# make coffee, that's all\nmake unit", {"check", "unit"}),
+        ('echo "make test ended with $code"; remake it', set()),
+    ],
+)
+def test_targets_that_a_script_makes(script: str, wanted: set[str]) -> None:
+    assert check.wanted_targets(script) == wanted
+
+
+@pytest.mark.parametrize(
+    ("script", "wanted"),
+    [
+        ("HELM=1 .ci/run", {".ci/run"}),
+        ("./.ci/run && cat ./docs/upgrade.md", {".ci/run", "docs/upgrade.md"}),
+        ('--notes "Changes: CHANGELOG.md. How: docs/upgrade.md."', {"CHANGELOG.md", "docs/upgrade.md"}),
+        ("pytest tests/unit tests/component/test_*.py", {"tests/unit", "tests/component/test_*.py"}),
+        ("cp go.mod --to=tools/go.mod", {"go.mod", "tools/go.mod"}),
+        ('cat dist/FILES build/x/y .venv/bin/x ~/.cache/x /dev/null "$home/charts" https://example.com/x', set()),
+        ("# as docs/gone.md says\necho v1.2 # docs/gone.md", set()),
+    ],
+)
+def test_paths_that_a_script_names(script: str, wanted: set[str]) -> None:
+    assert check.wanted_paths(script) == wanted
+
+
+def test_a_script_is_told_what_it_wants_in_vain() -> None:
+    script = "make check; make tee; cat docs/upgrade.md docs/gone.md"
+    assert check.faults_of_script("run", script, MADE, exists) == [
+        "run: wants `make tee`, and there is no such target",
+        "run: names docs/gone.md, and the checkout has no such path",
+    ]
+    (said,) = check.faults_of_script("run", "make 'check", MADE, exists)
+    assert said.startswith("run: cannot be read as a shell script: ")
+
+
+def workflow(**job: Any) -> dict[str, Any]:
+    return {"jobs": {"first": {"steps": []}, "second": job}}
+
+
+@pytest.mark.parametrize(
+    ("document", "said"),
+    [
+        (workflow(needs="first"), []),
+        (workflow(needs=["first", "third"]), ["job second needs third, and there is no such job"]),
+        (workflow(needs="seconds"), ["job second needs seconds, and there is no such job"]),
+        (workflow(steps=[{"run": "make unit FOR=${{ matrix.of }}"}]), []),
+        (workflow(steps=[{"run": "make units"}]), ["wants `make units`, and there is no such target"]),
+        (workflow(uses="./.github/actions/prepare"), []),
+        (workflow(uses="./.github/gone.yaml"), ["names ./.github/gone.yaml, and the checkout has no such path"]),
+        (workflow(uses="actions/checkout@v6"), []),
+        (workflow(steps=[{"with": {"key": "${{ runner.arch }}-${{ hashFiles('go.mod') }}"}}]), []),
+        (
+            workflow(steps=[{"with": {"key": "${{ hashFiles('go.mod', 'go.summ') }}"}}]),
+            ["names go.summ, and the checkout has no such path"],
+        ),
+        (
+            {"on": {"push": {"paths": ["tests/unit", "tests/ring"]}}},
+            ["names tests/ring, and the checkout has no such path"],
+        ),
+        ({"runs": {"steps": [{"run": "make tee"}]}}, ["wants `make tee`, and there is no such target"]),
+    ],
+)
+def test_a_workflow_is_told_what_it_wants_in_vain(document: dict[str, Any], said: list[str]) -> None:
+    assert check.faults("x", document, MADE, exists) == [f"x: {each}" for each in said]
+
+
+def test_a_checkout_is_read_whole(tmp_path: Path) -> None:
+    files = {
+        "Makefile": ".PHONY: check gone\nVERSION := 1\ncheck: x\n\t@gone\nsbom:\n",
+        ".ci/run": "make check; make run\n",
+        ".github/workflows/a.yaml": "jobs: {b: {steps: [{run: make sbom workflow}]}}\n",
+        ".github/actions/prepare/action.yaml": "runs: {steps: [{run: cat .ci/run docs/x.md; make action}]}\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert check.faults_of_checkout(tmp_path) == [
+        ".ci/run: wants `make run`, and there is no such target",
+        ".github/actions/prepare/action.yaml: wants `make action`, and there is no such target",
+        ".github/actions/prepare/action.yaml: names docs/x.md, and the checkout has no such path",
+        ".github/workflows/a.yaml: wants `make workflow`, and there is no such target",
+    ]
+
+
+def test_actionlint_is_pinned_and_kept_apart() -> None:
+    module = check.module()
+    assert f"tool {check.PACKAGE}\n" in module.go_mod.decode()
+    version = module.title.removeprefix("actionlint ")
+    assert f"github.com/rhysd/actionlint {version} h1:" in module.go_sum.decode()
