@@ -67,10 +67,9 @@ acceptance: ## What proves a release: demos, installation, Helm, wheels, hub, re
 	@$(PYTEST) tests/acceptance $(SPREAD) $(GUARDED) --record=build/tests/acceptance.tsv --session-timeout=2100 $(ONLY_K)
 	@$(PYTEST) $(ALONE) $(GUARDED) --record=build/tests/alone.tsv --session-timeout=900 $(ONLY_K)
 
-coverage: $(STAMP) ## Line coverage of vkprovider/controllers and runtime by unit and component tests; ONLY=name as elsewhere
-	@sh .ci/setup go
-	@sh .ci/setup judges
-	@$(PYTEST) tests/unit tests/component -q $(SPREAD) --cov=vkprovider/controllers --cov=vkprovider/runtime --cov-report=term-missing:skip-covered $(ONLY_K)
+coverage: $(STAMP) ## Line coverage of controllers, runtime, mux and portal by the tests of `make test`, the processes of sandboxes included; ONLY=name as elsewhere
+	@$(READY)
+	@$(PYTEST) tests/unit tests/component tests/cluster -q $(SPREAD) --cov --cov-report=term-missing:skip-covered $(ONLY_K)
 
 judges: $(STAMP) ## Install the programs of others that judge the CML simulator and pages, in .venv/judges
 	@sh .ci/setup judges
