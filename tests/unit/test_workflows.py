@@ -1,14 +1,21 @@
-"""What CI's workflows name: the check of them, on made-up ones."""
+"""What CI's workflows name and promise: the check of them on made-up ones, and the order of those in `.github`."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+import yaml
 
+from tools.helm import program as helm
+from tools.kubeproxy import program as kubeproxy
+from tools.matrix import programs as matrix
 from tools.workflows import check
+from vkpsandbox.controlplane import build
+from vkpsandbox.controlplane.build import GoModule
 
 MADE = {"check", "unit", "faults", "version"}
 TREE = {"docs/upgrade.md", ".ci/run", "go.mod", ".github/actions/prepare", "tests/unit"}
+FOLDER = check.ROOT / ".github"
 
 
 def exists(path: str) -> bool:
@@ -113,3 +120,77 @@ def test_actionlint_is_pinned_and_kept_apart() -> None:
     assert f"tool {check.PACKAGE}\n" in module.go_mod.decode()
     version = module.title.removeprefix("actionlint ")
     assert f"github.com/rhysd/actionlint {version} h1:" in module.go_sum.decode()
+
+
+class Workflow(NamedTuple):
+    """One file of `.github/workflows`."""
+
+    on: dict[str, Any]
+    jobs: dict[str, Any]
+    permissions: dict[str, str]
+
+    def runs(self, job: str) -> list[str]:
+        return [step["run"] for step in self.jobs[job]["steps"] if "run" in step]
+
+
+def read(name: str) -> Workflow:
+    document = yaml.load((FOLDER / "workflows" / name).read_text(), Loader=yaml.BaseLoader)  # noqa: S506 (`on` is a text)
+    return Workflow(document["on"], document["jobs"], document["permissions"] or {})
+
+
+def test_each_push_and_pull_request_has_two_quick_verdicts_and_then_the_whole() -> None:
+    tests = read("tests.yaml")
+    assert tests.on["push"] == {"branches": ["**"]}
+    assert tests.on["pull_request"] == ""
+    assert tests.runs("check") == ["make check", "make unit"]
+    assert tests.runs("component") == ["make component"]
+    assert all("needs" not in tests.jobs[job] for job in ("check", "component"))
+    assert tests.runs("test") == ["make test"]
+    assert set(tests.jobs["test"]["needs"]) == {"check", "component"}
+
+
+def test_each_night_has_the_rest_on_every_version() -> None:
+    nightly = read("nightly.yaml")
+    assert nightly.on["schedule"]
+    assert nightly.runs("acceptance") == ["make acceptance"]
+    assert nightly.runs("faults") == ["make faults"]
+    assert nightly.runs("matrix") == ["make matrix KUBERNETES=${{ matrix.kubernetes }}"]
+    assert nightly.jobs["matrix"]["strategy"]["matrix"] == {"kubernetes": matrix.versions()}
+
+
+def test_a_release_waits_for_all_of_them() -> None:
+    release = read("release.yaml")
+    asked = {release.jobs[job]["uses"] for job in release.jobs["publish"]["needs"]}
+    assert asked == {"./.github/workflows/tests.yaml", "./.github/workflows/nightly.yaml"}
+    for workflow_ in ("tests.yaml", "nightly.yaml"):
+        assert "workflow_call" in read(workflow_).on
+
+
+def test_only_the_release_writes() -> None:
+    for path in (FOLDER / "workflows").iterdir():
+        found = read(path.name)
+        assert found.permissions == {}, path.name
+        for name, job in found.jobs.items():
+            if (path.name, name) != ("release.yaml", "publish"):
+                assert job["permissions"] == {"contents": "read"}, f"{path.name}: {name}"
+            for step in job.get("steps", []):
+                if step.get("uses", "").startswith("actions/checkout@"):
+                    assert step["with"]["persist-credentials"] == "false", f"{path.name}: {name}"
+
+
+@pytest.mark.parametrize(
+    ("module", "where"),
+    [
+        (build.control_plane(), "vkpsandbox/controlplane/go"),
+        (helm.module(), "tools/helm"),
+        (kubeproxy.module(), "tools/kubeproxy"),
+        (check.module(), "tools/workflows"),
+    ],
+    ids=lambda each: each.name if isinstance(each, GoModule) else "",
+)
+def test_a_cache_is_keyed_by_the_pins_of_what_it_keeps(module: GoModule, where: str) -> None:
+    steps = yaml.safe_load((FOLDER / "actions/prepare/action.yaml").read_text())["runs"]["steps"]
+    path = f"~/.cache/vkprovider/{module.name}"
+    (kept,) = (step["with"] for step in steps if step.get("with", {}).get("path") == path)
+    assert kept["key"].endswith(f"-${{{{ hashFiles('{where}/go.mod', '{where}/go.sum') }}}}")
+    assert module.go_mod == (check.ROOT / where / "go.mod").read_bytes()
