@@ -1,12 +1,10 @@
-"""A real HAProxy, a relay beside it with the rights of its manifest, and a real API server with an audit log."""
+"""A real HAProxy, a relay beside it with the rights of its manifest, and a real API server."""
 
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-import yaml
 
-from tests.support import apiserver as real
 from tests.support.apiserver import Admin, ApiServer
 from tests.support.relay import MuxObjects, RelaySide, haproxy_or_skip
 from vkprovider.shipped import find_manifests
@@ -17,30 +15,37 @@ NAMESPACE = "vkprovider-relay"
 PORTS = 40
 
 
-@pytest.fixture(scope="session")
-def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
-    """The API server of these tests alone, where the relay is the only program."""
-    haproxy_or_skip()
-    with real.running(tmp_path_factory.mktemp("relay-api"), audit=True) as server:
-        folder = find_manifests() / "components" / "relay"
-        for name in ("namespace.yaml", "rbac.yaml"):
-            server.kubectl("apply", "-f", str(folder / name))
-        yield server
+def install(server: ApiServer) -> None:
+    """Apply what the relay needs to run: its namespace, its account and its rights."""
+    for name in ("namespace.yaml", "rbac.yaml"):
+        server.kubectl("apply", "-f", str(find_manifests() / "components" / "relay" / name))
 
 
-@pytest.fixture(scope="session")
-def kubeconfig(apiserver: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The credentials of the relay's ServiceAccount."""
-    token = apiserver.kubectl("create", "token", "vkprovider-relay", f"--namespace={NAMESPACE}").strip()
-    path = tmp_path_factory.mktemp("kubeconfig") / "relay"
-    write_kubeconfig(path, name="relay", cluster=read_cluster(apiserver.kubeconfig), user={"token": token})
+def kubeconfig_of(server: ApiServer, path: Path) -> Path:
+    """Write the credentials of the relay's ServiceAccount; return the path."""
+    token = server.kubectl("create", "token", "vkprovider-relay", f"--namespace={NAMESPACE}").strip()
+    write_kubeconfig(path, name="relay", cluster=read_cluster(server.kubeconfig), user={"token": token})
     return path
 
 
+@pytest.fixture(scope="session")
+def relay_server(apiserver: ApiServer) -> ApiServer:
+    """The API server, with the rights of the relay."""
+    haproxy_or_skip()
+    install(apiserver)
+    return apiserver
+
+
+@pytest.fixture(scope="session")
+def kubeconfig(relay_server: ApiServer, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The credentials of the relay's ServiceAccount."""
+    return kubeconfig_of(relay_server, tmp_path_factory.mktemp("kubeconfig") / "relay")
+
+
 @pytest.fixture
-async def mux(apiserver: ApiServer) -> AsyncIterator[MuxObjects]:
+async def mux(relay_server: ApiServer) -> AsyncIterator[MuxObjects]:
     """The mux of a test; at its end it is gone."""
-    async with Admin(apiserver) as admin:
+    async with Admin(relay_server) as admin:
         objects = MuxObjects(admin)
         yield objects
         await objects.wipe()
@@ -52,12 +57,3 @@ def side(kubeconfig: Path, tmp_path: Path) -> Iterator[RelaySide]:
     side = RelaySide(tmp_path, kubeconfig, free_range(PORTS))
     yield side
     side.end()
-
-
-@pytest.fixture
-def rules() -> list[dict[str, list[str]]]:
-    """What the manifest grants."""
-    text = (find_manifests() / "components" / "relay" / "rbac.yaml").read_text()
-    [role] = [item for item in yaml.safe_load_all(text) if item["kind"] == "Role"]
-    found: list[dict[str, list[str]]] = role["rules"]
-    return found

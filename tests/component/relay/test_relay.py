@@ -1,12 +1,11 @@
 """R003, the relay: a real HAProxy whose ports follow a mux of a real API server."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.support.apiserver import ApiServer, until
+from tests.support.apiserver import until
 from tests.support.relay import Dialled, MuxObjects, RelaySide, device, dial, who
 
 
@@ -226,33 +225,3 @@ async def until_swept(side: RelaySide, wanted: dict[int, str]) -> None:
         return await sweep(side) == wanted
 
     await until(look)
-
-
-async def test_rights_used_are_rights_granted(
-    side: RelaySide, mux: MuxObjects, apiserver: ApiServer, rules: list[dict[str, list[str]]]
-) -> None:
-    async with alice_led(side, mux):
-        pass
-    side.kill("relay")  # the end of a watch is what is logged of it
-    granted = {
-        (verb, resource, name)
-        for rule in rules
-        for resource in rule["resources"]
-        for verb in rule["verbs"]
-        for name in rule.get("resourceNames", [""])
-    }
-
-    def used() -> set[tuple[str, str, str]]:
-        found = set()
-        for line in apiserver.audit_log.read_text().splitlines():
-            event = json.loads(line)
-            if event["user"]["username"] == "system:serviceaccount:vkprovider-relay:vkprovider-relay":
-                about = event["objectRef"]
-                assert about["namespace"] == "vkprovider-system"
-                found.add((event["verb"], about["resource"], about.get("name", "")))
-        return found
-
-    async def complete() -> bool:
-        return await asyncio.to_thread(used) == granted
-
-    await until(complete)
