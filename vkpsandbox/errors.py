@@ -1,4 +1,4 @@
-"""The error of a sandbox."""
+"""The errors of a sandbox."""
 
 from pathlib import Path
 
@@ -10,6 +10,10 @@ LOG_LINES = 12
 
 class SandboxError(VkproviderError):
     """A sandbox cannot do what was asked; the message names the process and the remedy."""
+
+
+class NetworkFailed(SandboxError):  # noqa: N818 (what happened, not what is wrong with the sandbox)
+    """A file could not be fetched because of the network, or of a server that fails."""
 
 
 def log_tail(log: Path, lines: int = LOG_LINES) -> str:

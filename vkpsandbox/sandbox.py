@@ -13,8 +13,8 @@ import msgspec
 from vkprovider.api.wording import count
 from vkpsandbox import start
 from vkpsandbox.controlplane import build, content, muxes, programs
-from vkpsandbox.controlplane.build import Progress
 from vkpsandbox.controlplane.components import Tuning
+from vkpsandbox.controlplane.kept import Progress
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.tunnels import Tunnel, plan_broker, plan_tokens
 from vkpsandbox.errors import SandboxError
@@ -65,6 +65,7 @@ class Sandbox:
         component_env: Mapping[str, str] = NOTHING,
         kubeconfig: Path | None = None,
         tied: bool = False,
+        download: bool = False,
         on_progress: Progress = lambda _: None,
     ) -> Self:
         """Start a sandbox and return it when all its nodes are Ready.
@@ -98,13 +99,17 @@ class Sandbox:
             component_env: Environment variables of all of them.
             kubeconfig: Use this cluster instead of starting a control plane.
             tied: End when this process ends.
+            download: Whether official programs of Kubernetes are downloaded rather than built, if there are none yet.
             on_progress: Called with one line per step.
 
         Raises:
             SandboxError: If it does not come up; its processes have ended then, its logs are kept.
         """
         layout = layout_of(name, directory)
-        kubectl = build.find_kubectl() if kubeconfig else build.ensure_programs(on_progress) / "kubectl"
+        if kubeconfig:
+            kubectl = build.find_kubectl()
+        else:
+            kubectl = build.ensure_programs(on_progress, by_download=download) / "kubectl"
         with claimed(layout):
             record = Record(
                 name=name,

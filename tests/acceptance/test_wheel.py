@@ -144,7 +144,8 @@ def test_sandbox_finds_its_data_in_the_wheel(installed: Path, tmp_path: Path) ->
 import json, vkprovider
 from vkpsandbox.demo.mux import LABLETS
 from vkpsandbox.demo.stage import find_examples
-from vkpsandbox.controlplane.build import kubernetes_version, module_files
+from vkpsandbox.controlplane.build import module_files
+from vkpsandbox.controlplane.versions import kubernetes_version
 from vkprovider.shipped import find_manifests
 version = kubernetes_version(module_files()[0])
 LABLETS.read_text()

@@ -2,11 +2,12 @@
 
 from tools.kubeproxy import program
 from vkpsandbox.controlplane import build
+from vkpsandbox.controlplane.versions import kubernetes_version
 
 
 def test_it_is_of_the_release_of_the_control_plane() -> None:
     module = program.module()
-    assert build.kubernetes_version(module.go_mod) == build.kubernetes_version(build.module_files()[0])
+    assert kubernetes_version(module.go_mod) == kubernetes_version(build.module_files()[0])
     assert f"tool {program.PACKAGE}\n" in module.go_mod.decode()
 
 

@@ -10,6 +10,7 @@ import pytest
 from tools.matrix import programs
 from vkprovider.domain.worker.kubeletversion import KUBERNETES_OLDEST
 from vkpsandbox.controlplane import build
+from vkpsandbox.controlplane.versions import kubernetes_version
 
 ROOT = Path(__file__).parents[2]
 
@@ -21,13 +22,13 @@ def minor(version: str) -> int:
 def test_oldest_is_the_oldest_that_is_supported_and_one_is_in_between() -> None:
     oldest, between = programs.versions()
     assert oldest == ".".join(map(str, KUBERNETES_OLDEST))
-    assert minor(oldest) < minor(between) < minor(build.kubernetes_version(build.module_files()[0]))
+    assert minor(oldest) < minor(between) < minor(kubernetes_version(build.module_files()[0]))
 
 
 @pytest.mark.parametrize("version", programs.versions())
 def test_a_module_pins_its_version_and_the_etcd_that_belongs_to_it(version: str) -> None:
     module = programs.module(version)
-    text, kubernetes = module.go_mod.decode(), build.kubernetes_version(module.go_mod)
+    text, kubernetes = module.go_mod.decode(), kubernetes_version(module.go_mod)
     assert kubernetes.startswith(f"v{version}.")
     assert f"gitVersion={kubernetes}" in module.flags
     assert module.title == f"the control plane {kubernetes}"

@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from vkpsandbox.controlplane.build import GoModule, Progress, ensure_built
+from vkpsandbox.controlplane.build import GoModule, ensure_built
+from vkpsandbox.controlplane.kept import Progress
 from vkpsandbox.errors import SandboxError
 
 VARIABLE: Final = "VKPROVIDER_HELM"

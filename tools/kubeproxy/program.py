@@ -7,7 +7,9 @@ beside this file, then `go get -tool k8s.io/kubernetes/cmd/kube-proxy@VERSION &&
 from pathlib import Path
 from typing import Final
 
-from vkpsandbox.controlplane.build import GoModule, Progress, ensure_built, kubernetes_version, linker_flags
+from vkpsandbox.controlplane.build import GoModule, ensure_built, linker_flags
+from vkpsandbox.controlplane.kept import Progress
+from vkpsandbox.controlplane.versions import kubernetes_version
 
 PACKAGE: Final = "k8s.io/kubernetes/cmd/kube-proxy"
 _HERE: Final = Path(__file__).parent

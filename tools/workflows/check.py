@@ -16,7 +16,8 @@ from typing import Any, Final
 
 import yaml
 
-from vkpsandbox.controlplane.build import GoModule, Progress, ensure_built
+from vkpsandbox.controlplane.build import GoModule, ensure_built
+from vkpsandbox.controlplane.kept import Progress
 from vkpsandbox.errors import SandboxError
 
 ROOT: Final = Path(__file__).parents[2]

@@ -8,6 +8,7 @@ from typing import Final
 import click
 
 from vkprovider.api.errors import VkproviderError
+from vkpsandbox.commands.sandbox import DOWNLOAD_HELP
 from vkpsandbox.controlplane.tunnels import Tunnel
 from vkpsandbox.demo.campus import labs_in_a_hub
 from vkpsandbox.demo.day import day_of_a_class
@@ -39,6 +40,7 @@ INTERRUPTED: Final = 130
 @click.option(
     "--learners", type=click.IntRange(3, len(NAMES)), default=len(NAMES), show_default=True, help="Of the class."
 )
+@click.option("--download", is_flag=True, help=DOWNLOAD_HELP)
 @click.option("--keep", is_flag=True, help="Leave the sandbox running.")
 def demo(
     *,
@@ -51,6 +53,7 @@ def demo(
     hub: bool,
     lds: bool,
     learners: int,
+    download: bool,
     keep: bool,
 ) -> None:
     """Show labs as pods on a sandbox, from start to finish.
@@ -74,7 +77,7 @@ def demo(
             play = labs_in_a_hub()
         else:
             play = day_of_a_class(learners, lds=lds) if of_class else labs_as_pods(workers)
-        tell(play, name, workers=workers, tunnel=tunnel, keep=keep, say=click.echo)
+        tell(play, name, workers=workers, tunnel=tunnel, download=download, keep=keep, say=click.echo)
     except VkproviderError as error:
         raise click.ClickException(str(error)) from error
     except KeyboardInterrupt:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import wraps
 from pathlib import Path
-from typing import Literal, ParamSpec, TypeVar
+from typing import Final, Literal, ParamSpec, TypeVar
 
 import click
 import msgspec
@@ -21,6 +21,10 @@ from vkpsandbox.paths import sandboxes_home
 
 P = ParamSpec("P")
 R = TypeVar("R")
+
+DOWNLOAD_HELP: Final = (
+    "Download official programs of Kubernetes and etcd instead of building them, where there are none yet."
+)
 
 
 def _reported(command: Callable[P, R]) -> Callable[P, R]:
@@ -73,6 +77,7 @@ def sandbox() -> None:
 @click.option("--portal", is_flag=True, help="Run the portal; its users are the ServiceAccounts in namespace learners.")
 @click.option("--audit", is_flag=True, help="Make the API server write an audit log.")
 @click.option("--no-provider", is_flag=True, help="Do not run the provider.")
+@click.option("--download", is_flag=True, help=DOWNLOAD_HELP)
 @click.option(
     "--kubeconfig",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
@@ -92,6 +97,7 @@ def up(
     portal: bool,
     audit: bool,
     no_provider: bool,
+    download: bool,
     kubeconfig: Path | None,
 ) -> None:
     """Start a sandbox; returns when all nodes are Ready."""
@@ -99,6 +105,8 @@ def up(
         raise click.UsageError(
             "--audit and --kubeconfig exclude each other: only a sandbox's own API server can be audited"
         )
+    if download and kubeconfig:
+        raise click.UsageError("--download and --kubeconfig exclude each other: no control plane is started")
     if tunnel != "direct" and backend == "null":
         raise click.UsageError(f"--tunnel {tunnel} and --backend null exclude each other: a null worker has no agent")
     if tunnel == "http" and no_provider:
@@ -117,6 +125,7 @@ def up(
         provider=not no_provider,
         policies=True,
         kubeconfig=kubeconfig,
+        download=download,
         on_progress=lambda line: click.echo(line, err=True),
     )
     click.echo(f"sandbox {name} is up; its kubeconfig is {made.kubeconfig}")

