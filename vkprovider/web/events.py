@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
 from vkprovider.serving.answers import Refused, bearer
+from vkprovider.serving.bodies import Body, BodyLate, BodyTooLarge, read
 from vkprovider.web import cloudevents
 from vkprovider.web.cloudevents import CloudEvent, Mode
 from vkprovider.web.refusals import (
@@ -40,7 +41,7 @@ _log: Final = structlog.get_logger(__name__)
 BODY_BYTES_MAX: Final = 1 << 20
 SIGNATURE: Final = "X-Hub-Signature-256"
 """`sha256=` and the HMAC of the body in hexadecimal digits, as WebSub and many a sender of webhooks write it."""
-_READ_S: Final = 10.0
+_BODY: Final = Body(BODY_BYTES_MAX, within_s=10.0)
 UNSURE_MAX: Final = 8
 """Bodies that are read at once before their sender is known: a signature is checked with the whole body."""
 _LOG_EVERY_S: Final = 10.0
@@ -156,20 +157,12 @@ class Receiver:
 
     @staticmethod
     async def _body(request: web.Request) -> bytes:
-        too_large = EventTooLarge(f"send {BODY_BYTES_MAX} bytes at most")
-        if (request.content_length or 0) > BODY_BYTES_MAX:
-            raise too_large
-        parts, size = [], 0
         try:
-            async with asyncio.timeout(_READ_S):
-                async for part in request.content.iter_any():
-                    parts.append(part)
-                    size += len(part)
-                    if size > BODY_BYTES_MAX:
-                        raise too_large
-        except TimeoutError:
-            raise EventIncomplete(f"the body did not come within {_READ_S:g} s") from None
-        return b"".join(parts)
+            return await read(request, _BODY)
+        except BodyTooLarge:
+            raise EventTooLarge(f"send {BODY_BYTES_MAX} bytes at most") from None
+        except BodyLate as refusal:
+            raise EventIncomplete(refusal.message) from None
 
     # --------------------------------------------------------------------------------------------- what is sent
 

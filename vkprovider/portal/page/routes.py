@@ -30,6 +30,7 @@ from vkprovider.portal.page.streams import LabStreams
 from vkprovider.portal.requests import Rejected, Requests
 from vkprovider.runtime.parts import Route
 from vkprovider.serving.answers import Refused
+from vkprovider.serving.bodies import Body, BodyLate, BodyTooLarge, read
 from vkprovider.settings.portal import PortalSettings
 
 _log: Final = structlog.get_logger(__name__)
@@ -42,7 +43,7 @@ HEADERS: Final = {
     "X-Content-Type-Options": "nosniff",
 }
 """The security headers of every answer but a stream."""
-_BODY_S: Final = 30.0
+_BODY: Final = Body(1 << 20)
 _LATE_S: Final = 10.0
 """How much longer than a deletion may take its caller waits for the answer."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -228,13 +229,10 @@ async def _json(request: web.Request, empty: Any = None) -> Any:
         Rejected: It is no JSON, too large, or too slow.
     """
     try:
-        async with asyncio.timeout(_BODY_S):
-            body = await request.read()
+        body = await read(request, _BODY)
         return msgspec.json.decode(body) if body else empty
-    except TimeoutError:
-        raise Rejected(Grounds.INVALID_BODY, f"the body did not come within {_BODY_S:.0f} s", (BODY,)) from None
-    except web.HTTPRequestEntityTooLarge:
-        raise Rejected(Grounds.INVALID_BODY, "the body is larger than 1 MiB", (BODY,)) from None
+    except (BodyLate, BodyTooLarge) as refusal:
+        raise Rejected(Grounds.INVALID_BODY, refusal.message, (BODY,)) from None
     except msgspec.DecodeError as error:
         raise Rejected(Grounds.INVALID_JSON, f"the body is no JSON: {error}", (BODY,)) from None
     except UnicodeDecodeError:

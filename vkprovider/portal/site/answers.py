@@ -19,7 +19,6 @@ _REDIRECTS: Final = range(300, 400)
 _WORDS: Final = {
     404: "The page does not exist, or it is not for you.",
     400: "The portal cannot read this request; load the page again.",
-    413: "What was sent is larger than 1 MiB.",
 }
 
 

@@ -32,6 +32,7 @@ from vkprovider.serving.answers import (
     TokenMissing,
     bearer,
 )
+from vkprovider.serving.bodies import FORM, Body
 
 FORM_COOKIE: Final = "vkprovider-portal-form"
 """Binds the form of the login to the browser that asked for it, before there is a session."""
@@ -43,6 +44,8 @@ _NO_TLS: Final = "This page is reached without TLS, so that your browser keeps n
 _TOO_LONG: Final = f"That token has more than {cookie.TOKEN_CHARS_MAX} characters, which a browser cannot keep."
 _USED: Final = "This code was used already, or is older than a minute: run `kubectl lablet portal` again."
 _CODE: Final = "/login/{code:[A-Za-z0-9_-]{20,64}}"
+_LOGIN_BODY: Final = Body(32 * 1024, (FORM,))
+"""The forms of strangers: a token, or nothing but the mark of the form."""
 _FORM_BYTES: Final = 16
 _FORM_S: Final = 3600
 
@@ -109,9 +112,9 @@ class Login:
     async def _log_in(self, request: web.Request) -> web.StreamResponse:
         """Begin the session of a token that the cluster knows."""
         keys = self.keys(request)
-        self.check_form(request, await form_field(request, CSRF_FIELD))
-        token = (await form_field(request, "token")).strip()
-        then = safe_next(await form_field(request, "next"))
+        self.check_form(request, await form_field(request, CSRF_FIELD, _LOGIN_BODY))
+        token = (await form_field(request, "token", _LOGIN_BODY)).strip()
+        then = safe_next(await form_field(request, "next", _LOGIN_BODY))
         if not keeps_cookies(request.headers):
             return self._form(request, then, _NO_TLS, HTTPStatus.BAD_REQUEST)
         attempt = attempt_of(request.headers, request.remote or "", token)
@@ -167,7 +170,7 @@ class Login:
     async def _redeem(self, request: web.Request) -> web.StreamResponse:
         """Begin the session of what a code stands for."""
         keys = self.keys(request)
-        self.check_form(request, await form_field(request, CSRF_FIELD))
+        self.check_form(request, await form_field(request, CSRF_FIELD, _LOGIN_BODY))
         if not keeps_cookies(request.headers):
             return self._form(request, "/", _NO_TLS, HTTPStatus.BAD_REQUEST)
         code = request.match_info["code"]

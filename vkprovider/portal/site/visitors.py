@@ -1,6 +1,5 @@
 """Who looks at the site: by the cookies of a session, or by the headers of an ingress that proves itself."""
 
-import asyncio
 import hmac
 from collections.abc import Awaitable, Callable
 from typing import Final, NamedTuple, Protocol
@@ -15,12 +14,14 @@ from vkprovider.portal.site.layout import BASE, VISITOR, link
 from vkprovider.portal.site.origin import is_loopback, is_own
 from vkprovider.portal.site.visitor import Visitor
 from vkprovider.serving.answers import NotAllowed, TokenInvalid, TokenMissing
+from vkprovider.serving.bodies import FORM, Body, read_form
 from vkprovider.settings.portal import PortalSettings
 
 COOKIE: Final = "vkprovider-portal"
 CSRF_FIELD: Final = "csrf"
 CSRF_HEADER: Final = "X-CSRF-Token"
-_BODY_S: Final = 30.0
+FORM_BODY: Final = Body(1 << 20, (FORM,))
+"""The forms of people who have logged in: a class has up to 2,000 rows."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -150,16 +151,20 @@ class Visitors:
         require_own(request)
         return await self.of(request)
 
-    def posting(self, handler: Handler) -> Handler:
+    def posting(self, handler: Handler, body: Body = FORM_BODY) -> Handler:
         """Return a handler of forms that answers a visitor, and a page of the site alone.
 
-        The form is read: `await request.post()` returns it again.
+        The form is read: `await read_form(request, body)` returns it again.
+
+        Args:
+            handler: Of the form.
+            body: What the form may be.
         """
 
         async def handle(request: web.Request) -> web.StreamResponse:
             require_own(request)
             visitor = await self.of(request)
-            sent = request.headers.get(CSRF_HEADER) or await form_field(request, CSRF_FIELD)
+            sent = request.headers.get(CSRF_HEADER) or await form_field(request, CSRF_FIELD, body)
             if not hmac.compare_digest(visitor.csrf.encode(), sent.encode(errors="replace")):
                 raise NotAllowed("this form is of another session: load the page again, and send it once more")
             return await handler(request)
@@ -175,17 +180,13 @@ def cookie_name(request: web.Request, name: str) -> str:
     return name if request.get(BASE, "") or is_loopback(request.host) else f"__Host-{name}"
 
 
-async def form_field(request: web.Request, name: str) -> str:
+async def form_field(request: web.Request, name: str, body: Body = FORM_BODY) -> str:
     """Return a field of a form; "" if it is not there.
 
     Raises:
-        HTTPBadRequest: The form is not one, or it does not come.
+        Refused: The form is not one, or it does not come.
     """
-    try:
-        async with asyncio.timeout(_BODY_S):
-            field = (await request.post()).get(name, "")
-    except (TimeoutError, ValueError, UnicodeDecodeError, AssertionError):
-        raise web.HTTPBadRequest(text="the form cannot be read") from None
+    field = (await read_form(request, body)).get(name, "")
     return field if isinstance(field, str) else ""
 
 

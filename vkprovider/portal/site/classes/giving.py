@@ -24,12 +24,15 @@ from vkprovider.portal.site.classes.grid import path_of
 from vkprovider.portal.site.context import SiteContext
 from vkprovider.portal.site.visitor import Visitor
 from vkprovider.serving.access import ResourceRight
+from vkprovider.serving.bodies import FORM, FORM_WITH_FILES, Body, File, read_form
 
 _log: Final = structlog.get_logger(__name__)
 _HOURS: Final = {"1": 1, "2": 2, "3": 3, "4": 4, "6": 6, "8": 8, "": 0}
 """For how long learners get a lablet, by the field of the form; 0: without an end."""
 _HOUR_S: Final = 3600
 _LIST_BYTES_MAX: Final = 256 * 1024
+LIST_BODY: Final = Body(1 << 20, (FORM, FORM_WITH_FILES))
+"""A list as text or as a file."""
 _SHOWN_MAX: Final = 5
 
 
@@ -89,7 +92,7 @@ class Assigning:
     async def give(self, request: web.Request) -> web.StreamResponse:
         """Give lablets to a list of learners, and show what became of each."""
         namespace, visitor = await self._visitor(request)
-        form = await request.post()
+        form = await read_form(request, LIST_BODY)
         now = self._site.ctx.wall()
         wishes, pool = wishes_of(_text_of(form), str(form.get("hours", "")), now), str(form.get("pool", ""))
         try:
@@ -189,12 +192,11 @@ def _text_of(form: Mapping[str, Any]) -> str:
         Rejected: The file is no text, or too large.
     """
     sent = form.get("file")
-    if not isinstance(sent, web.FileField) or not sent.filename:
+    if not isinstance(sent, File) or not sent.name:
         return str(form.get("names", ""))
-    data = sent.file.read(_LIST_BYTES_MAX + 1)
-    if len(data) > _LIST_BYTES_MAX:
+    if len(sent.content) > _LIST_BYTES_MAX:
         raise Rejected(Grounds.INVALID_BODY, f"The file is larger than {_LIST_BYTES_MAX // 1024} KiB.")
     try:
-        return data.decode()
+        return sent.content.decode()
     except UnicodeDecodeError:
         raise Rejected(Grounds.INVALID_BODY, "The file is no text in UTF-8; save it as CSV in UTF-8.") from None

@@ -25,6 +25,8 @@ from vkprovider.portal.site.live.parts import Live
 from vkprovider.portal.site.live.rendered import Rendered
 from vkprovider.portal.site.live.topics import Allowed, TopicSource
 from vkprovider.portal.site.visitor import Visitor
+from vkprovider.portal.site.visitors import FORM_BODY
+from vkprovider.serving.bodies import read_form
 
 _LOOKS: Final = "-looks"
 """The end of the roles of those who may do nothing with a lablet."""
@@ -102,7 +104,7 @@ class ClassLablets:
             raise web.HTTPNotFound
         if allowed.role.endswith(_LOOKS):
             raise Rejected(Grounds.PERMISSION_DENIED, "You may look at this lab, and do nothing with it.")
-        wanted = acts.wanted_of(action, await request.post())
+        wanted = acts.wanted_of(action, await read_form(request, FORM_BODY))
         if isinstance(wanted, str):
             raise Rejected(Grounds.INVALID_BODY, wanted)
         [outcome] = await self._acting.ask(visitor, namespace, rows, wanted)

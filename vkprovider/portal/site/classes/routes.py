@@ -11,14 +11,16 @@ from vkprovider.domain.view.standings import Standing
 from vkprovider.portal.site.classes import acts
 from vkprovider.portal.site.classes.acting import Acting
 from vkprovider.portal.site.classes.classrooms import Classrooms
-from vkprovider.portal.site.classes.giving import Assigning
+from vkprovider.portal.site.classes.giving import LIST_BODY, Assigning
 from vkprovider.portal.site.classes.grid import KIND, ROWS, Grid, path_of, topic_of
 from vkprovider.portal.site.classes.lablets import ClassLablets
 from vkprovider.portal.site.classes.rights import powers_of
 from vkprovider.portal.site.context import SiteContext
 from vkprovider.portal.site.layout import BASE, link
 from vkprovider.portal.site.live.parts import Live
+from vkprovider.portal.site.visitors import FORM_BODY
 from vkprovider.runtime.parts import Route
+from vkprovider.serving.bodies import read_form
 
 _log: Final = structlog.get_logger(__name__)
 HEADINGS: Final = (
@@ -47,7 +49,7 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
         Route("GET", "/classes/{namespace}", view.show),
         Route("GET", "/classes/{namespace}/csv", view.csv),
         Route("GET", "/classes/{namespace}/assign", assigning.show),
-        Route("POST", "/classes/{namespace}/assign", post(assigning.give)),
+        Route("POST", "/classes/{namespace}/assign", post(assigning.give, LIST_BODY)),
         Route("GET", "/classes/{namespace}/{action}", view.back),
         Route("POST", "/classes/{namespace}/{action}", post(view.act)),
         Route("GET", "/classes/{namespace}/lablets/{pod}", lablets.show),
@@ -142,7 +144,7 @@ class Classes:
             raise web.HTTPNotFound
         if action not in powers.acts:
             return self._site.layout.refusal(request, 403, "You may look at this class, and do nothing in it.")
-        form = await request.post()
+        form = await read_form(request, FORM_BODY)
         wanted = acts.wanted_of(action, form)
         everything = chosen(self._classrooms.rows(namespace), Wish())
         rows = acts.rows_of([str(key) for key in form.getall("row", [])], str(form.get("scope", "")), everything)

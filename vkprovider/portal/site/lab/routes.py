@@ -20,7 +20,9 @@ from vkprovider.portal.site.lab.topics import LAB, LabTopics, split
 from vkprovider.portal.site.layout import BASE, link
 from vkprovider.portal.site.live.parts import Live
 from vkprovider.portal.site.visitor import Visitor
+from vkprovider.portal.site.visitors import FORM_BODY
 from vkprovider.runtime.parts import Route
+from vkprovider.serving.bodies import read_form
 
 _CLASS: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -104,7 +106,7 @@ class LabPages:
 
     async def _create(self, request: web.Request) -> web.StreamResponse:
         seen = await self._seen(request, OWNER)
-        wanted = wanted_of(await request.post())
+        wanted = wanted_of(await read_form(request, FORM_BODY))
         if isinstance(wanted, Rejection):
             raise Rejected(*wanted)
         known = seen.visitor.known
