@@ -2,8 +2,10 @@
 
 import asyncio
 import re
+import signal
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
 from pathlib import Path
+from types import FrameType
 from typing import Any, get_args
 
 import pytest
@@ -48,10 +50,20 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Run what failed once more, if that is asked for; record what files cost; fail for skips that no list allows."""
+    """Run what failed once more, if that is asked for; record what files cost; fail for skips that no list allows.
+
+    `nohup`, shells without job control and some CI start a run with SIGINT ignored, and programs inherit that, so that
+    those of tests would not take Ctrl-C. A handler that does nothing ignores it as well, and is not inherited.
+    """
     record.configure(config)
     skips.configure(config)
     again.configure(config, f"--tunnel={config.getoption('--tunnel')}")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, _ignore)
+
+
+def _ignore(_number: int, _frame: FrameType | None) -> None:
+    pass
 
 
 def pytest_sessionstart() -> None:

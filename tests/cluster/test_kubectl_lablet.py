@@ -42,7 +42,7 @@ def test_lablets_are_listed(cluster: Cluster, namespace: str, lablets: dict[str,
     assert (result.returncode, result.stderr) == (0, "2 lablets: 1 needs help, 1 ready\n")
     assert result.stdout.splitlines()[0].split() == HEADINGS
     mine, refused = table(result.stdout)
-    assert re.fullmatch(r"\d\d:\d\d", mine.pop("SINCE"))
+    assert re.fullmatch(r"(\d{4}-\d\d-\d\d )?\d\d:\d\d", mine.pop("SINCE")), "with the date from midnight on"
     assert mine == {
         "LEARNER": "alice",
         "STATE": "ready",
