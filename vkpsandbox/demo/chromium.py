@@ -1,6 +1,7 @@
 """A person in front of a browser: Chromium without a window, driven by Selenium."""
 
 import importlib.util
+import json
 import os
 import shutil
 import time
@@ -13,6 +14,17 @@ from vkpsandbox.demo.stage import DemoError
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 _PATIENCE_S: Final = 60.0
 _POLL_S: Final = 0.1
+_REMEMBER: Final = """
+if (location.protocol.startsWith("http")) new MutationObserver(() => {
+  const seen = JSON.parse(sessionStorage.getItem("seen") ?? "[]");
+  for (const { textContent } of document.querySelectorAll("%s")) {
+    const line = textContent.trim();
+    if (line && !seen.includes(line)) seen.push(line);
+  }
+  sessionStorage.setItem("seen", JSON.stringify(seen));
+}).observe(document, { childList: true, subtree: true, characterData: true });
+"""
+"""Keeps what stood on a page for any moment: the next page of the same site may follow at once."""
 
 
 class Person:
@@ -51,12 +63,15 @@ class Person:
         """
         return str(self._wait(lambda: text if words in (text := self._text(css)) else "", f"{words!r} in {css}"))
 
-    def lines(self, css: str) -> list[str]:
-        """Return the texts of what a selector finds, also hidden ones; none if the page is just changing."""
-        found = self._quietly(
-            lambda: [each.get_attribute("textContent") for each in self._driver.find_elements("css selector", css)], []
-        )
-        return [str(text).strip() for text in found]
+    def remember(self, css: str) -> None:
+        """Remember from now on, on all pages, each text that a selector finds, also hidden ones."""
+        self._driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _REMEMBER % css})
+
+    @property
+    def remembered(self) -> list[str]:
+        """The texts that were on pages since `remember`, each once; none while a page is changing."""
+        seen = self._quietly(lambda: self._driver.execute_script("return sessionStorage.getItem('seen')"), None)
+        return [str(text) for text in json.loads(seen or "[]")]
 
     def within(self, css: str) -> None:
         """Go on in a frame of the page; `open` leaves it."""
