@@ -7,6 +7,8 @@ STAMP := $(VENV)/.installed
 PYTEST := $(BIN)/pytest -p no:cacheprovider
 CONTAINER = $(if $(shell command -v podman),podman,docker)
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
+# Helm names a chart's archive by the version as semver has it: 0.2.0-dev.0 where Python has 0.2.0.dev0.
+CHART = vkprovider-$(shell sed -n 's/^version: //p' manifests/helm/vkprovider/Chart.yaml).tgz
 IMAGE = vkprovider:$(VERSION)
 # Of `make base`: the same Python as that of the official image, from Debian.
 BASE = localhost/vkprovider-base:bookworm
@@ -170,7 +172,7 @@ chart: helm ## Package the Helm chart into dist/
 	@"$$($(BIN)/python -m tools.helm.program)" package manifests/helm/vkprovider --destination dist
 
 # The files of a release, in dist/.
-RELEASED = $(addprefix vkprovider-$(VERSION),-py3-none-any.whl .tgz .cdx.json) kubectl-lablet-$(VERSION).tar.gz \
+RELEASED = $(addprefix vkprovider-$(VERSION),-py3-none-any.whl .cdx.json) $(CHART) kubectl-lablet-$(VERSION).tar.gz \
   $(addprefix jupyterhub_vkprovider-$(VERSION),.tar.gz -py3-none-any.whl) install-$(VERSION).yaml $(if $(URL),lablet.yaml)
 
 release: wheel plugin spawner chart sbom ## All files of a release but the image in dist/, with SHA256SUMS; URL=folder adds krew's manifest

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 from typing import Final
 
+from tools.helm.chart import semver
 from vkprovider import __version__
 
 MANIFEST: Final = Path(__file__).parents[1] / "manifests" / "krew" / "lablet.yaml"
@@ -20,7 +21,8 @@ def archive_name() -> str:
 
 
 def filled(text: str, url: str, digest: str) -> str:
-    """Return the manifest's text with the address and the digest of an archive."""
+    """Return the manifest's text with this version, and the address and the digest of its archive."""
+    text = re.sub(r"(?m)^( +version: ).*$", rf"\g<1>v{semver(__version__)}", text)
     text = re.sub(r"(?m)^( +uri: ).*$", rf"\g<1>{url.rstrip('/')}/{archive_name()}", text)
     return re.sub(r"(?m)^( +sha256: ).*$", rf'\g<1>"{digest}"', text)
 

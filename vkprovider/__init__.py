@@ -20,4 +20,4 @@ The packages, top to bottom; each imports only what stands below it:
 `shipped` finds the files that are installed with the package. The transports are the library `tunnels`.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"

@@ -8,7 +8,9 @@ import pytest
 import yaml
 
 from tests.support.helm import CHART, HELM, MISSING, Helm, named
+from tools.helm.chart import semver
 from tools.render import INSTALL, ROOT
+from vkprovider import __version__
 
 pytestmark = pytest.mark.skipif(HELM is None, reason=MISSING)
 
@@ -50,7 +52,8 @@ def test_lint_finds_nothing(helm: Helm) -> None:
 
 def test_package_holds_every_file(helm: Helm, tmp_path: Path) -> None:
     helm("package", str(CHART), f"--destination={tmp_path}")
-    [package] = tmp_path.glob("vkprovider-*.tgz")
+    [package] = tmp_path.iterdir()
+    assert package.name == f"vkprovider-{semver(__version__)}.tgz"
     shown = helm("show", "readme", str(package))
     assert shown.strip() == (CHART / "README.md").read_text(encoding="utf-8").strip()
     rendered = named(helm("template", "vkprovider", str(package), "--namespace=vkprovider-system"))
@@ -114,7 +117,7 @@ def test_a_program_beside_the_provider_is_that_of_its_kustomization(helm: Helm, 
         each["metadata"].pop("labels", None)
         if each["kind"] == "Deployment":
             [container] = each["spec"]["template"]["spec"]["containers"]
-            container["image"] = "vkprovider:0.1.0"
+            container["image"] = f"vkprovider:{__version__}"
             container["env"].append({"name": "A", "value": "b"})
             each["spec"]["replicas"] = 1
         assert new[name] == each

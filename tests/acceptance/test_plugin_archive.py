@@ -13,6 +13,7 @@ import pytest
 import yaml
 
 from tools import krew
+from tools.helm import chart
 from vkprovider import __version__
 from vkprovider.cli.lablet import group
 
@@ -85,7 +86,7 @@ def test_krew_manifest_of_a_release_names_the_archive_and_its_digest(
 ) -> None:
     assert krew.main([str(archive), "https://downloads.example.com/v1/"]) == 0
     manifest = yaml.safe_load(capsys.readouterr().out)
-    assert (manifest["metadata"]["name"], manifest["spec"]["version"]) == ("lablet", f"v{__version__}")
+    assert (manifest["metadata"]["name"], manifest["spec"]["version"]) == ("lablet", f"v{chart.semver(__version__)}")
     [platform] = manifest["spec"]["platforms"]
     assert platform["uri"] == f"https://downloads.example.com/v1/{archive.name}"
     assert platform["sha256"] == hashlib.sha256(archive.read_bytes()).hexdigest()

@@ -144,6 +144,19 @@ _REQUIRE_USE: Final = "vkprovider-require-use"
 """Policies with a switch of their own, or none."""
 
 
+def semver(version: str) -> str:
+    """Return a version as Helm and krew want it, which know semver only: `0.2.0-dev.0` of `0.2.0.dev0`.
+
+    Raises:
+        ValueError: It is neither a release, nor a release candidate, nor what leads to one.
+    """
+    found = re.fullmatch(r"(\d+\.\d+\.\d+)(?:\.?(dev|rc)(\d+))?", version)
+    if not found:
+        raise ValueError(f"{version} is not like 0.2.0, 0.2.0rc1 or 0.2.0.dev0: the chart needs a version of semver")
+    release, word, number = found.groups()
+    return f"{release}-{word}.{number}" if word else release
+
+
 def files(install: str) -> dict[Path, str]:
     """Render the generated files of the chart: path below the checkout to text.
 
@@ -165,7 +178,7 @@ def files(install: str) -> dict[Path, str]:
         parts = [_document(each, f"{name}.enabled", places) for each in _component(name)]
         made[Path("templates", f"{name}.yaml")] = _template(str(_COMPONENTS / name), parts)
     made[Path("files/dashboard.json")] = (_ROOT / _MONITORING / "dashboard.json").read_text(encoding="utf-8")
-    made[Path("Chart.yaml")] = _HEAD + _CHART.format(version=__version__)
+    made[Path("Chart.yaml")] = _HEAD + _CHART.format(version=semver(__version__), application=__version__)
     made[Path("values.yaml")] = _HEAD + values.values_yaml(wanted)
     made[Path("values.schema.json")] = values.schema(wanted)
     made[Path("README.md")] = _README.format(values=values.table_of(wanted))
@@ -278,7 +291,7 @@ name: vkprovider
 description: Cisco Modeling Labs workers as Kubernetes Nodes, labs as Pods, placed by the stock scheduler.
 type: application
 version: {version}
-appVersion: "{version}"
+appVersion: "{application}"
 kubeVersion: ">=1.30.0-0"
 keywords: [cml, virtual-kubelet, labs, networking]
 """
