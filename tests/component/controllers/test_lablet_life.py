@@ -169,9 +169,10 @@ async def test_lost_answer_to_an_import_fails_no_job_and_leaves_no_lab(world: Wo
     await when(lambda: labs(simulator) == {}, "the lab is deleted")
 
 
-async def test_every_step_survives_the_graceful_end_of_the_replica(world: World) -> None:
+@pytest.mark.parametrize("killed", [False, True], ids=["graceful", "killed"])
+async def test_every_step_survives_the_end_of_the_replica(world: World, *, killed: bool) -> None:
     """R000-022, R000-067, R004-033: whatever is under way is finished once, by this replica or by the next."""
-    first = await world.replica()
+    first = await world.replica(MORTAL)
     simulator = await world.simulator(boot_seconds_by_definition={"iosv": (7.0, 7.0)})
     worker, fast = await world.worker(simulator.url), await world.define()
     whole, crashed, stopping, forced = [await world.pod(fast, worker) for _ in range(4)]
@@ -187,12 +188,12 @@ async def test_every_step_survives_the_graceful_end_of_the_replica(world: World)
     await stopping.delete()
     importing = await world.pod(fast, worker)
     await when(lambda: steps["IMPORT"] > imported and steps.get("STOP"), "an import and a stop begin")
-    await first.stop()
+    await (first.crash() if killed else first.stop())
     late = await world.pod(fast, worker)
     await forced.delete(grace_s=0)
     crash(simulator, crashed.uid, "h0")
     simulator.faults.clear()
-    await world.replica()
+    await world.replica(MORTAL)
     await crashed.until(lambda pod: is_ready(pod) and "(number 1)" in str(pod["status"]["containerStatuses"]))
     for lablet in (whole, starting, importing, late):
         await lablet.ready()

@@ -1,4 +1,4 @@
-"""Readiness gates: a Pod is Ready when its lab is and the conditions that others write say so, too (KEP-580)."""
+"""Conditions of others: a Pod is Ready when its lab is and its readiness gates say so, too (KEP-580); Ready is ours."""
 
 from typing import Any, Final
 
@@ -55,3 +55,18 @@ async def test_a_gate_that_opens_while_the_provider_is_away(world: World) -> Non
     await say(world, lablet, "True")
     await world.replica()
     await lablet.ready()
+
+
+async def test_ready_that_others_write_is_corrected_and_their_own_condition_stays(world: World) -> None:
+    """As the node lifecycle controller writes it of a node that was silent."""
+    await world.replica()
+    worker, definition = await world.worker(), await world.define()
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    foreign = {"type": GATE, "status": "True"}
+    stolen = {"type": "Ready", "status": "False", "reason": "NodeNotReady"}
+    body = {"status": {"conditions": [foreign, stolen]}}
+    assert not is_ready(await world.admin.request("PATCH", f"{lablet.path}/status", body, STATUS_PATCH))
+    pod = await lablet.ready()
+    assert condition(pod, GATE)["status"] == "True"
+    assert "reason" not in condition(pod, "Ready")

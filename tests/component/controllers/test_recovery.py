@@ -251,3 +251,30 @@ async def test_compute_host_that_is_away_starts_nothing_again(world: World) -> N
     cml.set_connected(simulator.now(), connected=True)
     await restarted(lablet, 0)
     assert history(simulator, lablet.uid) == MADE
+
+
+async def test_rebooted_worker_brings_all_labs_back(world: World) -> None:
+    """All labs stop at once, also one that boots and one of somebody else: ours come back as they were."""
+    running = await world.replica(SOON)
+    simulator = await world.simulator(boot_seconds_by_definition={"iosv": (7.0, 7.0)})
+    worker, definition = await world.worker(simulator.url), await world.define(TWO_HOSTS)
+    lablets = [await world.pod(definition, worker) for _ in range(3)]
+    for lablet in lablets:
+        await lablet.ready()
+    ids = {lablet: existing_lab(simulator, lablet.uid).id for lablet in lablets}
+    foreign = (await running.replica.fleet.items[worker].labs.import_lab(TWO_HOSTS, "homework")).id
+    boots = await world.pod(await world.define(ROUTER), worker)
+    await until_done(simulator, boots, lambda done: done == MADE)
+    seen = simulator.log.entries[-1].number
+    simulator.simulation.world.reboot(simulator.now())
+    for lablet, lab_id in ids.items():
+        pod = await restarted(lablet, 1)
+        assert existing_lab(simulator, lablet.uid).id == lab_id
+        assert container(pod)["restartCount"] == 0, "nothing failed"
+        assert last_end(pod)["reason"] == "DeviceStopped"
+        assert last_end(pod)["message"] == "h0, h1 stopped on the worker (number 1)"
+    await boots.ready()
+    for lablet in (*lablets, boots):
+        assert history(simulator, lablet.uid) == [*MADE, "start"]
+    touched = [entry for entry in simulator.log.entries if entry.number > seen and foreign in entry.path]
+    assert [entry for entry in touched if entry.method != "GET"] == []

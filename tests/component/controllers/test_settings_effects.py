@@ -10,7 +10,7 @@ import structlog
 import yaml
 
 from tests.component.controllers.harness import World
-from tests.component.controllers.looking import is_ready, requests, when
+from tests.component.controllers.looking import condition, is_ready, requests, when
 from tests.component.controllers.running import SHORT, Running
 from tests.component.controllers.test_sessions_flow import CONFIGS, PORT, TOKEN
 from tests.support.apiserver import GROUP
@@ -50,13 +50,14 @@ async def test_worker_probe_failures(world: World, most: int) -> None:
     simulator = await world.simulator()
     worker = await world.worker(simulator.url)
     probe = "^GET /api/v0/labs$"
+    before = condition(await world.node(worker), "Ready")
     if most > 1:
         simulator.faults.add(Fault(kind="status", status=503, route=probe, count=most - 1), simulator.now())
         await when(lambda: not simulator.faults.list(simulator.now()), "one probe less failed")
         passed = len(requests(simulator, "GET", "/labs"))
         await when(lambda: len(requests(simulator, "GET", "/labs")) > passed, "it is asked again")
     assert await world.events("WorkerUnreachable", worker) == []
-    await world.node(worker, is_ready)
+    assert condition(await world.node(worker, is_ready), "Ready") == before
     simulator.faults.add(Fault(kind="status", status=503, route=probe, count=most), simulator.now())
     await world.until_event("WorkerUnreachable", worker)
     await world.node(worker, is_ready)

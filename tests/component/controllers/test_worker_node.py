@@ -1,9 +1,11 @@
 """A CMLWorker and its Node: made, repaired, silent and back, refused, deleted."""
 
 import base64
+from collections.abc import Callable
 from typing import Any, Final
 
 import pytest
+import structlog
 
 from tests.component.controllers.harness import PASSWORD, World
 from tests.component.controllers.looking import condition, eventually, is_ready, labs, waiting, when
@@ -12,7 +14,7 @@ from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, SECR
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
 from vkpsandbox.cml.world.model import Lab
-from vkpsandbox.http.faults import Fault
+from vkpsandbox.http.faults import Fault, Kind
 
 EAGER: Final[Groups] = {**SHORT, "workers": {**SHORT["workers"], "login_check_s": 0.3}}
 PORT = topology({"r1": "iosv"}, {"r1": ["serial:4000"]})
@@ -31,6 +33,17 @@ async def test_node_shows_what_the_worker_is(world: World) -> None:
     found = await world.cmlworker(worker, is_ready)
     assert found["status"]["cmlVersion"] == "2.9.1+build.7"
     assert found["status"]["epoch"] == (await world.lease(worker))["leaseTransitions"]
+
+
+async def test_label_that_is_removed_from_the_worker_leaves_its_node(world: World) -> None:
+    await world.replica()
+    worker = await world.worker(nodeLabels={"topology.kubernetes.io/zone": "zone-b"})
+    path = f"{GROUP}/cmlworkers/{worker}"
+    await world.admin.patch(path, {"spec": {"nodeLabels": {"rack": "r7"}}})
+    await world.node(worker, lambda node: node["metadata"]["labels"].get("rack") == "r7")
+    await world.admin.patch(path, {"spec": {"nodeLabels": {"rack": None}}})
+    node = await world.node(worker, lambda node: "rack" not in node["metadata"]["labels"])
+    assert node["metadata"]["labels"]["topology.kubernetes.io/zone"] == "zone-b"
 
 
 async def test_node_claims_the_version_of_the_api_server(world: World) -> None:
@@ -65,36 +78,130 @@ def kubelet_of(node: dict[str, Any]) -> str:
 async def test_node_that_others_change_is_repaired(world: World) -> None:
     await world.replica()
     worker = await world.worker()
-    path = f"{NODES}/vnode.{worker}"
-    await world.admin.patch(path, {"metadata": {"labels": {"vkprovider.io/worker": "other", "mine": "kept"}}})
-    node = await world.node(worker, lambda node: node["metadata"]["labels"].get("vkprovider.io/worker") == worker)
-    assert node["metadata"]["labels"]["mine"] == "kept"
-    others = {"key": "example.com/others", "value": "x", "effect": "NoSchedule"}
-    await world.admin.patch(path, {"spec": {"taints": [others]}})
-    keys = {"vkprovider.io/virtual-node", "vkprovider.io/env", "example.com/others"}
-    await world.node(worker, lambda node: {taint["key"] for taint in node["spec"]["taints"]} == keys)
-    unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
-    await world.admin.request("PATCH", f"{path}/status", {"status": {"conditions": [unknown]}}, STRATEGIC_PATCH)
-    await world.node(worker, is_ready)
+    path, before = f"{NODES}/vnode.{worker}", await world.node(worker, is_ready)
+    wrong = {
+        "vkprovider.io/worker": "other",
+        "vkprovider.io/env": "other",
+        "vkprovider.io/tunnel": "mqtt",
+        "vkprovider.io/component": None,
+        "kubernetes.io/hostname": None,
+    }
+    await world.admin.patch(path, {"metadata": {"labels": wrong, "annotations": {"vkprovider.io/installation": None}}})
+    await world.admin.patch(
+        path, {"spec": {"taints": None}}
+    )  # the API server's own, too, which no controller takes off
+    kinds = ("labels", "annotations")
+    await world.node(
+        worker,
+        lambda node: (
+            all(node["metadata"][kind] == before["metadata"][kind] for kind in kinds)
+            and taints_of(node) == ours_of(before)
+        ),
+    )
     await world.admin.delete(path)
     await world.node(worker, is_ready)
 
 
-async def test_silent_worker_makes_node_and_lablets_unready_until_it_answers(world: World) -> None:
+async def test_what_others_put_on_a_node_stays(world: World) -> None:
+    await world.replica()
+    worker = await world.worker()
+    path, before = f"{NODES}/vnode.{worker}", await world.node(worker, is_ready)
+    others = {"key": "example.com/others", "value": "x", "effect": "NoSchedule"}
+    await world.admin.patch(path, {"spec": {"taints": [others]}})
+    await world.node(worker, lambda node: taints_of(node) == ours_of(before) | {tuple(others.values())})
+    rack = {
+        "type": "example.com/Rack",
+        "status": "True",
+        "reason": "RackFound",
+        "message": "rack 7",
+        "lastHeartbeatTime": "2026-01-01T00:00:00Z",
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+    unknown = {"type": "Ready", "status": "Unknown", "reason": "NodeStatusUnknown"}
+    await world.admin.request("PATCH", f"{path}/status", {"status": {"conditions": [rack, unknown]}}, STRATEGIC_PATCH)
+    await world.admin.patch(path, {"metadata": {"labels": {"vkprovider.io/worker": "other", "mine": "kept"}}})
+    node = await world.node(
+        worker, lambda node: is_ready(node) and node["metadata"]["labels"]["vkprovider.io/worker"] == worker
+    )
+    assert condition(node, "Ready")["reason"] == "WorkerReady"
+    assert condition(node, "example.com/Rack") == rack
+    assert node["metadata"]["labels"]["mine"] == "kept"
+    assert tuple(others.values()) in taints_of(node)
+
+
+def taints_of(node: dict[str, Any]) -> set[tuple[str, str | None, str]]:
+    """Return key, value and effect of the taints of a Node."""
+    return {(taint["key"], taint.get("value"), taint["effect"]) for taint in node["spec"].get("taints", [])}
+
+
+def ours_of(node: dict[str, Any]) -> set[tuple[str, str | None, str]]:
+    """Return those of the taints of a Node that are the provider's."""
+    return {taint for taint in taints_of(node) if taint[0].startswith("vkprovider.io/")}
+
+
+@pytest.mark.parametrize(("fault", "words"), [("drop", "the connection ended"), ("status", "500")])
+async def test_silent_worker_makes_node_and_lablets_unready_until_it_answers(
+    world: World, fault: Kind, words: str
+) -> None:
+    """R004-047, R004-049: each says why; nothing is lost, and another worker's lablets stay as they are."""
     await world.replica()
     simulator = await world.simulator()
-    worker, definition = await world.worker(simulator.url), await world.define()
-    lablet = await world.pod(definition, worker)
-    await lablet.ready()
-    simulator.faults.add(Fault(kind="drop"), simulator.now())
+    worker, other, definition = await world.worker(simulator.url), await world.worker(), await world.define()
+    lablet, elsewhere = await world.pod(definition, worker), await world.pod(definition, other)
+    before = await lablet.ready()
+    calm = condition(await elsewhere.ready(), "Ready")
+    asked = simulator.log.entries[-1].number
+    simulator.faults.add(Fault(kind=fault), simulator.now())
     node = await world.node(worker, lambda node: condition(node, "Ready")["status"] == "False")
     assert condition(node, "Ready")["reason"] == "WorkerUnreachable"
+    assert words in condition(node, "Ready")["message"]
+    await world.cmlworker(worker, lambda found: login_of(found) == ("False", "WorkerUnreachable"))
     pod = await lablet.until(lambda pod: not is_ready(pod))
     assert pod["status"]["phase"] == "Running"
+    assert condition(pod, "Ready")["reason"] == "WorkerUnreachable"
+    assert worker in condition(pod, "Ready")["message"]
+    assert condition(pod, "ContainersReady")["status"] == "False"
+    for about in (lablet.name, f"vnode.{worker}"):
+        await world.until_event("WorkerUnreachable", about)
     simulator.faults.clear()
     await world.node(worker, is_ready)
-    await lablet.ready()
-    assert len(labs(simulator)) == 1
+    pod = await lablet.ready()
+    assert "reason" not in condition(pod, "Ready")
+    assert container_id(pod) == container_id(before)
+    assert writes(simulator, asked) == []
+    assert is_ready(await world.node(other))
+    assert condition(await elsewhere.ready(), "Ready") == calm
+
+
+def writes(simulator: CmlSimulator, since: int) -> list[str]:
+    """List what was done on a worker after a request of this number, besides reading and logging in."""
+    entries = [entry for entry in simulator.log.entries if entry.number > since and entry.method != "GET"]
+    return [f"{entry.method} {entry.path}" for entry in entries if "authenticate" not in entry.path]
+
+
+async def test_password_that_changes_in_cml_is_said_and_a_new_secret_needs_no_restart(world: World) -> None:
+    """No lablet is touched, CML is not asked with every probe, and nobody is told the password."""
+    password = "an-0ther-secret"
+    with structlog.testing.capture_logs() as logged:
+        running = await world.replica()
+        simulator = await world.simulator()
+        worker, definition = await world.worker(simulator.url), await world.define()
+        lablet = await world.pod(definition, worker)
+        before, asked = await lablet.ready(), simulator.log.entries[-1].number
+        set_password(simulator, password)
+        node = await world.node(worker, lambda node: condition(node, "Ready")["reason"] == "CredentialsInvalid")
+        assert not is_ready(node)
+        assert "Secret" in condition(node, "Ready")["message"]
+        await world.admin.patch(f"{SECRETS}/{worker}", {"stringData": {"password": password}})
+        await world.node(worker, is_ready)
+        after = await lablet.ready()
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]
+    assert writes(simulator, asked) == []
+    assert not running.task.done()
+    refused = [entry for entry in simulator.log.entries if entry.number > asked and entry.status == 403]
+    assert len(refused) <= 8, "a wrong password is tried again and again"
+    assert password not in f"{logged} {await world.admin.items('/api/v1/events')}"
 
 
 async def test_wrong_password_is_said_and_a_corrected_secret_heals(world: World) -> None:
@@ -193,33 +300,51 @@ async def test_node_without_provider_id_is_known_again(world: World) -> None:
 
 
 async def test_node_of_others_is_never_touched(world: World) -> None:
-    await world.replica()
+    """R004-004: a real node keeps its name, its Lease and its status; when it goes, the name is free."""
+    await world.replica(WITH_PASSES)  # objects of others are not followed: a pass looks whether they are gone
     name = world.name("w")
+    path = f"{GROUP}/cmlworkers/{name}"
     foreign = {"metadata": {"name": f"vnode.{name}", "labels": {"whose": "others"}}}
     await world.admin.create(NODES, foreign)
     spec = {"url": f"null://{name}", "address": "198.51.100.7"}
     worker = {"apiVersion": "vkprovider.io/v1alpha1", "kind": "CMLWorker", "metadata": {"name": name}, "spec": spec}
-    await world.admin.create(f"{GROUP}/cmlworkers", worker)
-    await world.cmlworker(name, lambda found: condition(found, "Ready")["reason"] == "NodeConflict")
-    node = await world.node(name)
-    assert node["metadata"]["labels"] == {"whose": "others"}
-    assert "providerID" not in node["spec"]
-    assert await world.admin.get(f"{NODE_LEASES}/vnode.{name}") is None
-    await world.admin.delete(f"{GROUP}/cmlworkers/{name}")
-    await world.admin.until_gone(f"{GROUP}/cmlworkers/{name}")
+
+    async def refused() -> None:
+        """Have the CMLWorker be refused, and find the Node as it was."""
+        await world.admin.create(f"{GROUP}/cmlworkers", worker)
+        found = await world.cmlworker(name, lambda found: login_of(found) == ("False", "NodeConflict"))
+        assert f"vnode.{name}" in condition(found, "Ready")["message"]
+        await world.until_event("NodeConflict", name)
+        node = await world.node(name)
+        assert node["metadata"]["labels"] == {"whose": "others"}
+        assert "providerID" not in node["spec"]
+        assert "addresses" not in node["status"]
+        assert not any("vkprovider" in entry["manager"] for entry in node["metadata"]["managedFields"])
+        assert await world.admin.get(f"{NODE_LEASES}/vnode.{name}") is None
+
+    await refused()
+    await world.admin.delete(path)
+    await world.admin.until_gone(path)
     assert await world.admin.get(f"{NODES}/vnode.{name}")
+    await refused()
+    await world.admin.delete(f"{NODES}/vnode.{name}")
+    await world.node(name, lambda node: condition(node, "Ready")["status"])
+    await world.lease(name)
+    await world.admin.delete(path)
+    await world.admin.until_gone(f"{NODES}/vnode.{name}")
 
 
 async def test_lease_of_others_is_never_taken(world: World) -> None:
     await world.replica()
     name = world.name("w")
     lease = {"metadata": {"name": f"vnode.{name}"}, "spec": {"holderIdentity": "kubelet"}}
-    await world.admin.create(NODE_LEASES, lease)
+    made = await world.admin.create(NODE_LEASES, lease)
     spec = {"url": f"null://{name}", "address": "198.51.100.7"}
     worker = {"apiVersion": "vkprovider.io/v1alpha1", "kind": "CMLWorker", "metadata": {"name": name}, "spec": spec}
     await world.admin.create(f"{GROUP}/cmlworkers", worker)
     await world.cmlworker(name, lambda found: condition(found, "Ready")["reason"] == "NodeConflict")
-    assert (await world.lease(name))["holderIdentity"] == "kubelet"
+    found = await world.admin.get(f"{NODE_LEASES}/vnode.{name}") or {}
+    assert found["metadata"]["resourceVersion"] == made["metadata"]["resourceVersion"]
     assert await world.admin.get(f"{NODES}/vnode.{name}") is None
 
 
@@ -323,8 +448,10 @@ async def test_abandoned_worker_goes_with_its_labs_left_behind(world: World) -> 
     await world.admin.delete(path)
     await world.admin.patch(path, {"metadata": {"annotations": {"vkprovider.io/abandon": "true"}}})
     await world.admin.until_gone(path)
-    assert lablet.uid in (await world.until_event("Abandoned", worker))["message"]
-    assert len(labs(simulator)) == 1
+    await world.admin.until_gone(f"{NODES}/vnode.{worker}")
+    [title] = labs(simulator)
+    assert title.endswith(lablet.uid)
+    assert title in (await world.until_event("Abandoned", worker))["message"]
 
 
 async def test_worker_that_cannot_be_opened_can_be_abandoned(world: World) -> None:
@@ -522,13 +649,38 @@ async def test_controllers_of_their_own_are_all_ready(world: World) -> None:
 
 
 async def test_statistics_fill_in_the_capacity(world: World) -> None:
-    await world.replica()
-    simulator = await world.simulator(cpus=16)
-    worker = await world.worker(simulator.url, stats="On", capacity=None)
-    node = await world.node(worker, is_ready)
-    assert int(node["status"]["capacity"]["cpu"]) > 0
-    bare = await world.worker((await world.simulator()).url, ready=False, capacity=None)
-    await world.cmlworker(bare, lambda found: condition(found, "Ready")["reason"] == "CapacityUnknown")
+    """R004-047: `stats: On`; foreign labs are taken off. What the spec names comes first."""
+    running = await world.replica(WITH_PASSES)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url, stats="On", capacity=None), await world.define()
+    path = f"{GROUP}/cmlworkers/{worker}"
+
+    def shows(kind: str, **amounts: str) -> Callable[[dict[str, Any]], bool]:
+        return lambda node: node["status"][kind].items() >= amounts.items()
+
+    licences = "vkprovider.io/lab-nodes"
+    node = await world.node(worker, shows("capacity", cpu="256", memory="1Ti", **{licences: "500"}))
+    assert node["status"]["allocatable"] == node["status"]["capacity"]
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    two = topology({"r1": "iosv", "r2": "iosv"}, title="somebody else's")
+    foreign = (await running.replica.fleet.items[worker].labs.import_lab(two, "somebody else's")).id
+    cml = simulator.simulation.world
+    cml.start_lab(simulator.now(), cml.lab(foreign))
+    node = await world.node(worker, shows("allocatable", cpu="254", memory="1023Gi", **{licences: "498"}))
+    assert node["status"]["capacity"]["cpu"] == "256"
+    await world.cmlworker(worker, lambda found: found["status"]["labs"] == {"ours": 1, "foreign": 1})
+
+    await world.admin.patch(path, {"spec": {"stats": "Off"}})
+    node = await world.node(worker, lambda node: condition(node, "Ready")["reason"] == "CapacityUnknown")
+    assert not is_ready(node)
+    assert "labNodes" in condition(node, "Ready")["message"]
+    await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "CapacityUnknown")
+    own = {"cpu": 8, "memory": "8Gi", "labNodes": 10, "labs": 3}
+    await world.admin.patch(path, {"spec": {"capacity": own}})
+    await world.node(worker, is_ready)
+    await world.node(worker, shows("allocatable", cpu="8", memory="8Gi", pods="3"))
+    assert (await lablet.ready())["status"]["containerStatuses"][0]["restartCount"] == 0
 
 
 async def test_memory_without_its_unit_is_said_until_it_is_corrected(world: World) -> None:
