@@ -1,4 +1,4 @@
-"""What docs/why.md quotes of stock Kubernetes is what stock Kubernetes says."""
+"""What docs/why.md quotes of the stock scheduler, of controllers and of admission is what these say."""
 
 from typing import Any
 

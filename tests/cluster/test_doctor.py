@@ -1,4 +1,4 @@
-"""`vkprovider doctor` as a command: of a healthy cluster, of a broken installation, and when it cannot tell."""
+"""`vkprovider doctor` as a process: of a healthy cluster, of a broken installation, and when it cannot tell."""
 
 import json
 import os

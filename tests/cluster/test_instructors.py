@@ -1,4 +1,4 @@
-"""An instructor on a cluster with all controllers: what stock roles give of it, and a definition from begin to end."""
+"""An instructor where controllers aggregate roles and collect garbage: stock roles, and a definition to its end."""
 
 from pathlib import Path
 

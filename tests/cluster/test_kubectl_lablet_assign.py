@@ -1,4 +1,4 @@
-"""`kubectl lablet assign`: a warm lablet becomes one learner's, out of reach of its pool, and comes back."""
+"""`kubectl lablet assign`: a warm lablet becomes one learner's, out of reach of its pool's controllers, and returns."""
 
 import json
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Labs that no claim names: foreign ones are never touched, marked ones are reported, duplicates go (C10, C31)."""
+"""Foreign labs are counted, and what kubectl deletes of ours touches none of them (C10, C31)."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""One lablet's life as its user sees it: containers, Events, the end at any moment (R000-012…022, R004-045…048)."""
+"""One lablet's life as kubectl and the scheduler show it: containers, Events, the end (R000-012…022, R004-045…048)."""
 
 import itertools
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a live provider exports is what docs/reference/metrics.md says, and it counts what happens."""
+"""A provider that is a process exports what docs/reference/metrics.md says, and counts what happens."""
 
 import http.client
 import re

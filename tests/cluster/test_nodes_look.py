@@ -1,4 +1,4 @@
-"""What `kubectl` shows of workers and their Nodes (R004-006…015)."""
+"""What kubectl shows of workers and their Nodes (R004-006…015)."""
 
 from tests.support.cluster import Cluster, condition
 from tests.support.topologies import definition, pod

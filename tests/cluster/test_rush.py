@@ -1,4 +1,4 @@
-"""A Pod that asks for its next turn at once, for ever, costs its replica next to nothing."""
+"""A Pod that asks for its next turn at once, for ever, costs the provider's process next to nothing."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""The shortest story of all: a Deployment of lablets becomes labs, and the labs go with it."""
+"""The shortest story of all: the stock controllers make labs of a Deployment, and take the labs with it."""
 
 from tests.support.cluster import Cluster
 from tests.support.topologies import definition, deployment

@@ -125,7 +125,7 @@ class Observer:
         for one in sessions.values():
             if one["state"] == "ARCHIVED":
                 continue
-            live.setdefault(one["client_key"].partition(".")[0], []).append(one["username"])
+            live.setdefault(_lablet(one), []).append(one["username"])
             for device in one["devices"]:
                 port = (device["host"], device["port"])
                 other = ports.setdefault(port, one["id"])
@@ -141,7 +141,7 @@ class Observer:
         """Between two sessions of a lablet the first was archived and the lab wiped, or deleted; count such pairs."""
         by_lablet: dict[str, list[dict[str, Any]]] = {}
         for one in self.lds.sessions():
-            by_lablet.setdefault(one["client_key"].partition(".")[0], []).append(one)
+            by_lablet.setdefault(_lablet(one), []).append(one)
         log = self.lds.access_log()
         archived = {e["path"].split("/")[4]: e["arrived_unix_s"] for e in log if e["path"].endswith("/archive")}
         wiped = [
@@ -181,9 +181,14 @@ class Observer:
         return True
 
 
+def _lablet(session: dict[str, Any]) -> str:
+    """Return the UID of its Pod; of a session of others what they wrote there, or nothing."""
+    return str(session["client_key"] or "").partition(".")[0]
+
+
 def _number(session: dict[str, Any]) -> int:
     """Return which of its lablet's sessions it is, from 1."""
-    return int(session["client_key"].partition(".")[2] or 1)
+    return int(str(session["client_key"] or "").partition(".")[2] or 1)
 
 
 def _unix(text: str) -> float:

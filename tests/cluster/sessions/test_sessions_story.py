@@ -1,84 +1,28 @@
-"""A lablet and its session, from `kubectl apply` to graded, as CML, the LDS and Kubernetes saw it."""
+"""The Job controller, kubectl and a browser with a lablet and its session, from `kubectl apply` to graded."""
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import yaml
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
+from tests.cluster.sessions import NOTE, learner, session_of, state, told, wait_state
+from tests.cluster.sessions.conftest import Strays
 from tests.cluster.test_lablets_life import done, made
-from tests.conftest import SETTINGS
+from tests.support import docs
 from tests.support.browser import browser, press
 from tests.support.cluster import Cluster, condition, container, is_ready, waiting_reason
 from tests.support.extra import SYSTEM, secret
 from tests.support.lds import LdsSide
 from tests.support.plugin import succeeded
-from tests.support.sandboxes import started
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import throughout, until
-from vkpsandbox import Sandbox
-from vkpsandbox.controlplane.tunnels import Tunnel
 
 pytestmark = pytest.mark.tunnelled
 
-EXAMPLES = Path(__file__).parents[2] / "manifests" / "examples"
-NOTE = "vkprovider.io/"
-WORKER = ("--boot-seconds=0.3-1",)
-CHECKS = [{"item": "task-1", "matches": "router ospf"}]
-"""What a learner must answer to pass."""
-
-
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterator[Sandbox]:
-    """One worker, an LDS that grades by what the learner answered, two replicas that its events go to in turn."""
-    directory = tmp_path_factory.mktemp("sandbox")
-    checks = tmp_path_factory.mktemp("grader") / "checks.json"
-    checks.write_text(json.dumps(CHECKS))
-    with started(
-        "sessions",
-        directory,
-        workers=1,
-        replicas=2,
-        lds=True,
-        lds_args=["--grade=checks", f"--grade-checks={checks}", "--grade-seconds=1"],
-        provider_env=SETTINGS,
-        worker_args=[WORKER],
-        tunnel=tunnel,
-    ) as made:
-        yield made
-
-
-def state(found: dict[str, Any] | None) -> str:
-    return str((found or {}).get("metadata", {}).get("annotations", {}).get(f"{NOTE}state", ""))
-
-
-def learner(name: str, definition_name: str, username: str = "alice", **more: Any) -> dict[str, Any]:
-    """A lablet with a user; `notes`: further annotations, the rest goes to its spec."""
-    notes = more.pop("notes", {})
-    item = pod(name, definition_name, **more)
-    item["metadata"]["annotations"] = {f"{NOTE}username": username} | {f"{NOTE}{k}": v for k, v in notes.items()}
-    return item
-
-
-def wait_state(cluster: Cluster, namespace: str, name: str, wanted: str, within_s: float = 90) -> dict[str, Any]:
-    def there() -> dict[str, Any]:
-        now = made(cluster, namespace, name)
-        assert state(now) == wanted, (state(now), now["status"])
-        return now
-
-    return until(there, within_s)
-
-
-def session_of(lds: LdsSide, found: dict[str, Any]) -> dict[str, Any]:
-    """The session of a Pod: there is one, and the Pod names it."""
-    session = lds.session_of(found["metadata"]["uid"])
-    assert session is not None
-    assert found["metadata"]["annotations"][f"{NOTE}lds-session-id"] == session["id"]
-    return session
+EXAMPLES = docs.ROOT / "manifests" / "examples"
 
 
 def port_of(found: dict[str, Any], name: str) -> int:
@@ -92,11 +36,6 @@ def conditions(found: dict[str, Any]) -> dict[str, str]:
         for entry in found["status"]["conditions"]
         if entry["type"] != "PodScheduled"
     }
-
-
-def told(cluster: Cluster, namespace: str, name: str) -> dict[str, str]:
-    """Reason and message of the Events of a Pod."""
-    return {event["reason"]: event["message"] for event in cluster.events(namespace, name)}
 
 
 def claims(cluster: Cluster) -> str:
@@ -115,46 +54,10 @@ def wait_ended(cluster: Cluster, lds: LdsSide, namespace: str, name: str, phase:
     return now
 
 
-class Strays(NamedTuple):
-    """Sessions that no lablet has, by id: one with our mark, and those of others."""
-
-    ours: str
-    foreign: list[str]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def strays(sandbox: Sandbox) -> Strays:
-    """Sessions that are older than a minute when the last test looks at them."""
-    assert sandbox.lds is not None
-    lds = LdsSide(sandbox.lds)
-    body = {
-        "username": "eve",
-        "timeslot_start": "2026-01-01T00:00:00Z",
-        "timeslot_end": "2036-01-01T00:00:00Z",
-        "form_qualified_name": "netlab",
-    }
-    uid = Cluster(sandbox).request("GET", "/api/v1/namespaces/kube-system")["metadata"]["uid"]
-    owners: list[dict[str, str]] = [
-        {"owner": f"vkprovider installation={uid}", "client_key": "nobody"},
-        {},
-        {"owner": "somebody-else"},
-    ]
-    ours, *foreign = [str(lds.api("POST", "/sessions", body | owner)["id"]) for owner in owners]
-    return Strays(ours, foreign)
-
-
 @pytest.fixture
 def netlab(cluster: Cluster) -> None:
     """The example's definition."""
     cluster.define(yaml.safe_load((EXAMPLES / "netlab.yaml").read_text()))
-
-
-@pytest.fixture
-def kind(cluster: Cluster, namespace: str) -> str:
-    """A definition of one host with a console."""
-    name = f"one-{namespace[-5:]}"
-    cluster.define(definition(name, topology({"h0": "alpine"}, {"h0": ["serial:5001"]})))
-    return name
 
 
 # ------------------------------------------------------------------------------------------ the whole story

@@ -1,56 +1,22 @@
-"""The lablet controller's environment variables, observed on a running provider (R000-115…122)."""
+"""The lablet controller's environment variables, observed on a provider that is a process (R000-115…122)."""
 
 import json
 import socket
 import ssl
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.support.cluster import Cluster, condition
-from tests.support.sandboxes import started
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
-from vkpsandbox import Sandbox, SandboxError
+from vkpsandbox import SandboxError
 
 DEFINITIONS = "/apis/vkprovider.io/v1alpha1/labletdefinitions"
 NAMESPACE = "vkprovider-system"
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 SIGNER = "kubernetes.io/kubelet-serving"
 AUTHORITY = "server-ca.crt"
-SETTINGS = {
-    "ETCD_HOST": "etcd.example.com",
-    "ETCD_PORT": "2390",
-    "CONTROL_PLANE_API_URL": "http://control-plane.example.com",
-    "LABLET_CONTROLLER_INSTANCE_ID": "replica-under-test",
-    "LEADER_LEASE_TTL": "9",
-    "RECONCILE_INTERVAL": "1",
-    "LAB_START_TIMEOUT": "2",
-    "CONFIG_EXTRACT_ON_STOP": "false",
-    "PORT_RANGE_START": "15000",
-    "PORT_RANGE_END": "15099",
-    "PORTS_PER_INSTANCE_MAX": "5",
-    "LDS_API_URL": "http://lds.example.com",
-    "LDS_API_TIMEOUT": "7",
-    "S3_ENDPOINT": "http://s3.example.com",
-    "S3_ACCESS_KEY": "an-access-key-nobody-may-read",
-    "S3_SECRET_KEY": "a-secret-key-nobody-may-read",
-    "VKPROVIDER_KUBELET_CERTIFICATE": "csr",
-}
-
-
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    with started(
-        "settings",
-        tmp_path_factory.mktemp("sandbox"),
-        workers=1,
-        provider_env=SETTINGS,
-        worker_args=[["--boot-seconds=0.2", "--boot=csr1000v=86400"]],
-        worker_spec={"portRange": None},
-    ) as made:
-        yield made
 
 
 def log(cluster: Cluster) -> list[dict[str, Any]]:
@@ -60,15 +26,15 @@ def log(cluster: Cluster) -> list[dict[str, Any]]:
 
 def test_instance_id_is_on_the_health_page_and_owns_the_worker(cluster: Cluster) -> None:
     assert cluster.health()["instance_id"] == "replica-under-test"
-    [worker] = cluster.workers
-    assert cluster.cmlworker(worker)["status"]["owner"] == "replica-under-test"
-    lease = cluster.get(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{worker.node}")
-    assert lease
-    assert lease["spec"]["holderIdentity"] == "replica-under-test"
+    for worker in cluster.workers:
+        assert cluster.cmlworker(worker)["status"]["owner"] == "replica-under-test"
+        lease = cluster.get(f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{worker.node}")
+        assert lease
+        assert lease["spec"]["holderIdentity"] == "replica-under-test"
 
 
 def test_certificate_of_the_kubelet_api_is_requested_and_served_once_it_is_approved(cluster: Cluster) -> None:
-    [worker] = cluster.workers
+    worker = cluster.workers[0]
     [request] = until(lambda: [one for one in cluster.items(REQUESTS) if one["spec"]["signerName"] == SIGNER], 60)
     cluster.kubectl("certificate", "approve", request["metadata"]["name"])
     node = cluster.node(worker)
@@ -96,7 +62,7 @@ def test_lease_ttl_is_how_long_the_membership_is_good_for(cluster: Cluster) -> N
 
 
 def test_port_range_is_the_capacity_of_a_worker_without_one(cluster: Cluster) -> None:
-    [worker] = cluster.workers
+    worker = cluster.workers[0]
     assert "portRange" not in cluster.cmlworker(worker)["spec"]
     node = cluster.node(worker)
     assert node
@@ -117,10 +83,9 @@ def test_a_definition_with_more_ports_than_a_lablet_may_have_says_so_and_admits_
 
 
 def test_configurations_are_not_read_before_a_stop(cluster: Cluster, namespace: str) -> None:
-    [worker] = cluster.workers
     cluster.define(definition("forgotten", topology({"r1": "iosv"})))
     cluster.apply(pod("forgotten", "forgotten"), namespace=namespace)
-    cluster.wait_ready(namespace, 1)
+    worker = cluster.simulator_of(*cluster.wait_ready(namespace, 1))
     since = worker.last_request()
     cluster.kubectl("delete", "pod", "forgotten", f"--namespace={namespace}")
     done = [entry["path"].rpartition("/")[2] for entry in worker.access_log(since)]
@@ -141,7 +106,7 @@ def test_a_lab_that_does_not_start_in_time_fails_with_a_reason(cluster: Cluster,
         return True
 
     until(failed, 60)
-    assert cluster.workers[0].labs() == []
+    assert [worker.labs() for worker in cluster.workers] == [[], []]
     notes = [event["message"] for event in cluster.events(namespace, "slow") if event["reason"] == "LabStartTimeout"]
     assert any("not booted 2 s after the start: r1" in note for note in notes)
 

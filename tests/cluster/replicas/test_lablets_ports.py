@@ -1,4 +1,4 @@
-"""Outside ports: charged by the scheduler, claimed before the import, rewritten in CML, told on the Pod, really open.
+"""Outside ports: the scheduler and a quota's controller charge them, CML has them, kubectl forwards, they are open.
 
 R000-045 to R000-067; C18 to C27, C60.
 """
@@ -6,27 +6,24 @@ R000-045 to R000-067; C18 to C27, C60.
 import json
 import socket
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from virl2_client import ClientLibrary
 
+from tests.cluster.replicas import FIRST, LAST
 from tests.support import topologies
 from tests.support.cluster import Cluster, condition, is_ready
 from tests.support.desks import Desk, echoing
-from tests.support.sandboxes import started
 from tests.support.simulator import Simulator
 from tests.support.topologies import definition, deployment, topology
 from tests.support.waiting import until
-from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.content import NAMESPACE
 from vkpsandbox.controlplane.tunnels import Tunnel
 
 pytestmark = pytest.mark.tunnelled
 
-FIRST, LAST = 10000, 10059
 SIX = topology(
     {"r1": "iosv", "pc": "desktop"},
     {
@@ -35,21 +32,6 @@ SIX = topology(
     },
 )
 TWO = topology({"r1": "iosv"}, {"r1": ["serial:4001", "pat:4003:22"]})
-
-
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterator[Sandbox]:
-    """Three workers with sixty ports each."""
-    with started(
-        "ports",
-        tmp_path_factory.mktemp("sandbox"),
-        workers=3,
-        provider_env={"VKPROVIDER_PORT_CHECK_SECONDS": "6"},
-        worker_args=[["--boot-seconds=0.2", f"--port-range={FIRST}-{LAST}", "--patty-poll-seconds=0.2"]],
-        worker_spec={"portRange": {"start": FIRST, "end": LAST}},
-        tunnel=tunnel,
-    ) as made:
-        yield made
 
 
 def claims_of(cluster: Cluster, worker: Simulator) -> dict[str, Any]:

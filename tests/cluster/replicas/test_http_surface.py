@@ -1,4 +1,7 @@
-"""The page of two replicas as operators, users and the LDS meet it (R000-024, 025, 114, 123…125, C55)."""
+"""Pages of replicas that are processes, as operators, users and the LDS meet them (R000-024, 025, 114, 123…125, C55).
+
+One hears what another was told, and they outlive an API server that is stopped.
+"""
 
 import asyncio
 import dataclasses
@@ -14,9 +17,10 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cluster.replicas import REPLICAS, SECRET
 from tests.support.cluster import Cluster
 from tests.support.extra import SYSTEM
-from tests.support.sandboxes import started
+from tests.support.replicas import Replicas
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
 from vkprovider.controllers.session.inbox import Inbox
@@ -28,8 +32,7 @@ from vkprovider.serving.access import REMEMBER_S
 from vkprovider.settings.cluster import KubeSettings
 from vkpsandbox import Sandbox
 
-SECRET = "the-events-secret"
-RETRY_S = 3600
+EVERYONE = range(REPLICAS)
 EVENTS = f"/api/v1/namespaces/{SYSTEM}/configmaps?labelSelector=vkprovider.io/component=session-events"
 
 
@@ -46,11 +49,11 @@ class Answer:
 
 
 class Surface:
-    """Two replicas of the provider and the tokens of those who ask them."""
+    """The replicas of the provider and the tokens of those who ask them."""
 
     def __init__(self, sandbox: Sandbox) -> None:
         self.cluster = Cluster(sandbox)
-        self.replicas = [sandbox.process(f"provider-{n}").url.removeprefix("http://") for n in (1, 2)]
+        self.replicas = [sandbox.process(f"provider-{n}").url.removeprefix("http://") for n in range(1, REPLICAS + 1)]
         self.tokens: dict[str, str] = {}
 
     def ask(self, replica: int, path: str, token: str = "", method: str = "GET") -> Answer:
@@ -106,40 +109,34 @@ class Surface:
 
 
 @pytest.fixture(scope="module")
-def surface(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Surface]:
-    settings = {
-        "WORKER_PROBE_SECONDS": "1",
-        "RECONCILE_INTERVAL": "600",
-        "VKPROVIDER_EVENTS_SECRET": SECRET,
-        "VKPROVIDER_EVENTS_RETRY": str(RETRY_S),
-    }
-    directory = tmp_path_factory.mktemp("surface")
-    boots = [["--boot-seconds=0.2"]]
-    with started(
-        "surface", directory, workers=2, replicas=2, audit=True, provider_env=settings, worker_args=boots
-    ) as sandbox:
-        made = Surface(sandbox)
-        made.account("nobody", "")
-        made.account("viewer", "view")
-        made.account("chief", "cluster-admin")
-        made.cluster.apply(definition("faced"))
-        until(lambda: made.cluster.get("/apis/node.k8s.io/v1/runtimeclasses/faced"), 30)
-        made.cluster.apply(deployment("faced", "faced", 4))
-        made.cluster.wait_ready("default", 4)
-        yield made
+def surface(sandbox: Sandbox) -> Iterator[Surface]:
+    """Four lablets in `default`, on workers that the replicas share, and the accounts of who asks."""
+    made = Surface(sandbox)
+    cluster = made.cluster
+    until(Replicas(cluster).is_balanced, 90)
+    made.account("nobody", "")
+    made.account("viewer", "view")
+    made.account("chief", "cluster-admin")
+    cluster.define(definition("faced"))
+    cluster.apply(deployment("faced", "faced", 4))
+    cluster.wait_ready("default", 4)
+    yield made
+    cluster.kubectl("delete", "deployment", "faced")
+    cluster.wait_gone("default")
+    cluster.heal()
 
 
 # ------------------------------------------------------------------------------------------------ probes
 
 
 def test_r000_123_health_has_the_shape_that_is_known(surface: Surface) -> None:
-    bodies = [surface.ask(n, "/health").json for n in (0, 1)]
+    bodies = [surface.ask(n, "/health").json for n in EVERYONE]
     for body in bodies:
         assert body["status"] == "healthy"
-        assert body["is_leader"] is True, "each replica owns one of two nodes"
+        assert body["is_leader"] is True, "each replica owns a node"
         when = datetime.strptime(body["last_reconciliation"], "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
         assert timedelta(0) <= datetime.now(UTC) - when < timedelta(seconds=30)
-    assert len({body["instance_id"] for body in bodies}) == 2
+    assert len({body["instance_id"] for body in bodies}) == REPLICAS
     assert sum(body["instances_managed"] for body in bodies) == 4
     assert sum(body["instances_running"] for body in bodies) == 4
     nodes = [node for body in bodies for node in body["owned_nodes"]]
@@ -180,7 +177,7 @@ def test_what_is_no_probe_is_for_users_of_the_cluster(surface: Surface, method: 
 def test_r000_124_info_and_stats_are_for_who_may_view(surface: Surface) -> None:
     token = surface.tokens["viewer"]
     assert surface.ask(0, "/info", token).json["namespace"] == SYSTEM
-    stats = [surface.ask(n, "/admin/stats", token).json for n in (0, 1)]
+    stats = [surface.ask(n, "/admin/stats", token).json for n in EVERYONE]
     assert sum(s["claims"] for s in stats) == 4
     assert sum(s["lablets_by_state"].get("READY", 0) for s in stats) == 4
     assert sum(s["steps"]["IMPORT"] for s in stats) >= 4
@@ -227,7 +224,7 @@ def test_r000_114_any_replica_hands_out_any_lab(surface: Surface) -> None:
         lab = surface.cluster.lab_of(pod)
         assert lab
         for key in (lab["id"], pod["metadata"]["uid"]):
-            for replica in (0, 1):
+            for replica in EVERYONE:
                 path = f"/labs/{key}/download"
                 # Another replica knows a new lab's id a few seconds later.
                 until(lambda n=replica, path=path: surface.ask(n, path, teacher).status != 503, 30)  # type: ignore[misc]
@@ -284,7 +281,7 @@ def test_a_forged_report_opens_no_lab(surface: Surface) -> None:
         return "NotALablet" in json.dumps(status)
 
     until(seen, 15, "the owner of the Node has not seen the forged Pod")
-    for replica in (0, 1) * 10:
+    for replica in (*EVERYONE,) * 7:
         assert surface.ask(replica, f"/labs/{lab['id']}/download", forger).status == 403
         time.sleep(0.1)
     surface.cluster.kubectl("delete", "pod", "forged", "--namespace=kube-public")
@@ -309,7 +306,7 @@ def test_a_lab_that_is_gone_leaves_what_its_devices_held(surface: Surface) -> No
     uid = pod["metadata"]["uid"]
     cluster.kubectl("delete", "pod", pod["metadata"]["name"])
     cluster.wait_ready("default", 4)
-    for replica in (0, 1):
+    for replica in EVERYONE:
         path = f"/labs/{uid}/download"
         until(lambda n=replica, path=path: "kept" in surface.ask(n, path, token).text, 30)  # type: ignore[misc]
         found = yaml.safe_load(surface.ask(replica, path, token).text)
@@ -354,7 +351,7 @@ def test_event_reaches_every_replica_whoever_receives_it(surface: Surface) -> No
     until(lambda: surface.say(1, "started", "s-known", "e-1", at).status == 202, what="the other one does not know it")
     assert surface.rows()["s-known"]["started"] == int(at.timestamp())
     token = surface.tokens["viewer"]
-    for replica in (0, 1):
+    for replica in EVERYONE:
         until(lambda n=replica: surface.ask(n, "/admin/stats", token).json["sessions_in_inbox"] >= 1)  # type: ignore[misc]
 
 
@@ -397,7 +394,7 @@ def test_events_that_reach_both_replicas_at_once_are_all_noted(surface: Surface)
         said = [
             pool.submit(surface.say, replica, kind, session, f"{kind}-1")
             for session, kind in kinds
-            for replica in (0, 1)
+            for replica in EVERYONE
         ]
         assert {answer.result().json["outcome"] for answer in said} == {"unknown-session"}
     rows = surface.rows()

@@ -1,4 +1,4 @@
-"""Several deployments of the LDS: which one a lablet's session goes to, and what is said when there is none."""
+"""Several deployments of the LDS in a file that the provider's processes read again: which one gets a session."""
 
 import os
 import subprocess
@@ -11,33 +11,29 @@ from typing import Any
 import pytest
 import yaml
 
+from tests.cluster.sessions import NOTE, learner, state, wait_state
 from tests.cluster.test_lablets_life import made
-from tests.cluster.test_sessions_story import NOTE, learner, state, wait_state
-from tests.conftest import SETTINGS
+from tests.support import docs
 from tests.support.cluster import Cluster, container, waiting_reason
 from tests.support.lds import LdsSide
-from tests.support.sandboxes import started
 from tests.support.topologies import definition
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
-from vkpsandbox.controlplane.tunnels import Tunnel
 from vkpsandbox.processes.record import Lds
 
 pytestmark = pytest.mark.tunnelled
 
-TOKEN = "deployments-of-the-lds"
-
 
 @contextmanager
-def simulator() -> Iterator[LdsSide]:
+def simulator(token: str) -> Iterator[LdsSide]:
     """An LDS as a process of the test."""
     command = [sys.executable, "-P", "-m", "vkprovider", "sim", "lds", "--listen=127.0.0.1:0"]
-    environ = os.environ | {"VKPROVIDER_SIM_LDS_TOKEN": TOKEN, "PYTHONPATH": str(Path(__file__).parents[2])}
+    environ = os.environ | {"VKPROVIDER_SIM_LDS_TOKEN": token, "PYTHONPATH": str(docs.ROOT)}
     process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True)  # noqa: S603 (ours)
     try:
         assert process.stdout
         line = process.stdout.readline()
-        yield LdsSide(Lds(line.split()[-1], TOKEN, "", ""))
+        yield LdsSide(Lds(line.split()[-1], token, "", ""))
     finally:
         process.terminate()
         process.communicate(timeout=10)
@@ -46,30 +42,31 @@ def simulator() -> Iterator[LdsSide]:
 class Deployments:
     """The file that names them: `east` before `west`."""
 
-    def __init__(self, path: Path, east: LdsSide, west: LdsSide) -> None:
+    def __init__(self, path: Path, sandbox: Sandbox, **sides: LdsSide) -> None:
         self.path = path
-        self.sides = {"east": east, "west": west}
-        self.sandbox: Sandbox | None = None
-        self.write()
+        self.sides = sides
+        self._logs = [sandbox.layout.log(f"provider-{number}") for number in (1, 2)]
 
     def write(self, **changed: dict[str, Any]) -> None:
-        """Configure them anew: `write(east={"enabled": False})`, and wait until the provider has read it."""
-        before = self._reloads()
+        """Configure them anew: `write(east={"enabled": False})`, and wait until all replicas have read it."""
         entries: list[dict[str, Any]] = [
             {"id": name, "base_url": side.lds.url, "capacity": 100, "priority": number}
             for number, (name, side) in enumerate(self.sides.items(), 1)
         ]
-        text = yaml.safe_dump({"lds_deployments": [entry | changed.get(entry["id"], {}) for entry in entries]})
+        self.put([entry | changed.get(entry["id"], {}) for entry in entries])
+
+    def put(self, entries: list[dict[str, Any]]) -> None:
+        """Write the file, and wait until all replicas have read it."""
+        text, before = yaml.safe_dump({"lds_deployments": entries}), self._reloads()
         if self.path.exists() and self.path.read_text() == text:
             return
-        self.path.write_text(text)
-        if self.sandbox is not None:
-            until(lambda: self._reloads() > before, 45, "the file is not read again")
+        new = self.path.with_suffix(".new")
+        new.write_text(text)
+        new.replace(self.path)
+        until(lambda: all(map(int.__gt__, self._reloads(), before)), 45, "the file is not read again")
 
-    def _reloads(self) -> int:
-        if self.sandbox is None:
-            return 0
-        return self.sandbox.layout.log("provider-1").read_text().count("lds deployments reloaded")
+    def _reloads(self) -> list[int]:
+        return [log.read_text().count("lds deployments reloaded") for log in self._logs]
 
     def live(self) -> dict[str, int]:
         """How many live sessions each has."""
@@ -77,28 +74,18 @@ class Deployments:
 
 
 @pytest.fixture(scope="module")
-def configured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployments]:
-    with simulator() as east, simulator() as west:
-        yield Deployments(tmp_path_factory.mktemp("lds") / "lds_deployments.yaml", east, west)
-
-
-@pytest.fixture(scope="module")
-def sandbox(configured: Deployments, tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterator[Sandbox]:
-    env = SETTINGS | {
-        "LDS_DEPLOYMENTS_CONFIG": str(configured.path),
-        "LDS_API_TOKEN": TOKEN,
-        "LDS_SELECTION_STRATEGY": "priority",
-    }
-    directory = tmp_path_factory.mktemp("sandbox")
-    boots = [("--boot-seconds=0.3",)]
-    with started("deployments", directory, workers=1, worker_args=boots, provider_env=env, tunnel=tunnel) as up:
-        configured.sandbox = up
-        yield up
+def configured(sandbox: Sandbox, deployments_file: Path) -> Iterator[Deployments]:
+    """Two instead of the sandbox's own, which is the only one again at the end."""
+    assert sandbox.lds is not None
+    with simulator(sandbox.lds.token) as east, simulator(sandbox.lds.token) as west:
+        deployments = Deployments(deployments_file, sandbox, east=east, west=west)
+        deployments.write()
+        yield deployments
+        deployments.put([{"id": "default", "base_url": sandbox.lds.url, "capacity": 1000}])
 
 
 @pytest.fixture
-def deployments(configured: Deployments, sandbox: Sandbox) -> Iterator[Deployments]:
-    assert sandbox is configured.sandbox
+def deployments(configured: Deployments) -> Iterator[Deployments]:
     yield configured
     for side in configured.sides.values():
         side.clear_faults()

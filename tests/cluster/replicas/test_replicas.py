@@ -1,36 +1,19 @@
-"""Several replicas share the nodes; one that dies, pauses, comes or goes costs no lablet anything (R004-024…039)."""
+"""Several replicas share the nodes; a process that is killed or paused costs no lablet anything (R004-024…039)."""
 
 import signal
 from collections.abc import Iterator
 
 import pytest
 
+from tests.cluster.replicas import REPLICAS
 from tests.support.cluster import Cluster, is_ready
 from tests.support.replicas import Replicas
-from tests.support.sandboxes import started
-from tests.support.topologies import definition, pod_template
+from tests.support.topologies import definition, pod_template, topology
 from tests.support.waiting import until
-from vkpsandbox import Sandbox
-from vkpsandbox.controlplane.tunnels import Tunnel
 
 pytestmark = pytest.mark.tunnelled
 
-REPLICAS, WORKERS, LABLETS = 3, 6, 12
-
-
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterator[Sandbox]:
-    """A sandbox of its own: three replicas, six workers whose labs take twelve seconds to boot."""
-    with started(
-        "replicas",
-        tmp_path_factory.mktemp("replicas"),
-        workers=WORKERS,
-        replicas=REPLICAS,
-        provider_env={"WORKER_PROBE_SECONDS": "2", "RECONCILE_INTERVAL": "5"},
-        worker_args=[["--boot-seconds=12"]],
-        tunnel=tunnel,
-    ) as made:
-        yield made
+LABLETS = 12
 
 
 @pytest.fixture
@@ -46,8 +29,8 @@ def replicas(cluster: Cluster) -> Iterator[Replicas]:
 
 
 def deploy(cluster: Cluster, namespace: str, name: str) -> None:
-    """Begin twelve lablets."""
-    cluster.define(definition(name))
+    """Begin twelve lablets, whose routers boot slowly."""
+    cluster.define(definition(name, topology({"r1": "csr1000v"})))
     labels = {"app": name}
     spec = {"replicas": LABLETS, "selector": {"matchLabels": labels}, "template": pod_template(name, labels=labels)}
     deployment = {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name}, "spec": spec}

@@ -1,38 +1,19 @@
-"""R003: lablets behind the address of a sandbox's mux: from a definition to the console of a device, and to its end."""
+"""R003: consoles behind the address of a mux outlive the processes of mux, relay and provider when they are killed."""
 
 import contextlib
 import json
 import socket
-from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-import pytest
-
 from tests.support.cluster import Cluster
 from tests.support.relay import haproxy_or_skip
-from tests.support.sandboxes import started
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
-from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.content import NAMESPACE
 
 MUX = f"/api/v1/namespaces/{NAMESPACE}/services/labs"
 SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
-
-
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sandbox]:
-    """Two workers, and a mux with its relay."""
-    haproxy_or_skip()
-    with started(
-        "mux",
-        tmp_path_factory.mktemp("sandbox"),
-        workers=2,
-        mux=True,
-        worker_args=[["--boot-seconds=0.2", "--patty-poll-seconds=0.2"]],
-    ) as made:
-        yield made
 
 
 def talk(port: int, wanted: str) -> socket.socket:
@@ -89,6 +70,7 @@ def ended(sock: socket.socket) -> bool:
 
 
 def test_consoles_behind_one_address_answer_with_their_own_names(cluster: Cluster, namespace: str) -> None:
+    haproxy_or_skip()
     expose: dict[str, Any] = {"mux": f"labs.{NAMESPACE}"}
     for name in ("alpha", "beta"):
         inline = topology({name: "iosv"}, {name: ["serial:4001"]})

@@ -1,54 +1,24 @@
-"""A learner's session is that learner's: whatever other users write on the Pod, and however the lablet is passed on."""
+"""A learner's session stays that learner's, whatever others write and however kubectl lablet passes it on."""
 
 import json
 import random
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
+from tests.cluster.sessions import learner, session_of, told, wait_state
 from tests.cluster.test_lablets_life import done, made
-from tests.cluster.test_sessions_story import learner, session_of, told, wait_state
-from tests.conftest import SETTINGS
 from tests.support.cluster import PODS, Cluster
 from tests.support.lds import LdsSide
 from tests.support.learners import NOTE, Observer, Tenant, notes_of
 from tests.support.plugin import lablet, succeeded
-from tests.support.sandboxes import started
-from tests.support.topologies import definition, deployment, pod, topology
+from tests.support.topologies import deployment, pod
 from tests.support.waiting import until
-from vkpsandbox import Sandbox
-from vkpsandbox.controlplane.tunnels import Tunnel
 
 pytestmark = pytest.mark.tunnelled
 
 EDITS = 60
 SEED = 15
-
-
-@pytest.fixture(scope="module")
-def sandbox(tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterator[Sandbox]:
-    """One worker, one replica and an LDS."""
-    directory = tmp_path_factory.mktemp("sandbox")
-    worker = ("--boot-seconds=0.3-0.5",)
-    with started(
-        "learners",
-        directory,
-        workers=1,
-        lds=True,
-        provider_env=SETTINGS,
-        worker_args=[worker],
-        tunnel=tunnel,
-    ) as made:
-        yield made
-
-
-@pytest.fixture
-def kind(cluster: Cluster, namespace: str) -> str:
-    """A definition of one host with a console."""
-    name = f"one-{namespace[-5:]}"
-    cluster.define(definition(name, topology({"h0": "alpine"}, {"h0": ["serial:5001"]})))
-    return name
 
 
 def annotate(cluster: Cluster, namespace: str, name: str, **notes: str | None) -> None:
@@ -80,9 +50,8 @@ def test_session_and_lab_are_not_the_next_learners(
     assert said
     assert ("changed to 'eve'" if written else "was removed") in said
     assert "kubectl lablet release p" in said
-    assert [one["username"] for one in lds.sessions() if one["client_key"].startswith(session["client_key"])] == [
-        "mallory"
-    ]
+    of_lablet = [one for one in lds.sessions() if str(one["client_key"]).startswith(session["client_key"])]
+    assert [one["username"] for one in of_lablet] == ["mallory"]
 
 
 def test_released_lablet_of_a_pool_has_nothing_of_its_learner(
@@ -130,6 +99,11 @@ def test_released_lablet_without_a_pool_ends_and_is_deleted(
     cluster.apply(item, learner("alone", kind, "eve"), namespace=namespace)
     pods = {found["metadata"]["name"]: found for found in cluster.wait_ready(namespace, 2)}
     [name] = pods.keys() - {"alone"}
+    for found in pods.values():
+        session = lds.session_of(found["metadata"]["uid"])
+        assert session
+        lds.act(session["id"], "log-in")
+        lds.act(session["id"], "answer", {"item": "task-1", "answer": "router ospf 1"})
     said = succeeded(cluster, "release", name, "-n", namespace)
     assert said == f"pod/{name} has ended (Succeeded) and was deleted\n"
     assert cluster.pod(namespace, name) is None
