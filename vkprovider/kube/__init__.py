@@ -5,6 +5,7 @@
   many are in flight) and `pace` (rate limit).
 * `resources`: typed handles: get, list, create, replace, patch, delete; `api`: one handle per kind that we use.
 * `access`: what the user may do.
+* `clock`: the API server's, by its answers.
 * `informer`: a typed cache of one collection, kept up to date by list and watch; `store` is the cache with its
   handlers, `watch` decodes lists and watch lines.
 * `queue`: runs a reconciler per key: serial for one key, parallel across keys; `due`: which of the keys that are due

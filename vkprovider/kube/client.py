@@ -16,6 +16,7 @@ import msgspec
 from vkprovider import __version__
 from vkprovider.api import names
 from vkprovider.api.errors import DeadlineExceeded, Throttled
+from vkprovider.kube.clock import ApiClock
 from vkprovider.kube.flow import Flow, Lane
 from vkprovider.kube.pace import TokenBucket
 from vkprovider.settings.cluster import KubeSettings
@@ -131,6 +132,11 @@ class KubeClient:
             user_agent=user_agent,
             timeout_s=timeout_s,
         )
+
+    @property
+    def clock(self) -> ApiClock:
+        """The API server's clock, by its answers."""
+        return self._transport.clock
 
     @property
     def requests_total(self) -> int:

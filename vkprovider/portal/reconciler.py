@@ -85,7 +85,7 @@ class Labs:
             return DONE
         if lab.key in self._requests.in_hand:
             return DONE  # the request wakes it at its end
-        plan = decide(lab, self._ctx.wall(), self._settings, sealed=self._sealed(lab))
+        plan = decide(lab, self._ctx.wall(), self._settings, sealed=self._sealed(lab), sure=self._ctx.is_sure())
         if plan.step is None:
             return await self._rest(lab, plan)
         seen, sent = _seen(lab, plan), self._sent.get(namespace)
@@ -103,7 +103,7 @@ class Labs:
             if unseen:  # the watch does not show what was done: look again no sooner
                 self._sent[namespace] = seen, self._ctx.now()
             lab, sealed = await self._look(lab)
-            plan = decide(lab, self._ctx.wall(), self._settings, looked=True, sealed=sealed)
+            plan = decide(lab, self._ctx.wall(), self._settings, looked=True, sealed=sealed, sure=self._ctx.is_sure())
             if plan.step is not None:
                 return await self._act(lab, plan)
             return Result(_UNSEEN_S) if unseen else await self._rest(lab, plan)

@@ -48,11 +48,14 @@ async def connect(
         raise
     return Context(
         kube=kube,
-        events=EventRecorder(kube, component=program.name, instance=replica.instance_id),
+        events=EventRecorder(kube, component=program.name, instance=replica.instance_id, wall=kube.clock.wall),
         installation=installation,
         replica=replica.instance_id,
         namespace=replica.namespace,
         program=program,
+        wall=kube.clock.wall,
+        is_sure=kube.clock.is_sure,
+        skew_s=kube.clock.skew_s,
     )
 
 

@@ -13,16 +13,9 @@ from vkprovider.api import names
 from vkprovider.api.objects import CustomResource
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
+from vkprovider.kube.clock import monotonic
 from vkprovider.kube.events import EventRecorder, ObjectRef
 from vkprovider.settings.cluster import default_replica
-
-
-def monotonic() -> float:
-    """Seconds on a clock that goes on while the machine sleeps, so that a fence holds after a suspend."""
-    return time.clock_gettime(_BOOTTIME)
-
-
-_BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
 
 
 class Program(NamedTuple):
@@ -56,6 +49,10 @@ class Context:
         process: This process, unique for ever.
         namespace: Where the Leases of replicas live, and whatever else belongs to this installation alone.
         program: Whose replica it is.
+        now: Monotonic seconds.
+        wall: Unix seconds of the API server, by which stamps in its objects are judged.
+        is_sure: Whether these are certain enough to end, delete or hand out something because a stamp has passed.
+        skew_s: By how many seconds the clock of this machine is ahead of the API server's.
     """
 
     kube: KubeClient
@@ -65,6 +62,8 @@ class Context:
     namespace: str
     now: Callable[[], float] = monotonic
     wall: Callable[[], float] = time.time
+    is_sure: Callable[[], bool] = lambda: True
+    skew_s: Callable[[], float] = lambda: 0.0
     dice: Callable[[], float] = random.random
     process: str = field(default_factory=default_replica)
     program: Program = PROVIDER
@@ -76,12 +75,12 @@ class Context:
 
     @property
     def now_unix(self) -> int:
-        """The wall clock in whole seconds."""
+        """The API server's clock in whole seconds."""
         return int(self.wall())
 
     @property
     def now_utc(self) -> datetime:
-        """The wall clock with its microseconds."""
+        """The API server's clock with its microseconds."""
         return datetime.fromtimestamp(self.wall(), UTC)
 
 

@@ -144,7 +144,10 @@ class Page:
 
     async def _ready(self, _: web.Request) -> web.Response:
         missing = self._process.unready() if self._process is not None else [self._waits_for]
-        return web.json_response({"ready": not missing, "missing": missing}, status=503 if missing else 200)
+        answer: dict[str, Any] = {"ready": not missing, "missing": missing}
+        if self._process is not None and (notes := self._process.notes()):
+            answer["notes"] = notes
+        return web.json_response(answer, status=503 if missing else 200)
 
 
 async def _handle(process: Process, route: Route, request: web.Request) -> web.StreamResponse:

@@ -24,6 +24,8 @@ _log: Final = structlog.get_logger(__name__)
 _HAND_OVER_S: Final = 8.0
 _FLUSH_S: Final = 1.0
 _LEAVE_S: Final = 2.0
+_SKEW_S: Final = 30.0
+"""A clock that is off by more is named in `/ready`."""
 """The limits of the end: with the time that parts take, they stay within the default grace period of a Pod."""
 
 
@@ -82,6 +84,16 @@ class Process:
         if self.membership.elsewhere:
             return [f"installed in the namespace {self.membership.elsewhere}"]
         return self.not_ready() + (["lease"] if self.membership.is_fenced else [])
+
+    def notes(self) -> list[str]:
+        """List what is wrong and does not keep it from work: a clock that others will not agree with."""
+        skew_s = self.ctx.skew_s()
+        if abs(skew_s) <= _SKEW_S:
+            return []
+        how = f"{abs(skew_s):.0f} s {'ahead of' if skew_s > 0 else 'behind'} the API server's"
+        return [
+            f"the clock of this machine is {how}: set it by NTP; time is judged by the API server's clock meanwhile"
+        ]
 
     async def _start(self) -> None:
         """Open the queues in two stages: the early ones when all is listed, then the others; then wait."""

@@ -136,7 +136,7 @@ def _builder(subject: x509.Name, issuer: x509.Name, key: ec.EllipticCurvePublicK
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - timedelta(hours=1))
+        .not_valid_before(now - timedelta(days=2))  # so that a process whose clock is behind trusts them
         .not_valid_after(now + VALIDITY)
     )
 

@@ -25,11 +25,11 @@ from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.faultyapi import FaultyApi
 from vkprovider.app.provider import provider
 from vkprovider.app.settings import Settings
+from vkprovider.kube.clock import monotonic
 from vkprovider.lds.config import takes_part
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
 from vkprovider.runtime.connecting import connect
-from vkprovider.runtime.context import monotonic
 from vkpsandbox.cml.consoles.patty import PattySettings
 from vkpsandbox.cml.simulation import Settings as CmlSettings
 

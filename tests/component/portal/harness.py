@@ -178,6 +178,7 @@ class PortalWorld:
         *,
         config: Json | None = None,
         wall_ahead_s: Callable[[], float] = lambda: 0.0,
+        doubts: bool = False,
         times: Mapping[str, float] = SHORT,
         **env: str,
     ) -> Running:
@@ -186,6 +187,7 @@ class PortalWorld:
         Args:
             config: The file of `VKPROVIDER_PORTAL_CONFIG`.
             wall_ahead_s: Returns by how much its wall clock is ahead.
+            doubts: Whether it waits until the time is certain, which takes half a minute, before something ends by it.
             times: Intervals that no setting names, where they are not as shipped.
             env: Settings.
         """
@@ -209,7 +211,12 @@ class PortalWorld:
         await page.start()
         ctx = await context_of(settings, page)
         wall = ctx.wall
-        ctx = dataclasses.replace(ctx, wall=lambda: wall() + wall_ahead_s(), process=f"host-{name}-1-abcd")
+        ctx = dataclasses.replace(
+            ctx,
+            wall=lambda: wall() + wall_ahead_s(),
+            is_sure=ctx.is_sure if doubts else lambda: True,
+            process=f"host-{name}-1-abcd",
+        )
         settings = settings.model_copy(update={"portal": settings.portal.model_copy(update=times)})
         replica = portal_process(ctx, settings)
         page.serve(replica.process)

@@ -176,7 +176,7 @@ class Archive:
             OutsideError: The API server does not answer, or refuses.
         """
         config_maps = self._ctx.api.config_maps
-        oldest = self._ctx.now_unix - self._settings.kept_s
+        oldest = self._ctx.now_unix - self._settings.kept_s if self._ctx.is_sure() else 0
         labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"
         kept: list[Kept] = []
         async for page in config_maps.pages(labels=labels, page_size=_PAGE):

@@ -85,6 +85,7 @@ class Gatherer:
             delivery=delivery,
             exposing=self._exposing(claim, worker) if claim is not None else NOT_EXPOSED,
             now_unix=self.ctx.now_unix,
+            sure=self.ctx.is_sure(),
         )
 
     def _exposing(self, claim: Claim, worker: Worker) -> Exposing:

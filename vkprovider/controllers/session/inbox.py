@@ -196,7 +196,7 @@ class Inbox:
     async def prune(self) -> None:
         """Delete the rows of sessions that no lablet has had for a day."""
         for row in list(self.rows.values()):
-            if inbox.outdated(row, known=self.known(row.session), now_unix=self._ctx.now_unix):
+            if self._ctx.is_sure() and inbox.outdated(row, known=self.known(row.session), now_unix=self._ctx.now_unix):
                 try:
                     await self.drop(row)
                 except OutsideError as error:

@@ -1,6 +1,7 @@
 """Facts about one lablet, and the form of a decision."""
 
 import math
+from typing import Final
 
 import msgspec
 
@@ -15,6 +16,9 @@ from vkprovider.domain.lablet.memory import BLANK, Memory, Presence
 from vkprovider.domain.lablet.pod.inputs import NOTHING, Inputs
 from vkprovider.domain.lablet.steps import Step
 from vkprovider.domain.session.delivery import NO_DELIVERY, Delivery
+
+UNSURE_S: Final = 5.0
+"""How soon a replica looks again whether the time is certain."""
 
 
 class Facts(msgspec.Struct, frozen=True, gc=False):
@@ -38,7 +42,9 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
         inputs: What the Pod's annotations ask for.
         exposing: What is known of its ports and a mux.
         delivery: What is known of the LDS for this lablet.
-        now_unix: The wall clock, for timeslots and for what is written into the claim; all other times are monotonic.
+        now_unix: The API server's clock, for timeslots and for what is written into the claim; all other times are
+            monotonic.
+        sure: Whether that clock is certain: until it is, nothing ends because its time has passed.
     """
 
     pod: Pod | None
@@ -60,6 +66,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     delivery: Delivery = NO_DELIVERY
     exposing: Exposing = NOT_EXPOSED
     now_unix: int = 0
+    sure: bool = True
 
 
 class Report(msgspec.Struct, frozen=True, gc=False):

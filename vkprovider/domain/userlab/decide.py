@@ -36,6 +36,8 @@ from vkprovider.domain.userlab.steps import (
 )
 from vkprovider.settings.portal import PortalSettings
 
+_UNSURE_S: Final = 5.0
+"""How soon is looked again whether the time is certain."""
 _WAIT: Final = LabPlan()
 _SUCCEEDED: Final = "Succeeded"
 
@@ -48,6 +50,7 @@ def decide(
     looked: bool = False,
     sealed: bool | None = None,
     refused: Fault | None = None,
+    sure: bool = True,
 ) -> LabPlan:
     """Return the next step of a user lab.
 
@@ -59,8 +62,9 @@ def decide(
         sealed: Whether the Secret of the request was written, without which nobody got an answer to the request; None
             while that is not known. A look tells it.
         refused: Why the API server has refused what was to be made; None if it has not.
+        sure: Whether the time is certain: until it is, nothing ends because its time has passed.
     """
-    turn = _Turn(lab, now, settings, looked, sealed, refused)
+    turn = _Turn(lab, now, settings, looked, sealed, refused, sure)
     record = lab.record
     if not record.key:
         return _WAIT
@@ -87,6 +91,7 @@ class _Turn(NamedTuple):
     looked: bool
     sealed: bool | None
     refused: Fault | None
+    sure: bool
 
     def after_look(self, step: LabStep) -> LabPlan:
         """Return a step that is taken only if the API server itself shows what it is decided from."""
@@ -95,7 +100,9 @@ class _Turn(NamedTuple):
     def by(self, due: float, late: LabPlan, plan: LabPlan = _WAIT) -> LabPlan:
         """Return a plan, which is decided again at a time, and after that time another one."""
         if self.now >= due:
-            return late
+            if self.sure or late.step is None:
+                return late
+            due = self.now + _UNSURE_S
         if math.isinf(due):
             return plan
         wake_at = due if plan.wake_at is None else min(due, plan.wake_at)
@@ -157,7 +164,7 @@ def _running(turn: _Turn, made: LabOperation) -> LabPlan:
 def _over(turn: _Turn) -> LabPlan:
     """End a lab whose Pod has ended as it should, or keep the record of one that has failed."""
     lab, pod = turn.lab, turn.lab.pod
-    if lab.record.outcome is not None and turn.now >= lab.end_at:
+    if lab.record.outcome is not None and turn.now >= lab.end_at:  # what follows is the same: its Pod has ended
         return LabPlan(End(UserLabReason.TIME_OVER))
     if pod is not None and (pod.status.phase == _SUCCEEDED or pod.status.reason == Trouble.NOT_PASSED):
         return LabPlan(End(UserLabReason.POD_ENDED))

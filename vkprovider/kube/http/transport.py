@@ -19,6 +19,7 @@ from tunnels.outgoing.guard import guarded_by
 from tunnels.outgoing.sessions import open_session
 from vkprovider.api.errors import DeadlineExceeded, InputError, Invalid, OutsideError, Unauthorized
 from vkprovider.api.reasons import StartReason
+from vkprovider.kube.clock import ApiClock
 from vkprovider.kube.http import answers, auth
 from vkprovider.kube.http.credentials import ClusterAccess
 from vkprovider.kube.http.failures import FAILURES, broken
@@ -62,6 +63,7 @@ class Transport:
     It has no limit of connections, because watches hold them for minutes: `KubeClient` limits requests in flight.
 
     Attributes:
+        clock: The API server's, by its answers.
         requests_total: Requests begun, retries after a 401 included.
         errors: Requests that were refused, by status (`403`), or got no response (`none`).
     """
@@ -69,6 +71,7 @@ class Transport:
     def __init__(
         self, access: ClusterAccess, reload: Callable[[], Awaitable[ClusterAccess]], *, user_agent: str
     ) -> None:
+        self.clock = ApiClock()
         self.requests_total = 0
         self.errors: dict[str, int] = {}
         self._user_agent = user_agent
@@ -195,7 +198,7 @@ class Transport:
 
     async def _send(self, request: _Request, access: ClusterAccess) -> aiohttp.ClientResponse:
         body = request.body
-        return await self._open().request(
+        response = await self._open().request(
             request.method,
             request.url,
             data=io.BytesIO(body) if body is not None and len(body) > _AT_ONCE_BYTES_MAX else body,
@@ -206,6 +209,8 @@ class Transport:
             proxy=access.proxy,
             timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT_S_MAX, sock_read=request.silence_s_max),
         )
+        self.clock.note(response.headers.get("Date"))
+        return response
 
     def _open(self) -> aiohttp.ClientSession:
         if self._closed:

@@ -49,6 +49,11 @@ def process_measures(
         "Whether the replica must not act, because it could not renew its Lease for too long.",
         lambda: value(membership.is_fenced),
     )
+    yield gauge(
+        "vkprovider_clock_skew_seconds",
+        "By how much the clock of this machine is ahead of the API server's, which decides when time is over.",
+        lambda: value(ctx.skew_s()),
+    )
     yield counter(
         "vkprovider_http_refusals_total",
         "Requests to the HTTP page that were refused, by reason.",

@@ -14,7 +14,7 @@ from vkprovider.domain.lablet import steps
 from vkprovider.domain.lablet.after import after
 from vkprovider.domain.lablet.archive.leftovers import Leftovers, is_of
 from vkprovider.domain.lablet.decisions.decide import decide
-from vkprovider.domain.lablet.facts import Decision, Report
+from vkprovider.domain.lablet.facts import UNSURE_S, Decision, Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Presence
 from vkprovider.domain.lablet.outcomes import Circumstances, Done
@@ -103,6 +103,10 @@ def test_the_end_is_the_recorded_learners() -> None:
     over = msgspec.structs.replace(OF_ALICE, session=msgspec.structs.replace(MADE, slot_end=UNIX - 1))
     notice = ask(over, None, restored_at=NOW).events[0]
     assert notice == Notice("Normal", Happened.TIMESLOT_ENDED, "the timeslot of alice is over")
+    unsure = ask(over, None, restored_at=NOW, sure=False)
+    assert Happened.TIMESLOT_ENDED not in {each.reason for each in unsure.events}
+    assert unsure.after_s is not None
+    assert unsure.after_s <= UNSURE_S
     closing = msgspec.structs.replace(OF_ALICE, closing_reason="Collecting")
     step = ask(closing, "eve").step
     assert (type(step), getattr(step, "username", "")) == (steps.Collect, "alice")

@@ -129,6 +129,12 @@ def test_a_lab_ends_with_its_pod(ended: Any, after_s: float, why: UserLabReason)
     assert reason(plan(lab(REQUEST, COMPLETE, the_pod=ended), after_s)) == why
 
 
+def test_nothing_ends_by_a_time_that_is_not_certain() -> None:
+    running = lab(REQUEST, COMPLETE, the_pod=pod(ready=True))
+    assert plan(running, 14_700, sure=False) == LabPlan(wake_at=NOW + 14_705)
+    assert plan(running, 14_700, sure=False, looked=True, sealed=True) == LabPlan(wake_at=NOW + 14_705)
+
+
 def test_a_lab_whose_time_is_over_is_ended_if_its_pod_does_not_end() -> None:
     running = lab(REQUEST, COMPLETE, the_pod=pod(ready=True))
     assert plan(running, 14_699) == LabPlan(wake_at=END + 300)

@@ -33,7 +33,7 @@ from vkprovider.domain.lablet.decisions.stages import (
     unseen,
     wiping,
 )
-from vkprovider.domain.lablet.facts import Decision, Facts
+from vkprovider.domain.lablet.facts import UNSURE_S, Decision, Facts
 from vkprovider.settings.cluster import LabletSettings
 
 _LIVING: Final[Mapping[Stage, Callable[[Living], Decision]]] = {
@@ -78,7 +78,8 @@ def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         decision = announce_end(lablet, _live(lablet, stage))
         decision = around(facts, lablet.claim, stage, decision, now=now, limits=limits)
         if not claim.closing_reason and (over := slot_end(facts, claim)):
-            ends.append(over - facts.now_unix)
+            left_s = over - facts.now_unix
+            ends.append(left_s if facts.sure else max(left_s, UNSURE_S))
     ahead = [left_s for left_s in ends if left_s > 0]  # an end that has passed was seen; nothing waits for it
     return decision.no_later_than(min(ahead)) if ahead else decision
 

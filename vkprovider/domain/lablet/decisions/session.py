@@ -91,7 +91,7 @@ def closing_of(facts: Facts, claim: Claim) -> tuple[Reason, str] | None:
     if session is not None and session.ended_at:
         return Happened.SESSION_ENDED, f"the session of {session.username} has ended"
     end = slot_end(facts, claim)
-    if end and facts.now_unix >= end and (learner := learner_of(facts, claim)):
+    if end and facts.sure and facts.now_unix >= end and (learner := learner_of(facts, claim)):
         return Happened.TIMESLOT_ENDED, f"the timeslot of {learner} is over"
     if inputs.desired is State.COLLECTING:
         return Happened.COLLECTING, "collecting on request"

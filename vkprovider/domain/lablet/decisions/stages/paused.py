@@ -8,7 +8,7 @@ from vkprovider.api.reasons import Happened, Progress, Trouble
 from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import instantiating
 from vkprovider.domain.lablet.decisions.takedown import finish, is_on, switch_off
-from vkprovider.domain.lablet.facts import Decision, Report, phase_of
+from vkprovider.domain.lablet.facts import UNSURE_S, Decision, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.steps import SAVE, WAIT, Start
 
@@ -25,10 +25,10 @@ def decide(lablet: Living) -> Decision:
         report = instantiating(facts, Progress.STARTING_NODES, "started on request")
         return Decision(Start(claim), report, claim.resumed(facts.now_unix), retry_at=0.0, forgets_starts=True)
     left = claim.stopped_at + limits.stopped_max_s - facts.now_unix
-    if left <= 0:
+    if left <= 0 and facts.sure:
         return finish(
             facts, "Failed", Trouble.STOPPED_TOO_LONG, f"stopped for more than {limits.stopped_max_s / 3600:.0f} hours"
         )
     if not is_on(facts.devices):
-        return Decision(WAIT, paused, after_s=left)
+        return Decision(WAIT, paused, after_s=left if left > 0 else UNSURE_S)
     return switch_off(facts, claim, paused, lablet.now, limits)
