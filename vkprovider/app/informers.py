@@ -10,7 +10,7 @@ from typing import Final
 from vkprovider.api import exposure, names
 from vkprovider.api.objects import ConfigMap, CustomResource, EndpointSlice, Pod, RuntimeClass
 from vkprovider.api.slimming import WholePod, slim_pod
-from vkprovider.kube.informer import Informer
+from vkprovider.kube.informer import ALERT, Informer
 from vkprovider.kube.resources import PartialObject
 from vkprovider.runtime.context import Context
 
@@ -47,6 +47,7 @@ def informers(ctx: Context) -> Informers:
             keep=lambda head: head.spec.node_name.startswith(names.NODE_PREFIX),
             slim=slim_pod,
             sign=f'"nodeName":"{names.NODE_PREFIX}'.encode(),
+            patience=ALERT,  # a learner waits for a Pod
         ),
         content=Informer(
             kube,

@@ -77,6 +77,7 @@ class KubeClient:
         namespace: Of the kubeconfig's context, or of the ServiceAccount.
         context: The kubeconfig's; empty in a cluster.
         flow: Admits its requests.
+        relisting: Held by the informer that lists again.
         writes: Requested writes by resource (`pods/status`) and verb (`patch`).
     """
 
@@ -98,6 +99,7 @@ class KubeClient:
         self._bucket = TokenBucket(settings.qps, settings.burst)
         self.flow = Flow(settings.in_flight_max)
         self._transport = Transport(access, reload, user_agent=user_agent)
+        self.relisting = asyncio.Lock()
         self.writes: dict[tuple[str, str], int] = {}
 
     @classmethod

@@ -35,6 +35,8 @@ _log: Final = structlog.get_logger(__name__)
 
 _BACKOFF_FLOOR: Final = 0.1  # full jitter would now and then not wait at all
 _LIST_S_MAX: Final = 60.0
+_JITTER_S_MAX: Final = 3.0
+"""Before a list after a silence: all replicas may have been silenced at once."""
 _BRIEF_S: Final = 1.0
 _ODD_MAX: Final = 3
 _ODD_ANSWERS: Final = {400, 504}  # a version from before etcd was restored is refused like this for ever
@@ -47,14 +49,16 @@ class Patience(NamedTuple):
         watch_s: The server ends a watch after a time between these, at random: not all of all clients end together.
         silence_s: A watch is opened again after so long without a byte. Bookmarks come every minute, and one before the
             end.
+        silences: After so many silences in a row everything is listed again.
     """
 
     watch_s: tuple[int, int]
     silence_s: float
+    silences: int
 
 
-CALM: Final = Patience((240, 300), 120.0)
-ALERT: Final = Patience((20, 25), 30.0)
+CALM: Final = Patience((240, 300), 120.0, 2)
+ALERT: Final = Patience((20, 25), 30.0, 1)
 """For what must not be missed for long, also on a watch that stays open and delivers nothing: a request more each 20 s,
 because the end of a short watch is its sign of life."""
 
@@ -132,6 +136,14 @@ class Informer(Generic[T]):
         self._failures = 0  # in a row
         self._odd = 0  # watches in a row that were refused, or over at once with nothing said
         self._silences = 0  # watches in a row that were open and said nothing
+        self._silenced = False  # whether that is why it lists again
+
+    @property
+    def silent_s(self) -> float:
+        """For how long it has heard nothing, if that is longer than its watches ever are silent; else 0."""
+        heard_s = self.last_event_monotonic_s
+        quiet_s = time.monotonic() - heard_s if heard_s else 0.0
+        return quiet_s if quiet_s > 2 * self._patience.silence_s else 0.0
 
     @property
     def events_total(self) -> int:
@@ -157,7 +169,7 @@ class Informer(Generic[T]):
         while True:
             try:
                 if not self._version:
-                    await self._list()
+                    await (self._list_in_turn() if self._silenced else self._list())
                     self.relists_total = lists
                     lists += 1
                 self.restarts_total = watches
@@ -219,6 +231,17 @@ class Informer(Generic[T]):
         self.last_event_monotonic_s = time.monotonic()
         self.synced.set()
 
+    async def _list_in_turn(self) -> None:
+        """List again, one informer of a client at a time: what has silenced one watch has often silenced all.
+
+        Raises:
+            OutsideError: As of `_list`.
+        """
+        await asyncio.sleep(random.uniform(0.0, min(_JITTER_S_MAX, self._patience.silence_s / 10)))
+        async with self._client.relisting:
+            await self._list()
+        self._silenced = False
+
     def _read_item(self, raw: msgspec.Raw, fresh: dict[str, T], unread: set[str]) -> None:
         try:
             item = self._decoder.item(raw)
@@ -257,11 +280,12 @@ class Informer(Generic[T]):
         except Unavailable as error:
             if error.status or not opened:
                 raise
-            # Bookmarks come every minute. A second silence in a row may mean that our resourceVersion is in the
-            # future, as after a restore of etcd: the API server then sends nothing until its versions have caught up.
+            # A silence may mean that the way of a watch is dead, while other requests go on; or that our
+            # resourceVersion is in the future, as after a restore of etcd: the API server then sends nothing until its
+            # versions have caught up.
             self._silences += 1
-            if self._silences > 1:
-                self._version, self._silences = "", 0
+            if self._silences >= self._patience.silences:
+                self._version, self._silences, self._silenced = "", 0, True
             self._log.info("the watch fell silent", error=str(error), lists_again=not self._version)
         if self.last_event_monotonic_s != heard_s or time.monotonic() - began_s >= _BRIEF_S:
             return 0.0

@@ -49,7 +49,9 @@ def informers(ctx: Context, prefix: str) -> Informers:
             slim=slim_slice,
             patience=ALERT,
         ),
-        workers=Informer(ctx.kube, f"/apis/{names.API_VERSION}/cmlworkers", CustomResource, name="cmlworkers"),
+        workers=Informer(
+            ctx.kube, f"/apis/{names.API_VERSION}/cmlworkers", CustomResource, name="cmlworkers", patience=ALERT
+        ),
     )
 
 

@@ -68,14 +68,18 @@ def informers(ctx: Context, prefix: str) -> Informers:
             name="events",
             field_selector="involvedObject.kind=Pod",
             keep=keep,
+            patience=ALERT,
         ),
-        definitions=Informer(ctx.kube, ctx.api.definitions.path, CustomResource, name="labletdefinitions"),
+        definitions=Informer(
+            ctx.kube, ctx.api.definitions.path, CustomResource, name="labletdefinitions", patience=ALERT
+        ),
         runtime_classes=Informer(
             ctx.kube,
             ctx.api.runtime_classes.path,
             RuntimeClass,
             name="runtimeclasses",
             label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_RUNTIME_CLASS}",
+            patience=ALERT,
         ),
         nodes=Informer(
             ctx.kube,
@@ -83,6 +87,7 @@ def informers(ctx: Context, prefix: str) -> Informers:
             Node,
             name="nodes",
             label_selector=f"{names.LABEL_COMPONENT}={names.COMPONENT_VNODE}",
+            patience=ALERT,
         ),
         lablets=lablet_informer(ctx),
         bindings=Informer(
@@ -91,7 +96,7 @@ def informers(ctx: Context, prefix: str) -> Informers:
             RoleBinding,
             name="rolebindings",
             keep=_instructs,
-            patience=ALERT,  # who loses a class loses its labs within a minute
+            patience=ALERT,
         ),
     )
 

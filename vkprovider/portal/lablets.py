@@ -15,7 +15,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.objects import Condition, Container, Pod
 from vkprovider.api.slimming import slim_pod
-from vkprovider.kube.informer import Head, Informer
+from vkprovider.kube.informer import ALERT, Head, Informer
 from vkprovider.portal.listeners import Listeners
 from vkprovider.runtime.context import Context
 
@@ -33,6 +33,7 @@ def lablet_informer(ctx: Context) -> Informer[Pod]:
         label_selector=f"{names.LABEL_PORTAL}!={ctx.namespace}",
         keep=keep,
         slim=slim,
+        patience=ALERT,
     )
 
 

@@ -86,14 +86,13 @@ class Process:
         return self.not_ready() + (["lease"] if self.membership.is_fenced else [])
 
     def notes(self) -> list[str]:
-        """List what is wrong and does not keep it from work: a clock that others will not agree with."""
-        skew_s = self.ctx.skew_s()
-        if abs(skew_s) <= _SKEW_S:
-            return []
-        how = f"{abs(skew_s):.0f} s {'ahead of' if skew_s > 0 else 'behind'} the API server's"
-        return [
-            f"the clock of this machine is {how}: set it by NTP; time is judged by the API server's clock meanwhile"
-        ]
+        """List what is wrong and does not keep it from work: a clock that is off, watches that say nothing."""
+        silent = [f"{each.name} for {each.silent_s:.0f} s" for each in self.informers if each.silent_s]
+        notes = [f"nothing is heard from the API server of {', '.join(silent)}"] if silent else []
+        if abs(skew_s := self.ctx.skew_s()) > _SKEW_S:
+            how = f"{abs(skew_s):.0f} s {'ahead of' if skew_s > 0 else 'behind'} the API server's"
+            notes.append(f"the clock of this machine is {how}, which decides when time is over: set it, such as by NTP")
+        return notes
 
     async def _start(self) -> None:
         """Open the queues in two stages: the early ones when all is listed, then the others; then wait."""

@@ -13,7 +13,7 @@ from tests.support.apiserver import Admin
 from tests.support.faultyapi import Asked, FaultyApi
 from vkprovider.api.objects import Pod
 from vkprovider.kube.client import KubeClient
-from vkprovider.kube.informer import CALM, Head, Informer
+from vkprovider.kube.informer import CALM, Head, Informer, Patience
 
 Change = tuple[str | None, str | None]
 
@@ -114,6 +114,7 @@ async def following(
     page_size: int = 500,
     inactivity_s: float = 30.0,
     watching: bool = True,
+    patience: Patience = CALM,
 ) -> AsyncIterator[tuple[Informer[Pod], Heard]]:
     """Run an informer; wait until its watch is open, if wanted."""
     informer = Informer(
@@ -124,7 +125,7 @@ async def following(
         keep=keep,
         slim=slim,
         page_size=page_size,
-        patience=CALM._replace(silence_s=inactivity_s),
+        patience=patience._replace(silence_s=inactivity_s),
         backoff_s=(0.02, 0.1),
         outage_cap_s=0.1,
     )

@@ -8,6 +8,7 @@ import pytest
 from tests.component.kube.conftest import until
 from tests.component.kube.pods import Pods, following
 from vkprovider.kube.client import KubeClient
+from vkprovider.kube.informer import ALERT
 
 FUTURE = "4611686018427387904"
 """A resourceVersion that the API server has not reached."""
@@ -116,6 +117,18 @@ async def test_a_watch_that_stays_silent_leads_to_a_list(pods: Pods, client: Kub
         await until(lambda: informer.relists_total == 1)
         assert heard.changes[-1] == ("b", None)
         await until(lambda: pods.watches()[-1].params["resourceVersion"] != FUTURE)
+
+
+async def test_an_alert_watch_lists_at_its_first_silence(pods: Pods, client: KubeClient) -> None:
+    """Its way is dead, and that of other requests is not: what happened meanwhile is known after one silence."""
+    await pods.add("a", "b")
+    async with following(client, pods, inactivity_s=0.3, patience=ALERT) as (informer, heard):
+        assert informer.silent_s == 0.0
+        pods.api.silence_watches()
+        await pods.remove("b")
+        await until(lambda: informer.relists_total >= 1)
+        assert informer.restarts_total <= 1
+        assert heard.changes[-1] == ("b", None)
 
 
 async def test_bookmarks_move_the_place_to_resume(pods: Pods, client: KubeClient) -> None:
