@@ -21,7 +21,8 @@ from vkpsandbox.start import add_process
 
 PASSWORD: Final = "learning"  # noqa: S105 (of a demo)
 SERVICE: Final = "/services/vkprovider"
-_START_S: Final = 60.0
+_START_S: Final = 120.0
+"""A hub takes some seconds of CPU to begin, of which a machine that also builds gives it a part."""
 _CONFIG: Final = """\
 import json, os
 c = get_config()

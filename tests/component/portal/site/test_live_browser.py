@@ -1,7 +1,7 @@
 """Pages that change by themselves, in a real browser: what a person sees of changes, cuts, tabs and rights."""
 
 import asyncio
-import time
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Final
@@ -42,16 +42,16 @@ def tabs_showing(driver: Chrome, words: str) -> list[str]:
     return found
 
 
-async def test_a_change_appears_within_a_second_and_what_a_person_did_stays() -> None:
+async def test_a_change_appears_by_itself_and_what_a_person_did_stays() -> None:
     async with shown() as (host, _, page):
         await page.press("#state summary")
         await page.fill("#minutes", "45")
         await page.fill("#typed", "show ip route")
         await page.run(lambda driver: driver.execute_script("document.getElementById('typed').setSelectionRange(2, 5)"))
-        began = time.monotonic()
+        streams = host.streams_total
         host.write("lab", "ready", r2="on", r1="on", r3="on")
         await page.shows("ready", css="#words")
-        assert time.monotonic() - began < 1.0
+        assert host.streams_total == streams, "it came by the stream that was there; the page asked for nothing"
         assert await page.texts("#rows li") == ["r2 on", "r1 on", "r3 on"]
         assert await page.text("#state details p") == "about ready"
         assert await page.text("#form p") == "ready"
@@ -86,10 +86,8 @@ async def test_after_a_cut_the_page_says_so_never_that_the_lab_failed_and_is_rig
     async with shown() as (host, proxy, page):
         await page.run(lambda driver: driver.execute_script("window.same = true"))
         for cut in (proxy.refuse, proxy.cut):
-            began = time.monotonic()
             cut()
             await banner(page, LOST)
-            assert time.monotonic() - began < 5.5
             host.write("lab", f"ready after {cut.__name__}", r9="on")
             await asyncio.sleep(1)
             assert "failed" not in (await page.text("body")).lower()
@@ -151,12 +149,11 @@ async def test_nine_tabs_have_one_stream_and_all_are_live_also_when_the_one_that
                 driver.get(f"{page.url}/boards/{'other' if number == 5 else 'lab'}")
 
         await page.run(open_tabs)
-        await when(lambda: len(host.topics) == 2, "both boards are followed")
-        assert len(host.streams) == 1
+        await when(lambda: len(host.topics) == 2 and len(host.streams) == 1, "one stream follows both boards")
         host.write("lab", "ready")
         host.write("other", "ready")
-        await asyncio.sleep(1)
-        assert len(await page.run(lambda driver: tabs_showing(driver, "ready"))) == 9
+        await page.until(lambda driver: len(tabs_showing(driver, "ready")) == 9, "all nine are ready")
+        assert len(host.streams) == 1
 
         def close_first(driver: Chrome) -> None:
             driver.switch_to.window(first)
@@ -164,13 +161,11 @@ async def test_nine_tabs_have_one_stream_and_all_are_live_also_when_the_one_that
             driver.switch_to.window(driver.window_handles[-1])
 
         await page.run(close_first)
-        await when(lambda: len(host.streams) == 1 and len(host.topics) == 2, "the next tab has the stream, for all")
         host.write("lab", "working")
         host.write("other", "working")
-        await asyncio.sleep(1.5)
-        assert len(await page.run(lambda driver: tabs_showing(driver, "working"))) == 8
+        await page.until(lambda driver: len(tabs_showing(driver, "working")) == 8, "the other eight go on")
         # That of the closed tab ends when the server finds that nobody reads it.
-        await when(lambda: len(host.streams) == 1, "one stream is left")
+        await when(lambda: len(host.streams) == 1 and len(host.topics) == 2, "one stream is left, for all")
 
 
 async def test_a_right_that_is_withdrawn_ends_the_stream_and_the_page_says_so() -> None:
@@ -224,7 +219,15 @@ async def test_what_is_gone_is_told_and_time_left_counts_down() -> None:
                 "document.getElementById('until').dataset.until = new Date(Date.now() + 95500).toISOString()"
             )
         )
-        await page.shows("1:33 min left", css="#until")
-        await page.shows("1:32 min left", css="#until")
+        left: list[str] = []
+
+        def counts(driver: Chrome) -> bool:
+            text = driver.find_element(By.ID, "until").text
+            if re.fullmatch(r"1:[0-3]\d min left", text) and text not in left:
+                left.append(text)
+            return len(left) == 2
+
+        await page.until(counts, "it says how much is left, twice")
+        assert left == sorted(left, reverse=True)
         host.remove("lab")
         await banner(page, "This is not there any more.")

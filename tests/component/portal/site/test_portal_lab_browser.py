@@ -134,9 +134,9 @@ async def test_a_lab_that_failed_says_why_and_can_be_started_again(world: Portal
         assert "The lablet stayed stopped longer than allowed" in told
         assert "You can start a lab again, which replaces this one." in told
         await page.judge()
-        lab.world.stage.boots = True
         await page.press("#lab-start button")
         await page.shows("Your lab waits to be started")
+        lab.world.stage.boots = True
         await page.shows("Your lab is ready")
 
 
