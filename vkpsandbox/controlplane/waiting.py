@@ -22,7 +22,7 @@ from vkpsandbox.processes.record import Lds, Worker
 CONTROL_PLANE_S: Final = 90.0
 WORKERS_S: Final = 30.0
 NODES_S: Final = 120.0
-PAGE_S: Final = 60.0
+PAGE_S: Final = 120.0
 CRASHES: Final = 3
 """A process that ends this often during a wait will not come up."""
 

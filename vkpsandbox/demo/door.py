@@ -30,6 +30,8 @@ _WISH: Final = {"options": {"image_type": "recommended", "size": "small"}, "env"
 _DEADLINE_S: Final = 30.0
 _STREAM_S: Final = 90.0
 _SOON_S: Final = 30.0
+_OPEN: Final = b"Escape character"
+"""What a console says once it is open."""
 _LEAVE: Final = b"\x1d"
 """Ctrl-], which leaves a console."""
 
@@ -241,11 +243,9 @@ class Visit:
         with self._own_kubeconfig() as where:
             argv = [str(self._sandbox.programs / "kubectl"), where, *arguments]
             with subprocess.Popen(argv, stdin=its, stdout=its, stderr=its, start_new_session=True) as process:  # noqa: S603 (kubectl)
+                said += _read_until(ours, _OPEN)  # what is typed before is kubectl's, not the device's
                 os.write(ours, f"\r{line}\r".encode())
-                deadline = time.monotonic() + _DEADLINE_S
-                while sign.encode() not in said and (left_s := deadline - time.monotonic()) > 0:
-                    if select.select([ours], [], [], left_s)[0]:
-                        said += os.read(ours, 4096)
+                said += _read_until(ours, sign.encode())
                 os.write(ours, _LEAVE)
                 process.kill()
         os.close(ours)
@@ -268,3 +268,13 @@ class Visit:
 
     def _left(self) -> list[str]:
         return names_of(self._objects("namespaces", "-l", "vkprovider.io/portal")) + self._labs.left()
+
+
+def _read_until(terminal: int, sign: bytes) -> bytes:
+    """Return what a terminal prints, until it has a sign, or time is over."""
+    said = b""
+    deadline = time.monotonic() + _DEADLINE_S
+    while sign not in said and (left_s := deadline - time.monotonic()) > 0:
+        if select.select([terminal], [], [], left_s)[0]:
+            said += os.read(terminal, 4096)
+    return said
