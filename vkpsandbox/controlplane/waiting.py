@@ -19,10 +19,9 @@ from vkpsandbox.processes.control import request
 from vkpsandbox.processes.process import ProcessStatus
 from vkpsandbox.processes.record import Lds, Worker
 
-CONTROL_PLANE_S: Final = 90.0
-WORKERS_S: Final = 30.0
-NODES_S: Final = 120.0
-PAGE_S: Final = 120.0
+START_S: Final = 180.0
+"""How long processes may take to begin: on a machine that also builds each has a part of a core, and one that crashes
+ends the wait before."""
 CRASHES: Final = 3
 """A process that ends this often during a wait will not come up."""
 
@@ -36,7 +35,7 @@ _READY: Final = '{range .items[*]}{.metadata.name}={.status.conditions[?(@.type=
 def await_api(layout: Layout, port: int) -> None:
     """Wait until the API server is ready."""
     names = ["etcd", "kube-apiserver"]
-    await_processes(layout, names, partial(_api_ready, layout, port), "the API", CONTROL_PLANE_S)
+    await_processes(layout, names, partial(_api_ready, layout, port), "the API")
 
 
 def await_controllers(layout: Layout, kubectl: Kubectl) -> None:
@@ -50,7 +49,7 @@ def await_controllers(layout: Layout, kubectl: Kubectl) -> None:
         return bool(kubectl(*sign).stdout)
 
     names = ["kube-controller-manager", "kube-scheduler"]
-    await_processes(layout, names, account, "the controllers", CONTROL_PLANE_S, poll_s=KUBECTL_POLL_S)
+    await_processes(layout, names, account, "the controllers", poll_s=KUBECTL_POLL_S)
 
 
 def await_workers(layout: Layout, workers: Sequence[Worker]) -> None:
@@ -59,14 +58,14 @@ def await_workers(layout: Layout, workers: Sequence[Worker]) -> None:
         if worker.port:
             host = worker.url.removeprefix("https://").partition(":")[0]
             ready = partial(_listens, host, worker.port)
-            await_processes(layout, [worker.process], ready, f"the simulator at {worker.url}", WORKERS_S)
+            await_processes(layout, [worker.process], ready, f"the simulator at {worker.url}")
 
 
 def await_lds(layout: Layout, lds: Lds) -> None:
     """Wait until the simulated Lab Delivery System listens."""
     host, _, port = lds.url.removeprefix("http://").partition(":")
     ready = partial(_listens, host, int(port))
-    await_processes(layout, [lds.process], ready, f"the simulator at {lds.url}", WORKERS_S)
+    await_processes(layout, [lds.process], ready, f"the simulator at {lds.url}")
 
 
 def await_nodes(layout: Layout, kubectl: Kubectl, nodes: Sequence[str], providers: Sequence[str]) -> None:
@@ -77,12 +76,12 @@ def await_nodes(layout: Layout, kubectl: Kubectl, nodes: Sequence[str], provider
         return wanted <= set(kubectl("get", "nodes", "-o", f"jsonpath={_READY}").stdout.split())
 
     if wanted:
-        await_processes(layout, providers, ready, f"nodes {', '.join(nodes)}", NODES_S, poll_s=KUBECTL_POLL_S)
+        await_processes(layout, providers, ready, f"nodes {', '.join(nodes)}", poll_s=KUBECTL_POLL_S)
 
 
 def await_page(layout: Layout, process: str, url: str) -> None:
     """Wait until a replica says on its page that it is ready."""
-    await_processes(layout, [process], partial(_page_ready, url), f"{process} at {url}", PAGE_S)
+    await_processes(layout, [process], partial(_page_ready, url), f"{process} at {url}")
 
 
 def await_processes(
@@ -90,7 +89,7 @@ def await_processes(
     names: Sequence[str],
     ready: Callable[[], bool],
     what: str,
-    timeout_s: float,
+    timeout_s: float = START_S,
     poll_s: float = POLL_S,
 ) -> None:
     """Wait until a condition holds that some processes bring about.

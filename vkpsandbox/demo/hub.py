@@ -21,8 +21,6 @@ from vkpsandbox.start import add_process
 
 PASSWORD: Final = "learning"  # noqa: S105 (of a demo)
 SERVICE: Final = "/services/vkprovider"
-_START_S: Final = 120.0
-"""A hub takes some seconds of CPU to begin, of which a machine that also builds gives it a part."""
 _CONFIG: Final = """\
 import json, os
 c = get_config()
@@ -148,7 +146,7 @@ def start_hub(sandbox: Sandbox, plan: HubPlan, people: Mapping[str, str], class_
     for spec in specs:
         add_process(sandbox.layout, spec)
     names = [spec.name for spec in specs]
-    await_processes(sandbox.layout, names, lambda: _answers(f"{plan.url}/hub/api/"), f"the hub at {plan.url}", _START_S)
+    await_processes(sandbox.layout, names, lambda: _answers(f"{plan.url}/hub/api/"), f"the hub at {plan.url}")
 
 
 def _answers(url: str) -> bool:
