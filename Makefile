@@ -28,7 +28,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test tests unit component acceptance coverage judges hub spawner check fix generate vendor recording pictures site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
+.PHONY: help install demo test tests unit late component acceptance coverage judges hub spawner check fix generate vendor recording pictures site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -58,6 +58,9 @@ tests: $(STAMP)
 
 unit: $(STAMP) ## Unit tests: two minutes
 	@$(PYTEST) tests/unit $(SPREAD) --session-timeout=600 $(ONLY_K)
+
+late: $(STAMP) ## Unit tests at 23:50 on the last day of a month, by libfaketime; ONLY=name as elsewhere
+	@$(BIN)/python -m tests.support.clocks $(PYTEST) tests/unit $(SPREAD) --session-timeout=1200 $(ONLY_K)
 
 component: ## Component tests: shells against simulators, controllers in process on a real API server, pages in a browser
 	@$(READY)

@@ -41,9 +41,9 @@ class Stream:
         self._lines = answer.aiter_lines()
 
     async def next(self, *kinds: str) -> Event:
-        """Return the next event of some kinds."""
+        """Return the next event of some kinds; the limit is that of conditions in all component tests."""
         kind = ""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             async for line in self._lines:
                 field, _, value = line.partition(": ")
                 kind = value if field == "event" else kind
