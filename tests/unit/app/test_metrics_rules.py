@@ -27,6 +27,7 @@ NOT_ON_THE_BOARD = {
     "process_virtual_memory_bytes": "says less than the resident memory",
     "process_start_time_seconds": "a time, not a curve; for rules about restarts",
     "process_max_fds": "a constant; for rules about open files",
+    "vkprovider_clock_skew_seconds": "a flat line; `/ready` names it from 30 s on",
 }
 """Metrics without a panel, and why."""
 
