@@ -1,4 +1,4 @@
-"""Annotations are reports: whoever edits them reaches nobody else's lab, and they are repaired (C08, C40)."""
+"""Annotations are reports: whatever kubectl writes there reaches nobody else's lab, and is repaired (C08, C40)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""LabletDefinitions that are wrong: the reason stands on them, doctor names the remedy, a correction heals them."""
+"""LabletDefinitions that are wrong, as kubectl shows them: the reason, the doctor's remedy, a correction that heals."""
 
 from typing import Any, NamedTuple
 

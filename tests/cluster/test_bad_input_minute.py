@@ -1,4 +1,4 @@
-"""What must hold for a minute, all in the same minute: refused Deployments stay as they are, a failing worker heals."""
+"""What stock controllers must leave as it is for a minute, all in the same minute; a worker that fails heals."""
 
 import time
 from collections.abc import Iterator

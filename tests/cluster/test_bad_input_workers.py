@@ -1,4 +1,4 @@
-"""CMLWorkers that are wrong: the reason stands on them and their Nodes, doctor names the remedy, a correction heals."""
+"""CMLWorkers that are wrong, as kubectl shows them and their Nodes: the reason, the doctor's remedy, a correction."""
 
 import math
 import ssl

@@ -1,4 +1,4 @@
-"""Content packages from an S3 server to pods: read on request, kept in the cluster (R000-068…082)."""
+"""Content packages from an S3 server to Pods that the scheduler places: read on request, kept (R000-068…082)."""
 
 import base64
 import gzip

@@ -1,4 +1,4 @@
-"""A Job adds up the restarts of all containers of its Pod, and deletes the Pod when they reach its backoffLimit."""
+"""The Job controller adds up the restarts of all containers of a Pod, and deletes it at its backoffLimit."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Recovery never destroys work: what stops is started again without a wipe, and what cannot be is kept (C07, C48).
+"""Recovery destroys no work while controllers wait: what stops starts again without a wipe, or is kept (C07, C48).
 
 What was done to a lab is read from the worker's own access log.
 """

@@ -1,4 +1,4 @@
-"""The provider ends, by SIGKILL, while lablets are at every step: no second lab, none lost (R004-050)."""
+"""The provider's process is killed while lablets are at every step: no second lab, none lost (R004-050)."""
 
 from collections import Counter
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""A Node of ours stays what it should be; what others put on it, and Nodes of others, stay as they are."""
+"""A Node of ours stays what it should be, whatever kubectl writes on it; Nodes of others stay as they are."""
 
 from collections.abc import Iterator
 from typing import Any

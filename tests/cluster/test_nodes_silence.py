@@ -1,4 +1,4 @@
-"""A worker that does not answer, or answers 403: seen on its Node and its lablets, and gone when it is back."""
+"""A worker that does not answer, and what the stock controllers do with its Node and its lablets."""
 
 import base64
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""Consoles in a real browser, on a cluster with all its parts: a learner's lab, a noisy device, an instructor."""
+"""Consoles in a browser through the stock kubelet API: a learner's lab, a noisy device, an instructor."""
 
 import asyncio
 import http.client

@@ -1,4 +1,4 @@
-"""The learner's page on a cluster with all its parts: from the login to a prompt, a device that goes off, a reset."""
+"""The learner's page where scheduler and controllers run: from login to prompt, a device that is off, a reset."""
 
 import time
 from collections.abc import Iterator
