@@ -59,7 +59,8 @@ tests: $(STAMP)
 unit: $(STAMP) ## Unit tests: two minutes
 	@$(PYTEST) tests/unit $(SPREAD) --session-timeout=600 $(ONLY_K)
 
-late: $(STAMP) ## Unit tests at 23:50 on the last day of a month, by libfaketime; ONLY=name as elsewhere
+late: ## Unit tests at 23:50 on the last day of a month, by libfaketime; ONLY=name as elsewhere
+	@sh .ci/setup needs && $(MAKE) --no-print-directory --silent $(STAMP)
 	@$(BIN)/python -m tests.support.clocks $(PYTEST) tests/unit $(SPREAD) --session-timeout=1200 $(ONLY_K)
 
 component: ## Component tests: shells against simulators, controllers in process on a real API server, pages in a browser
