@@ -22,8 +22,11 @@ ALONE = $(addprefix tests/faults/test_,mux_owner.py portal_silence.py upgrade.py
 # Of `make matrix`: the versions that tools/matrix pins.
 MATRIX = $(sort $(notdir $(wildcard tools/matrix/1.*)))
 LOCK = uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --constraint constraints.txt
-# What `make matrix` runs besides sandboxes and cluster tests: what the API server itself makes of what is installed and stored.
+# What `make matrix` runs: all that meets a whole cluster, and what the API server itself makes of what is installed and
+# stored.
 ON_APISERVER = tests/component/manifests $(addprefix tests/component/controllers/test_,content_versions.py claimstore.py)
+ON_OLDER = tests/cluster $(ON_APISERVER) $(addprefix tests/acceptance/test_,sandbox_*.py behind_nat.py demo_*.py \
+  docs_commands.py helm_release.py hub.py install.py moving.py)
 ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
@@ -131,13 +134,12 @@ tunnelled: $(STAMP) ## The cluster tests of main job, ports, sessions and replic
 	@sh .ci/setup go
 	@for way in $(or $(TUNNEL),mqtt http); do $(PYTEST) tests/cluster -m tunnelled --tunnel=$$way $(SPREAD) $(ONLY_K) || exit; done
 
-matrix: ## The sandbox's and the cluster tests on the oldest supported Kubernetes and on one in between, each built once; KUBERNETES=1.30 for one, ONLY=name as elsewhere
-	@sh .ci/setup needs
-	@$(MAKE) --no-print-directory --silent $(STAMP)
+matrix: ## What meets Kubernetes, on the versions that tools/matrix pins, each built once; KUBERNETES=1.30 for one, ONLY=name as elsewhere
+	@$(READY)
 	@sh .ci/setup matrix
 	@for version in $(or $(KUBERNETES),$(MATRIX)); do \
 	  programs=$$($(BIN)/python -m tools.matrix.programs $$version) || exit; \
-	  VKPROVIDER_SANDBOX_BIN="$$programs" $(PYTEST) tests/acceptance/test_sandbox_*.py $(ON_APISERVER) tests/cluster $(SPREAD) $(ONLY_K) || exit; done
+	  VKPROVIDER_SANDBOX_BIN="$$programs" $(PYTEST) $(ON_OLDER) $(SPREAD) $(ONLY_K) || exit; done
 
 rights: $(STAMP) ## The provider's rights and how often the cluster tests use each; ONLY=name as elsewhere
 	@sh .ci/setup go
