@@ -403,7 +403,12 @@ async def test_no_tenant_makes_what_the_portal_takes_for_its_own(
     name = "portal-tenant"
     rules = [
         {"apiGroups": [""], "resources": ["namespaces"], "verbs": ["create"]},
-        {"apiGroups": [""], "resources": ["namespaces"], "resourceNames": ["tenant-a"], "verbs": ["get", "patch"]},
+        {
+            "apiGroups": [""],
+            "resources": ["namespaces", "namespaces/status", "namespaces/finalize"],
+            "resourceNames": ["tenant-a"],
+            "verbs": ["get", "patch", "update"],
+        },
     ]
     group = "rbac.authorization.k8s.io"
     ref = {"apiGroup": group, "kind": "ClusterRole", "name": name}
@@ -427,6 +432,17 @@ async def test_no_tenant_makes_what_the_portal_takes_for_its_own(
         await tenant.send("POST", NAMESPACES, namespace("tenant-a", user="", mark=""))
         with pytest.raises(Refused, match=words):
             await tenant.send("PATCH", f"{NAMESPACES}/tenant-a", {"metadata": {"labels": {MARK: SYSTEM}}})
+        marked = {"metadata": {"labels": {MARK: SYSTEM, USER: "carol"}, "annotations": {USER: "carol"}}}
+        with pytest.raises(Refused, match=words):
+            await tenant.send("PATCH", f"{NAMESPACES}/tenant-a/status", marked)
+        found = await tenant.send("GET", f"{NAMESPACES}/tenant-a")
+        forged = {**found, "metadata": {**found["metadata"], "labels": {**found["metadata"]["labels"], MARK: SYSTEM}}}
+        with pytest.raises(Refused, match=words):
+            await tenant.send("PUT", f"{NAMESPACES}/tenant-a/finalize", forged)
+        await tenant.send("PATCH", f"{NAMESPACES}/tenant-a/status", {"metadata": {"labels": {"a": "b"}}})
+        found = await tenant.send("GET", f"{NAMESPACES}/tenant-a")
+        await tenant.send("PUT", f"{NAMESPACES}/tenant-a/finalize", found)
+        assert MARK not in (await tenant.send("GET", f"{NAMESPACES}/tenant-a"))["metadata"]["labels"]
         await tenant.send("PATCH", f"{NAMESPACES}/tenant-a", {"metadata": {"labels": {"a": "b"}}})
     await admin.request("POST", f"{NAMESPACES}?dryRun=All", namespace("nublado-ann", user="ann"))  # as a restore does
     await thief.send("POST", f"{NAMESPACES}?dryRun=All", namespace("nublado-ann", user="ann"))
