@@ -1,5 +1,6 @@
 """The demo as a newcomer runs it."""
 
+import asyncio
 import os
 import re
 import signal
@@ -9,7 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.releases import Releases
 from vkpsandbox import Sandbox, SandboxError
+from vkpsandbox.controlplane.build import BIN_VARIABLE, ensure_programs
+from vkpsandbox.controlplane.download import MIRROR_VARIABLE, SUMS_VARIABLE
 from vkpsandbox.processes.strays import marked
 
 pytestmark = pytest.mark.timeout(400)
@@ -69,6 +73,30 @@ def test_interrupted_demo_leaves_nothing(home: Path, number: signal.Signals, ste
     assert marked(home / "vkprovider" / "sandboxes" / "demo") == []
     with pytest.raises(SandboxError, match="there is no sandbox"):
         Sandbox.attach("demo")
+
+
+async def test_demo_runs_on_programs_that_it_downloads(
+    home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With an empty cache of programs; those that are built say what official ones say."""
+    built = ensure_programs(print)
+    empty = tmp_path / "cache"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(empty))
+    monkeypatch.delenv(BIN_VARIABLE, raising=False)
+    async with Releases() as hosts:
+        hosts.publish_folder(built)
+        monkeypatch.setenv(MIRROR_VARIABLE, hosts.url)
+        monkeypatch.setenv(SUMS_VARIABLE, hosts.url)
+        result = await asyncio.to_thread(demo, "--download")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert "\n     all have their sums, and say their versions\n" in result.stdout
+    assert "All of it held" in result.stdout
+    [target] = (empty / "vkprovider" / "controlplane").glob("*/")
+    assert target.name == built.name
+    assert {path.name: path.stat().st_size for path in target.iterdir()} == {
+        path.name: path.stat().st_size for path in built.iterdir()
+    }
+    assert marked(home / "vkprovider" / "sandboxes" / "demo") == []
 
 
 def test_demo_says_in_one_line_why_it_cannot_start(home: Path, tmp_path: Path) -> None:

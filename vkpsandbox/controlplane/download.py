@@ -223,6 +223,7 @@ async def _obtain_all(found: Sequence[Release], into: Path, on_progress: Progres
                 for release in found:
                     group.create_task(obtain(fetcher, release))
         except ExceptionGroup as several:
+            # Of what failed at the same time, a verdict counts more than the network.
             raise min(several.exceptions, key=lambda error: isinstance(error, NetworkFailed)) from None
         finally:
             teller.cancel()
