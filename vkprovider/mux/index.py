@@ -4,6 +4,7 @@ A change wakes the muxes that it concerns. What a mux itself writes wakes nobody
 again after `DAEMON_QUEUE_TIMEOUT`.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final, TypeVar
 
@@ -14,12 +15,13 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.exposure import Exposure, decode
 from vkprovider.api.messages import Fault
 from vkprovider.api.objects import EndpointSlice, Metadata
+from vkprovider.domain.mux.addresses import canonical
 from vkprovider.domain.mux.facts import MuxRef
 from vkprovider.domain.mux.lablets import mux_of
 from vkprovider.domain.mux.refs import annotation_key, get_mux_from_lb_class
 from vkprovider.domain.mux.slices import is_ours
 from vkprovider.kube.store import key_of
-from vkprovider.mux.service import Service, is_channel, is_mux
+from vkprovider.mux.service import AddressedService, Service, is_channel, is_mux
 
 N = TypeVar("N")
 T = TypeVar("T")
@@ -45,6 +47,7 @@ class Index:
 
     Attributes:
         muxes: Services that are marked as muxes, or were so and are not cleared up, by `namespace/name`.
+        cluster_ips: The addresses of all Services.
     """
 
     def __init__(
@@ -75,6 +78,7 @@ class Index:
         self._lablets: dict[MuxRef, dict[str, ExposedLablet]] = {}
         self._invalid: dict[str, tuple[EndpointSlice, Fault]] = {}
         self.muxes: dict[str, Service] = {}
+        self.cluster_ips: Counter[str] = Counter()
 
     # ------------------------------------------------------------------------------------------ what is known
 
@@ -146,6 +150,14 @@ class Index:
         if known is not (key in self.muxes):
             self._replan()
             self._wake(key)
+
+    def addresses_changed(self, old: AddressedService | None, new: AddressedService | None) -> None:
+        """Note the addresses of any Service; muxes learn of it when they are looked at again."""
+        self.cluster_ips.update(map(canonical, new.spec.cluster_ips if new is not None else ()))
+        self.cluster_ips.subtract(map(canonical, old.spec.cluster_ips if old is not None else ()))
+        for address in old.spec.cluster_ips if old is not None else ():
+            if self.cluster_ips[canonical(address)] <= 0:
+                del self.cluster_ips[canonical(address)]
 
     def slice_changed(self, old: EndpointSlice | None, new: EndpointSlice | None) -> None:
         """Note a slice, and wake the mux whose channel it belongs to."""

@@ -1,4 +1,4 @@
-"""What the program follows: Services with load balancers, EndpointSlices, and the CML workers."""
+"""What the program follows: Services with load balancers, addresses of all, EndpointSlices, and the CML workers."""
 
 import ipaddress
 from collections.abc import Iterable
@@ -11,10 +11,10 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.objects import CustomResource, EndpointSlice
-from vkprovider.domain.mux.addresses import Reserved, canonical
+from vkprovider.domain.mux.addresses import Network, Reserved, canonical
 from vkprovider.kube.informer import ALERT, Informer
 from vkprovider.mux.index import Index
-from vkprovider.mux.service import Service, slim_service
+from vkprovider.mux.service import AddressedService, Service, slim_addressed, slim_service
 from vkprovider.runtime.context import Context
 
 _KEPT_LABELS: Final = frozenset({names.LABEL_SERVICE_NAME})
@@ -27,6 +27,7 @@ class Informers:
     services: Informer[Service]
     slices: Informer[EndpointSlice]
     workers: Informer[CustomResource]
+    addressed: Informer[AddressedService]
 
 
 def informers(ctx: Context, prefix: str) -> Informers:
@@ -52,6 +53,14 @@ def informers(ctx: Context, prefix: str) -> Informers:
         workers=Informer(
             ctx.kube, f"/apis/{names.API_VERSION}/cmlworkers", CustomResource, name="cmlworkers", patience=ALERT
         ),
+        addressed=Informer(
+            ctx.kube,
+            "/api/v1/services",
+            AddressedService,
+            name="clusterips",
+            slim=slim_addressed,
+            patience=ALERT,
+        ),
     )
 
 
@@ -66,10 +75,13 @@ def slim_slice(each: EndpointSlice) -> EndpointSlice:
     return msgspec.structs.replace(each, metadata=msgspec.structs.replace(meta, labels=labels, annotations={}))
 
 
-def reserved_addresses(objects: Informers, index: Index, ctx: Context) -> Reserved:
-    """Return the addresses for which a Pod must vouch."""
+def reserved_addresses(objects: Informers, index: Index, ctx: Context, others: tuple[Network, ...]) -> Reserved:
+    """Return the addresses for which a Pod must vouch; `others` are those of the settings."""
     return Reserved(
-        worker_addresses(objects.workers.items.values()), index.api_servers() | {_host(ctx.kube.server)} - {""}
+        worker_addresses(objects.workers.items.values()),
+        index.api_servers() | {_host(ctx.kube.server)} - {""},
+        index.cluster_ips,
+        others,
     )
 
 

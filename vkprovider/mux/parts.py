@@ -82,11 +82,12 @@ def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
     page = DebugPage(settings.web, of_mux, ctx.replica, index, memory, events, callers)
     part = Part(
         owns=(ownership,),
-        informers=(objects.services, objects.slices, objects.workers, ownership.leases),
+        informers=(objects.services, objects.addressed, objects.slices, objects.workers, ownership.leases),
         changes=(
             Change(objects.services, writes.seen),
             Change(objects.slices, writes.seen),
             Change(objects.services, index.service_changed),
+            Change(objects.addressed, index.addresses_changed),
             Change(objects.slices, index.slice_changed),
         ),
         works=(Work(queue, muxes.reconcile), Work(shown, showing.show)),

@@ -94,6 +94,7 @@ class Muxes:
         self._reports = Reports(ctx, settings.prefix, writes)
         self._leaving = Leaving(ctx, settings.prefix, index, memory, self._carriers, self._reports, writes)
         self._vouching = Vouching(ctx)
+        self._refused = settings.refused_networks
 
     @property
     def leaving(self) -> Leaving:
@@ -178,7 +179,7 @@ class Muxes:
         plan = decide(mux, channels, stored.state, now, prefix=self._settings.prefix, rest_s=self._settings.rest_s)
         found: dict[Owner, Sequence[Source]] = {}
         refused: dict[Owner, Mapping[str, str]] = {}
-        reserved = reserved_addresses(self._objects, self._index, self._ctx)
+        reserved = reserved_addresses(self._objects, self._index, self._ctx, self._refused)
         for each in services:
             owner = each.owner
             if owner in plan.mapped:

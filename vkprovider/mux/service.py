@@ -53,6 +53,26 @@ class Service(msgspec.Struct, frozen=True, gc=False):
         return [str(each.get("hostname") or each.get("ip") or "") for each in self.ingress]
 
 
+class AddressedSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """The part of a Service's spec that tells its addresses."""
+
+    cluster_ips: tuple[str, ...] = msgspec.field(default=(), name="clusterIPs")
+
+
+class AddressedService(msgspec.Struct, frozen=True, gc=False):
+    """Any Service, with the addresses at which the cluster reaches it."""
+
+    metadata: Metadata
+    spec: AddressedSpec = AddressedSpec()
+
+
+def slim_addressed(service: AddressedService) -> AddressedService:
+    """Return a Service with nothing but its name and addresses: there may be thousands."""
+    meta = service.metadata
+    bare = Metadata(meta.name, meta.namespace, meta.uid, meta.resource_version)
+    return AddressedService(bare, service.spec)
+
+
 SERVICES: Final = kind("/api/v1", "services", Service)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final
 
+from vkprovider.api import names
 from vkprovider.api.objects import CustomResource, Event, Pod
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.names import pod_name
@@ -85,6 +86,15 @@ class Index:
             second=bool(record.user) and self._first(record.user) != namespace,
         )
 
+    def strays(self, namespace: str) -> Mapping[str, Pod]:
+        """Return the lablets with the mark, by name, of a namespace that has no user lab: they are none either."""
+        its = _NO_PODS if namespace in self._records else self._pods.get(namespace, _NO_PODS)
+        return {name: pod for name, pod in its.items() if self._is_lablet(pod)}
+
+    def stray_namespaces(self) -> list[str]:
+        """Return the namespaces that have such lablets."""
+        return [namespace for namespace in self._pods if self.strays(namespace)]
+
     def definition(self, name: str) -> CustomResource | None:
         """Return a definition; None if there is none."""
         return self._definitions.get(name)
@@ -139,6 +149,10 @@ class Index:
         records = [self._records[namespace] for namespace in self._of_user.get(user, ())]
         first = min(records, key=precedence, default=None)
         return first.namespace if first is not None else None
+
+    def _is_lablet(self, pod: Pod) -> bool:
+        class_ = pod.spec.runtime_class_name
+        return class_ in self._definitions or (bool(class_) and pod.spec.node_name.startswith(names.NODE_PREFIX))
 
     def _pod_of(self, record: LabRecord) -> Pod | None:
         """Return the Pod of a lab: that of the present request, else the first one that is in the way."""

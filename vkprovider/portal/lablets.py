@@ -1,11 +1,15 @@
 """Lablets that are not user labs, such as those of a class: each Pod that the RuntimeClass of a definition sends off.
 
-The watch brings every Pod of the cluster, for no selector of the API server knows a RuntimeClass. Of those that are no
-lablets only the head is decoded, and nothing is kept; of lablets only what a view can show.
+The label of user labs alone makes no user lab of a Pod: anybody may write it on one. Those that have it and stand in a
+namespace that is none of a user lab are with the others here; another informer brings them.
+
+The watch brings every other Pod of the cluster, for no selector of the API server knows a RuntimeClass. Of those that
+are no lablets only the head is decoded, and nothing is kept; of lablets only what a view can show.
 """
 
 import asyncio
 import sys
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from functools import lru_cache
 from typing import Final
@@ -71,10 +75,17 @@ def _shared(containers: tuple[Container, ...]) -> list[Container]:
 
 
 class Lablets:
-    """Lablets that are not user labs, by namespace, kept up to date by an informer: to look here costs no request."""
+    """Lablets that are not user labs, by namespace, kept up to date by informers: to look here costs no request."""
 
-    def __init__(self) -> None:
-        """Know nothing."""
+    def __init__(self, strays: Callable[[str], Mapping[str, Pod]], places: Callable[[], Iterable[str]]) -> None:
+        """Know nothing.
+
+        Args:
+            strays: Returns the lablets of a namespace, by name, that have the label of user labs and are none.
+            places: Returns the namespaces that have such.
+        """
+        self._strays = strays
+        self._places = places
         self._pods: dict[str, dict[str, Pod]] = {}
         self._listeners: Listeners[tuple[str, str]] = Listeners()
 
@@ -84,16 +95,17 @@ class Lablets:
 
     def of(self, namespace: str) -> list[Pod]:
         """Return the lablets of a namespace, by name."""
-        its = self._pods.get(namespace, {})
+        its = self._all(namespace)
         return [its[name] for name in sorted(its)]
 
     def pod(self, namespace: str, name: str) -> Pod | None:
         """Return a lablet; None if there is none of that name."""
-        return self._pods.get(namespace, {}).get(name)
+        found = self._pods.get(namespace, {}).get(name)
+        return found if found is not None else self._all(namespace).get(name)
 
     def namespaces(self) -> list[str]:
         """Return the namespaces in which there are lablets, by name."""
-        return sorted(self._pods)
+        return sorted({*self._pods, *self._places()})
 
     def listen(self, namespace: str, name: str = _ANY) -> AbstractAsyncContextManager[asyncio.Event]:
         """Yield an event that is set whenever a lablet has changed, or any of a namespace; the caller clears it."""
@@ -105,7 +117,7 @@ class Lablets:
         return len(self._listeners)
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
-        """Note a lablet."""
+        """Note a lablet without the label."""
         meta = (new or old).metadata  # type: ignore[union-attr]  # (one of them is there)
         if new is not None:
             self._pods.setdefault(meta.namespace, {})[meta.name] = new
@@ -114,5 +126,17 @@ class Lablets:
             its.pop(meta.name, None)
             if not its:
                 self._pods.pop(meta.namespace, None)
-        self._listeners.tell((meta.namespace, _ANY))
-        self._listeners.tell((meta.namespace, meta.name))
+        self._tell(meta.namespace, meta.name)
+
+    def stray_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Tell who listens of a Pod with the label; those of user labs have no listener here."""
+        meta = (new or old).metadata  # type: ignore[union-attr]  # (as above)
+        self._tell(meta.namespace, meta.name)
+
+    def _all(self, namespace: str) -> Mapping[str, Pod]:
+        its, strays = self._pods.get(namespace, {}), self._strays(namespace)
+        return {**strays, **its} if strays else its
+
+    def _tell(self, namespace: str, name: str) -> None:
+        self._listeners.tell((namespace, _ANY))
+        self._listeners.tell((namespace, name))

@@ -73,7 +73,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
 
     index = Index(ctx.namespace, of_portal.starts_max, wake)
     instructors = Instructors(ctx, index, membership, instructed.add)
-    lablets = Lablets()
+    lablets = Lablets(index.strays, index.stray_namespaces)
 
     def wake_user(key: str) -> None:
         for namespace in index.namespaces_of(key):
@@ -103,6 +103,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
             Change(objects.definitions, choices.definition_changed),
             Change(objects.namespaces, index.namespace_changed),
             Change(objects.pods, index.pod_changed),
+            Change(objects.pods, lablets.stray_changed),
             Change(objects.events, index.event_changed),
             Change(objects.lablets, lablets.pod_changed),
             Change(objects.bindings, instructors.binding_changed),

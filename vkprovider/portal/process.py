@@ -38,7 +38,13 @@ def page_of(settings: PortalProcessSettings) -> Page:
         InputError: `SettingInvalid`: the certificate cannot be used.
     """
     own = ["localhost", "127.0.0.1", f"{PORTAL.name}.{settings.replica.namespace}.svc"]
-    return Page(settings.http, settings.replica.instance_id, tls=page_tls(settings.http, own), starting={})
+    return Page(
+        settings.http,
+        settings.replica.instance_id,
+        tls=page_tls(settings.http, own),
+        starting={},
+        headers=settings.portal.headers,
+    )
 
 
 async def context_of(settings: PortalProcessSettings, page: Page) -> Context:

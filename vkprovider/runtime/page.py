@@ -9,6 +9,7 @@ import os
 import ssl
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 from aiohttp import web
@@ -44,6 +45,7 @@ class Page:
         *,
         tls: ssl.SSLContext | None = None,
         starting: Mapping[str, Any],
+        headers: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         """Prepare to serve; nothing listens before `start`.
 
@@ -52,9 +54,11 @@ class Page:
             replica: The name of the process.
             tls: How to encrypt; None: not.
             starting: The lines of its parts in `GET /health` as long as there are none.
+            headers: Those that every answer has.
         """
         self._settings = settings
         self._tls = tls
+        self._headers = headers
         self._process: Process | None = None
         self._waits_for = NO_API_SERVER
         self._starting = {**report.starting(replica), **starting}
@@ -115,10 +119,14 @@ class Page:
 
     def _application(self) -> web.Application:
         app = web.Application()
+        app.on_response_prepare.append(self._prepare)
         app.router.add_get("/health", self._health)
         app.router.add_get("/ready", self._ready)
         app.router.register_resource(self._routes)
         return app
+
+    async def _prepare(self, _: web.Request, response: web.StreamResponse) -> None:
+        response.headers.update(self._headers)
 
     def serve(self, process: Process) -> None:
         """Answer for a process from now on: the API server has answered, and its parts are built."""

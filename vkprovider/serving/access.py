@@ -3,7 +3,7 @@
 The API server's answers are cached for a few seconds, so that a dashboard does not ask it with every request; a
 revoked right therefore still counts for that long. Concurrent requests that need the same answer share one review.
 Reviews have lanes of their own: callers with made-up tokens can use up the lane of tokens, and nothing else of the
-provider; the rights of those whom the cluster knows have another.
+provider; tokens out of sealed sessions have another, and the rights of those whom the cluster knows a third.
 """
 
 import asyncio
@@ -243,6 +243,7 @@ class AccessControl:
         self._kube = kube
         self._audiences = list(audiences)
         self._tokens = _Lane(pace, now)
+        self._sessions = _Lane(pace, now)
         self._reviews = _Lane(pace, now)
         self._users: _Memory[User | None] = _Memory(now, entries_max)
         self._rights: _Memory[bool] = _Memory(now, entries_max)
@@ -255,8 +256,13 @@ class AccessControl:
         """
         return await self.user_of(bearer(request))
 
-    async def user_of(self, token: str) -> User:
+    async def user_of(self, token: str, *, of_session: bool = False) -> User:
         """Return the user of a token, which may be empty.
+
+        Args:
+            token: What somebody shows.
+            of_session: Whether it comes out of what this program has sealed, so that the cluster knew it once. Such
+                tokens have a lane of their own, which those who make tokens up cannot use.
 
         Raises:
             Refused: 401: the cluster does not know the token; 503: it cannot be asked.
@@ -267,9 +273,10 @@ class AccessControl:
             )
         if len(token) > _TOKEN_CHARS_MAX:
             raise TokenInvalid("that is too long for a token")
+        lane = self._sessions if of_session else self._tokens
         key = hashlib.sha256(token.encode()).digest()
         try:
-            user = await self._users.get(key, lambda: self._review_token(token), _remember_user_s)
+            user = await self._users.get(key, lambda: self._review_token(token, lane), _remember_user_s)
         except OutsideError as error:
             raise _cannot_ask("who you are", error) from None
         if user is None:
@@ -316,12 +323,12 @@ class AccessControl:
         except OutsideError as error:
             raise _cannot_ask("what you may do", error) from None
 
-    async def _review_token(self, token: str) -> User | None:
+    async def _review_token(self, token: str, lane: _Lane) -> User | None:
         spec: dict[str, Any] = {"token": token}
         if self._audiences:
             spec["audiences"] = self._audiences
         body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
-        status = (await self._review(self._tokens, _TOKEN_REVIEWS, body)).status
+        status = (await self._review(lane, _TOKEN_REVIEWS, body)).status
         meant = not self._audiences or not set(self._audiences).isdisjoint(status.audiences)
         return status.user if status.authenticated and meant and status.user.username else None
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, Final, TypeVar, cast
 
-from aiohttp import web
+from aiohttp import web, web_response
 
 T = TypeVar("T")
 CONNECTIONS_MAX: Final = 256
@@ -24,6 +24,9 @@ FIELD_BYTES_MAX: Final = 20 * 1024
 """The longest header; a token may have 16 KiB."""
 STUCK_S: Final = 30.0
 """How long an answer may wait for its reader."""
+SERVER: Final = "vkprovider"
+"""The header `Server` of every answer: it names no version, of which a known fault could be looked up."""
+web_response.SERVER_SOFTWARE = SERVER  # type: ignore[attr-defined]  # (no hook sees the answers to requests that are no HTTP)
 
 
 def uncount(request: web.Request, *, stuck_s: float = STUCK_S) -> None:

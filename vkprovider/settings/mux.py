@@ -1,8 +1,9 @@
 """Settings of the program that serves muxes; their names are those of the design that it carries out."""
 
+from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import Literal
 
-from pydantic import AliasChoices, Field, SecretStr
+from pydantic import AliasChoices, Field, SecretStr, field_validator
 
 from vkprovider.api import names
 from vkprovider.settings.group import Group
@@ -43,6 +44,13 @@ class MuxSettings(Group):
         description="Seconds for which an outside port that was freed rests, before another channel or another learner "
         "gets it.",
     )
+    refused_addresses: str = Field(
+        "168.63.129.16 100.100.100.200 192.0.0.192 fd00:ec2::254 fd20:ce::254",
+        validation_alias="VKPROVIDER_MUX_REFUSED_ADDRESSES",
+        description="Addresses and networks, separated by blanks, that are backends of no channel unless a Pod of its "
+        "namespace has them. By default those at which Azure, Alibaba Cloud, Oracle, AWS and Google tell machines "
+        "their credentials; link-local ones are refused without being named.",
+    )
     endpoints: Literal["slices", "endpoints"] = Field(
         "slices",
         validation_alias="VKPROVIDER_MUX_ENDPOINTS",
@@ -59,6 +67,21 @@ class MuxSettings(Group):
         validation_alias="SVC_LB_MUX_DEBUG",
         description="Whether the log is written in full, as with `VKPROVIDER_LOG_LEVEL` debug.",
     )
+
+    @property
+    def refused_networks(self) -> tuple[IPv4Network | IPv6Network, ...]:
+        """The networks of `refused_addresses`."""
+        return tuple(ip_network(each) for each in self.refused_addresses.split())
+
+    @field_validator("refused_addresses")
+    @classmethod
+    def _check_addresses(cls, text: str) -> str:
+        for each in text.split():
+            try:
+                ip_network(each)
+            except ValueError as error:
+                raise ValueError(f"{each[:80]!r} is no address and no network: {error}") from None
+        return text
 
 
 class DebugWebSettings(Group):

@@ -57,6 +57,14 @@ class PortalSettings(Group):
         "`openssl rand -base64 32` makes, the same for all replicas. Unset: nobody can log in, unless an ingress names "
         "callers.",
     )
+    hsts_s: int = Field(
+        0,
+        validation_alias="VKPROVIDER_PORTAL_HSTS_SECONDS",
+        ge=0,
+        description="For how long a browser that was here asks for this name by https:// alone "
+        "(`Strict-Transport-Security`); 0: nothing is said. It holds for every port of the name, also for those of a "
+        "mux there without TLS.",
+    )
     hub_api_url: str = Field(
         "",
         validation_alias="VKPROVIDER_PORTAL_HUB_API_URL",
@@ -145,6 +153,11 @@ class PortalSettings(Group):
     def token_audiences(self) -> tuple[str, ...]:
         """Audiences of which a token must have one."""
         return tuple(self.audiences.split())
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """The headers of every answer."""
+        return {"Strict-Transport-Security": f"max-age={self.hsts_s}"} if self.hsts_s else {}
 
     @property
     def cookie_secret(self) -> bytes | None:

@@ -130,3 +130,18 @@ async def test_a_refusal_names_the_role_and_the_command(world: World, instructor
     granted = await desk.kubectl(*command.split()[1:])
     assert granted.code == 0
     assert "No lablets found" in await instructor.kubectl("lablet", "list")
+
+
+async def test_nobody_becomes_an_instructor_of_a_lab_of_the_portal(world: World, desk: Desk) -> None:
+    """Who may make Pods there reads the token of its user."""
+    name = f"nublado-{world.namespace}"
+    labels = {"vkprovider.io/portal": "vkprovider-system"}
+    await world.admin.create("/api/v1/namespaces", {"metadata": {"name": name, "labels": labels}})
+    try:
+        refused = await desk.lablet("grant", "fri", "-n", name)
+        assert refused.code == 1
+        assert f"namespace {name} is that of a lab of the portal" in refused.err
+        assert await world.admin.items(f"{RBAC}/namespaces/{name}/rolebindings") == []
+    finally:
+        await world.admin.patch(f"/api/v1/namespaces/{name}", {"metadata": {"labels": {"vkprovider.io/portal": None}}})
+        await world.admin.delete(f"/api/v1/namespaces/{name}")

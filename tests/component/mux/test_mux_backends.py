@@ -61,6 +61,30 @@ async def test_addresses_of_others_are_no_backends_unless_a_pod_of_the_namespace
     assert running.replica.queue.failures_total == 0
 
 
+async def test_no_service_and_no_metadata_of_a_cloud_is_a_backend(world: MuxWorld) -> None:
+    """A Service's address leads wherever that does, past the policies of the channel's namespace."""
+    running = await world.replica(DAEMON_QUEUE_TIMEOUT="0.5", VKPROVIDER_MUX_REFUSED_ADDRESSES="10.77.0.0/30")
+    await world.mux()
+    await world.channel("api", "http:auto", backends=())
+    later = f"{world.services(world.edge)}"
+    found = {}
+    for name, namespace in (("kubernetes", "default"), ("mux", world.edge), ("api", world.team)):
+        service = await world.admin.get(f"{world.services(namespace)}/{name}")
+        assert service is not None
+        found[name] = service["spec"]["clusterIP"]
+    refused = (*found.values(), "10.77.0.2", "255.255.255.255")
+    await world.slice("api", ("10.1.0.1", *refused), ports=PORTS)
+    await world.until_forwards({20000: {"10.1.0.1:8080"}})
+    made = await world.admin.create(later, {"metadata": {"name": "late"}, "spec": {"ports": [{"port": 80}]}})
+    late = made["spec"]["clusterIP"]
+    await when(lambda: running.replica.index.cluster_ips[late] == 1, "the Service is known")
+    await world.slice("api", ("10.1.0.2", late), ports=PORTS)
+    await world.until_forwards({20000: {"10.1.0.1:8080", "10.1.0.2:8080"}})
+    await world.admin.delete(f"{later}/late")
+    await world.until_forwards({20000: {"10.1.0.1:8080", "10.1.0.2:8080", f"{late}:8080"}})
+    assert late not in running.replica.index.cluster_ips
+
+
 async def test_backends_that_are_not_ready_take_no_connections(world: MuxWorld) -> None:
     await world.replica()
     await world.mux()

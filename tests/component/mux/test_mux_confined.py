@@ -263,3 +263,51 @@ async def test_of_muxes_and_channels_only_what_it_reports_changes(world: MuxWorl
     await thief.send("PATCH", world.path("mux"), {"spec": {"ports": [{"name": "a", "port": 20000}]}})
     await thief.send("PATCH", world.path("mux"), {"metadata": {"finalizers": [f"{PREFIX}/finalizer"]}})
     await thief.send("PATCH", world.path("mux"), {"metadata": {"finalizers": None}})
+
+
+async def test_the_finalizer_of_another_program_makes_no_mux_of_a_service(world: MuxWorld, thief: Thief) -> None:
+    """Many end as the mux's own; an annotation of the same prefix, which mux and admin write, makes it the mux's."""
+    plain = {"type": "ClusterIP", "ports": [{"name": "http", "port": 80}]}
+    for name, theirs, notes in (
+        ("theirs", "other.example/finalizer", {}),
+        ("noted", "other.example/finalizer", {"third.example/ports": "x"}),
+    ):
+        meta = {"name": name, "finalizers": [theirs], "annotations": notes}
+        await world.admin.create(world.services(world.team), {"metadata": meta, "spec": plain})
+        path = world.path(name)
+        words = "those that are marked as muxes"
+        await thief.refused(words, "PATCH", path, {"spec": {"ports": [{"name": "http", "port": 22}]}})
+        await thief.refused(words, "PATCH", path, {"metadata": {"finalizers": None}})
+        await thief.refused(words, "PATCH", path, {"metadata": {"annotations": {"other.example/ports": "x"}}})
+        await world.admin.patch(path, {"metadata": {"finalizers": None}})
+    await world.mux()
+    await world.channel("api", "http:auto")
+    metadata = "Of the metadata of a Service the mux may change its finalizer"
+    for name in ("mux", "api"):
+        path = world.path(name)
+        await world.admin.patch(path, {"metadata": {"finalizers": ["other.example/finalizer"]}})
+        await thief.refused(metadata, "PATCH", path, {"metadata": {"finalizers": None}})
+        await thief.refused(metadata, "PATCH", path, {"metadata": {"annotations": {"other.example/summary": "x"}}})
+        await world.admin.patch(path, {"metadata": {"finalizers": None}})
+    await thief.refused(metadata, "PATCH", world.path("api"), {"metadata": {"finalizers": [f"{PREFIX}/finalizer"]}})
+    await thief.send("PATCH", world.path("api"), {"metadata": {"annotations": {f"{PREFIX}/ports": "http:80->20000"}}})
+
+
+async def test_a_mux_whose_annotations_are_all_gone_is_released(world: MuxWorld, thief: Thief) -> None:
+    await world.mux()
+    path = world.path("mux")
+    await thief.send("PATCH", path, {"metadata": {"finalizers": [f"{PREFIX}/finalizer"]}})
+    await world.admin.patch(path, {"metadata": {"annotations": None}})
+    await thief.send("PATCH", path, {"metadata": {"finalizers": None}})
+
+
+async def test_a_mux_of_another_prefix_is_marked_served_and_released(world: MuxWorld, thief: Thief) -> None:
+    notes = {"labs.example.com/multiplexer": "true", "labs.example.com/port-range": "20000-20099"}
+    spec = {"type": "LoadBalancer", "allocateLoadBalancerNodePorts": False, "ports": [{"name": "a", "port": 101}]}
+    meta = {"name": "mux-other", "annotations": notes}
+    await world.admin.create(world.services(world.edge), {"metadata": meta, "spec": spec})
+    path = world.path("mux-other")
+    await thief.send("PATCH", path, {"metadata": {"finalizers": ["labs.example.com/finalizer"]}})
+    await world.admin.patch(path, {"metadata": {"annotations": {"labs.example.com/multiplexer": None}}})
+    cleared = {"finalizers": None, "annotations": {"labs.example.com/summary": None}}
+    await thief.send("PATCH", path, {"metadata": cleared})

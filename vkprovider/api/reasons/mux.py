@@ -84,8 +84,8 @@ class MuxReason(Reasons):
     )
     MUX_BACKEND_REFUSED = (
         "MuxBackendRefused",
-        "A backend of a channel is an address of a CML worker or of the API server, and of no Pod of its namespace.",
-        "Remove the address from the EndpointSlice of the channel.",
+        "A backend of a channel is an address of others, such as a CML worker or a Service, not of a Pod beside it.",
+        "Remove the address from the EndpointSlice of the channel, or have its endpoint refer to the Pod that has it.",
     )
     MUX_WRITE_REFUSED = (
         "MuxWriteRefused",

@@ -24,6 +24,7 @@ from vkprovider.api import names
 from vkprovider.domain.userlab.names import user_of, username_of
 from vkprovider.domain.userlab.rejections import BODY, Grounds
 from vkprovider.kube.pace import TokenBucket
+from vkprovider.portal.origin import may_change
 from vkprovider.portal.requests import Caller, Rejected
 from vkprovider.serving.access import AccessControl, Right, User
 from vkprovider.serving.answers import NotAllowed, TokenInvalid, TokenMissing, TooManyReviews, bearer
@@ -36,8 +37,7 @@ _NAMES_PER_S: Final = 20.0
 _NAMES_BURST: Final = 100.0
 """The limits of one caller who asks for many users or classes: each takes a review, and all callers share those."""
 _CALLERS_MAX: Final = 2000
-_ELSEWHERE: Final = frozenset({"cross-site", "same-site"})
-"""What a browser says of a request that a page of another host makes."""
+_READS: Final = frozenset({"GET", "HEAD"})
 ATTEND_ROLE: Final = "vkprovider-class-learner"
 """The ClusterRole of the learners of a class, in its namespace."""
 _SYSTEM: Final = "system:"
@@ -123,8 +123,12 @@ class ByHeaders:
 
     async def known(self, request: web.Request) -> tuple[User, str]:
         """Read the headers of a request."""
-        if request.method != "GET" and request.headers.get("Sec-Fetch-Site", "") in _ELSEWHERE:
-            raise NotAllowed("a page of another site asks; the ingress would let it pass with your cookie")
+        kind = request.content_type if "Content-Type" in request.headers else ""
+        if request.method not in _READS and not may_change(request.headers, request.host, kind):
+            raise NotAllowed(
+                "a page of another site asks, and the ingress would let it pass with your cookie; a program names "
+                "application/json as the type of its body"
+            )
         sent = request.headers.getall(PROOF, [])
         if len(sent) != 1 or not hmac.compare_digest(sent[0].encode(errors="surrogateescape"), self._secret):
             raise TokenMissing("this portal knows callers by its ingress alone, and this request did not come through")
@@ -170,6 +174,14 @@ class PortalCallers:
             Refused: 401: nobody that is known; 503: the API server cannot be asked.
         """
         return self._taken_as(await self._access.user_of(token), token)
+
+    async def of_session(self, token: str) -> KnownCaller:
+        """Return the user of a token out of a session that this portal has sealed.
+
+        Raises:
+            Refused: 401: nobody that is known any more; 503: the API server cannot be asked.
+        """
+        return self._taken_as(await self._access.user_of(token, of_session=True), token)
 
     async def manager(self, request: web.Request, user: str = "") -> Caller:
         """Return the sender of a request, who may manage the lab of a user, or all labs.
@@ -305,14 +317,16 @@ class PortalCallers:
         return bool(user) and known.caller.user == user and await self._may(known, "use", user)
 
     async def teaches(self, known: KnownCaller, user: str, class_: str) -> bool:
-        """Return whether somebody may teach the class of a user's lab; "" is no class.
+        """Return whether somebody may teach the class of a user's lab; "" is no class, or one that is not known.
+
+        Who asks too often learns that before anything else, so that it does not tell whether there is such a lab.
 
         Raises:
             Refused: 429, or 503.
         """
+        self._count(known.caller, "classes")
         if not class_:
             return False
-        self._count(known.caller, "classes")
         return await self._access.may(known.of_cluster, LabRight("teach", class_, user))
 
     async def teaches_everywhere(self, known: KnownCaller) -> bool:

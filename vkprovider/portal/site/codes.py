@@ -9,7 +9,9 @@ import asyncio
 import hashlib
 import hmac
 import secrets
+from collections import OrderedDict
 from typing import Final
+from weakref import WeakValueDictionary
 
 import msgspec
 import structlog
@@ -32,6 +34,8 @@ _TEXT_CHARS: Final = 32
 _REDEEMED_PER_S: Final = 20.0
 _REDEEMED_BURST: Final = 200.0
 """The limits of what asks for a Lease: a class may log in at once."""
+_OVER_MAX: Final = 10_000
+"""Codes that are known to be over, at most: each was made here for a token that the cluster knows."""
 _NAME_CHARS: Final = 40
 _ALLOWANCE_S: Final = 30
 """What is left after a code has expired is removed no sooner: clocks differ."""
@@ -63,6 +67,8 @@ class Codes:
         self._leases = ctx.api.member_leases
         self._pace = TokenBucket(_REDEEMED_PER_S, _REDEEMED_BURST)
         self._removals: set[asyncio.Task[None]] = set()
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._over: OrderedDict[str, None] = OrderedDict()
 
     async def make(self, token: str) -> str:
         """Return a new code for a token.
@@ -96,16 +102,33 @@ class Codes:
     async def redeem(self, code: str) -> str | None:
         """Return the token that a code stands for, once; None if it is used, expired, or was never made.
 
+        One that is over is not asked for again, however often and from wherever it is sent.
+
         Raises:
             Refused: 429: codes that this portal has made are sent again too often, whoever sends them.
             OutsideError: The API server refused or did not answer; the code may be used, or not.
         """
         if not is_marked(self._key, code[:_TEXT_CHARS], code[_TEXT_CHARS:]):
             return None
-        if self._pace.reserve() > 0:
-            self._pace.cancel()
-            raise TooManyReviews("too many people log in by a code at once; try again in a few seconds")
         name = name_of(code)
+        async with self._turns.setdefault(name, asyncio.Lock()):
+            if name in self._over:
+                return None
+            if self._pace.reserve() > 0:
+                self._pace.cancel()
+                raise TooManyReviews("too many people log in by a code at once; try again in a few seconds")
+            token = await self._taken(code, name)
+            self._over[name] = None
+            if len(self._over) > _OVER_MAX:
+                self._over.popitem(last=False)
+            return token
+
+    async def _taken(self, code: str, name: str) -> str | None:
+        """Delete the Lease of a code, and return the token in it; None if it is used, or expired.
+
+        Raises:
+            OutsideError: The API server refused or did not answer.
+        """
         lease = await self._leases.get(name)
         if lease is None:
             return None

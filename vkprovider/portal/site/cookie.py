@@ -83,16 +83,24 @@ def unseal(key: bytes, sealed: str, purpose: str) -> bytes | None:
         return None
 
 
-def written(key: bytes, name: str, session: Session) -> dict[str, str]:
-    """Return the cookies of a session, by name."""
-    sealed = seal(key, msgspec.json.encode(session), name)
+def written(key: bytes, name: str, session: Session, base: str = "") -> dict[str, str]:
+    """Return the cookies of a session, by name; they hold it below `base` alone, the path of the site."""
+    sealed = seal(key, msgspec.json.encode(session), _purpose(name, base))
     chunks = [sealed[at : at + CHUNK_CHARS] for at in range(0, len(sealed), CHUNK_CHARS)]
     chunks[0] = f"{len(chunks)}.{chunks[0]}"
     return {chunk_name(name, at): chunk for at, chunk in enumerate(chunks)}
 
 
-def read(key: bytes, name: str, cookies: Mapping[str, str], now: float) -> Session | None:
-    """Return the session that cookies hold; None if there is none, it is over, or it is not as this portal wrote it."""
+def read(key: bytes, name: str, cookies: Mapping[str, str], now: float, base: str = "") -> Session | None:
+    """Return the session that cookies hold; None if there is none, it is over, or it is not as this portal wrote it.
+
+    Args:
+        key: Of the cookies.
+        name: What their names begin with.
+        cookies: Those of a request.
+        now: In Unix seconds.
+        base: The path of the site that was asked for; a session of another one is none here.
+    """
     count, dot, first = cookies.get(chunk_name(name, 0), "").partition(".")
     if not dot or count not in {str(each) for each in range(1, CHUNKS_MAX + 1)}:
         return None
@@ -100,7 +108,7 @@ def read(key: bytes, name: str, cookies: Mapping[str, str], now: float) -> Sessi
     chunks = [first, *(chunk for chunk in rest if chunk is not None)]
     if len(chunks) != int(count):
         return None
-    text = unseal(key, "".join(chunks), name)
+    text = unseal(key, "".join(chunks), _purpose(name, base))
     try:
         session = _decoder.decode(text) if text is not None else None
     except msgspec.MsgspecError:
@@ -111,6 +119,10 @@ def read(key: bytes, name: str, cookies: Mapping[str, str], now: float) -> Sessi
 def chunk_name(name: str, at: int) -> str:
     """Return the name of one of the cookies of a session."""
     return f"{name}-{at}"
+
+
+def _purpose(name: str, base: str) -> str:
+    return f"{name} {base}"
 
 
 def _bytes(text: str) -> bytes:

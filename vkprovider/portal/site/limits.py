@@ -2,7 +2,6 @@
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping
 from typing import Final
 
 from vkprovider.kube.pace import TokenBucket
@@ -51,23 +50,15 @@ class Limits:
             pace.cancel()
 
 
-def sender_of(headers: Mapping[str, str], peer: str) -> str:
-    """Return the address from which a request comes: what the nearest proxy has noted, or the peer itself.
+def attempt_of(peer: str, secret: str) -> str:
+    """Return the name of an attempt to log in: by the connection's other end, and what is shown there.
 
-    Without a proxy a sender may write there what it likes; then only the limits of all reviews together hold.
-    """
-    return headers.get("X-Forwarded-For", "").rpartition(",")[2].strip() or peer
-
-
-def attempt_of(headers: Mapping[str, str], peer: str, secret: str) -> str:
-    """Return the name of an attempt to log in: by the address from which it comes, and what is shown there.
-
-    A whole class may share one address, so that what one person tries there must not count against the others. Tokens
-    that nobody has asked the API server about have the limits of all reviews together.
+    A whole class may share one address, and all people that of a proxy, so that what one person tries must not count
+    against the others. What a header says of the sender counts for nothing: anybody may write it. Tokens that nobody
+    has asked the API server about have the limits of all reviews together.
 
     Args:
-        headers: Of the request.
-        peer: Its other end.
+        peer: The other end of the connection.
         secret: The token or the code; the name does not tell it.
     """
-    return f"{sender_of(headers, peer)} {hashlib.sha256(secret.encode(errors='replace')).hexdigest()}"
+    return f"{peer} {hashlib.sha256(secret.encode(errors='replace')).hexdigest()}"

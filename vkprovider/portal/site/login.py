@@ -9,13 +9,13 @@ from typing import Final
 from aiohttp import web
 
 from vkprovider.api.errors import OutsideError
+from vkprovider.portal.origin import is_from_elsewhere, is_loopback, is_own, keeps_cookies, safe_next
 from vkprovider.portal.page.callers import PortalCallers
 from vkprovider.portal.site import cookie
 from vkprovider.portal.site.codes import CODE_S, Codes
 from vkprovider.portal.site.keys import Keys, is_marked, mark
 from vkprovider.portal.site.layout import BASE, PIECE, VISITOR, Layout, link
 from vkprovider.portal.site.limits import Limits, attempt_of
-from vkprovider.portal.site.origin import is_from_elsewhere, is_loopback, is_own, keeps_cookies, safe_next
 from vkprovider.portal.site.visitors import (
     COOKIE,
     CSRF_FIELD,
@@ -117,7 +117,7 @@ class Login:
         then = safe_next(await form_field(request, "next", _LOGIN_BODY))
         if not keeps_cookies(request.headers):
             return self._form(request, then, _NO_TLS, HTTPStatus.BAD_REQUEST)
-        attempt = attempt_of(request.headers, request.remote or "", token)
+        attempt = attempt_of(request.remote or "", token)
         self._failures.check(attempt)
         try:
             await self._callers.of_token(_fit(token))
@@ -138,7 +138,7 @@ class Login:
         if self._codes is None:
             raise web.HTTPServiceUnavailable(text=NO_KEY)
         token = bearer(request)
-        attempt = attempt_of(request.headers, request.remote or "", token)
+        attempt = attempt_of(request.remote or "", token)
         self._failures.check(attempt)
         try:
             known = await self._callers.of_token(_fit(token))
@@ -174,7 +174,7 @@ class Login:
         if not keeps_cookies(request.headers):
             return self._form(request, "/", _NO_TLS, HTTPStatus.BAD_REQUEST)
         code = request.match_info["code"]
-        attempt = attempt_of(request.headers, request.remote or "", code)
+        attempt = attempt_of(request.remote or "", code)
         self._failures.check(attempt)
         with _asking():
             token = await self._codes.redeem(code) if self._codes is not None else None
@@ -239,7 +239,7 @@ class Login:
         """Give a browser the cookies of a new session."""
         now = self._wall()
         session = cookie.session_of(token, now)
-        written = cookie.written(keys.session, cookie_name(request, COOKIE), session)
+        written = cookie.written(keys.session, cookie_name(request, COOKIE), session, request.get(BASE, ""))
         for name, chunk in written.items():
             _set(request, response, name, chunk, max(1, int(session.expires_at - now)))
         self._forget(request, response, len(written))

@@ -7,11 +7,11 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from vkprovider.portal.origin import is_loopback, is_own
 from vkprovider.portal.page.callers import KnownCaller, PortalCallers
 from vkprovider.portal.site import cookie
 from vkprovider.portal.site.keys import Keys, mark
 from vkprovider.portal.site.layout import BASE, VISITOR, link
-from vkprovider.portal.site.origin import is_loopback, is_own
 from vkprovider.portal.site.visitor import Visitor
 from vkprovider.serving.answers import NotAllowed, TokenInvalid, TokenMissing
 from vkprovider.serving.bodies import FORM, Body, read_form
@@ -71,11 +71,13 @@ class ByCookie:
 
     async def find(self, request: web.Request) -> Found | None:
         """Read the cookies of a request, and ask whose their token is."""
-        session = cookie.read(self._key, cookie_name(request, COOKIE), request.cookies, self._wall())
+        session = cookie.read(
+            self._key, cookie_name(request, COOKIE), request.cookies, self._wall(), request.get(BASE, "")
+        )
         if session is None:
             return None
         try:
-            known = await self._callers.of_token(session.token)
+            known = await self._callers.of_session(session.token)
         except TokenInvalid:
             return None
         return Found(known, session.token, session.id, leaves=True, ends_at=session.expires_at)

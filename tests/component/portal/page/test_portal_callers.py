@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import httpx
@@ -12,6 +13,7 @@ from tests.component.portal.page.harness import SPAWNER, PageWorld, Running
 from tests.component.portal.people import HUB_ROLE, RBAC, USER_ROLE
 from tests.support.apiserver import SYSTEM
 from vkprovider.api import names
+from vkprovider.portal.page import callers
 
 SECRET = "a-secret-that-only-the-ingress-knows"
 BY_HEADERS = {"VKPROVIDER_PORTAL_CALLERS": "headers", "VKPROVIDER_PORTAL_INGRESS_SECRET": SECRET}
@@ -104,15 +106,41 @@ async def test_polls_of_a_hub_cost_no_request_for_each_user(world: PageWorld) ->
     assert len(asked) <= 2, "the rights of the hub were asked for again, and who it is"
 
 
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody may ask for more names after a while: on a busy machine the requests of a test take long."""
+    monkeypatch.setattr(callers, "_NAMES_PER_S", 0.0001)
+
+
+async def asked_often(running: Running, method: str, paths: Iterable[str], headers: dict[str, str]) -> Counter[int]:
+    """Send requests at once; return how often each status was answered."""
+    async with httpx.AsyncClient(timeout=60, headers=headers) as http:
+        asked = (http.request(method, f"{running.url}{SPAWNER}{path}") for path in paths)
+        return Counter(answer.status_code for answer in await asyncio.gather(*asked))
+
+
+@pytest.mark.usefixtures("unhurried")
 async def test_a_stranger_who_asks_for_many_names_leaves_reviews_for_others(world: PageWorld) -> None:
     """Each name takes a review, and reviews are limited for all callers together."""
     running, user = await world.replica(), world.user("alice")
     stranger, token = await world.person("mallory"), await world.person(user, USER_ROLE)
-    answers = await asyncio.gather(*(ask(running, "GET", f"/labs/user-{number}", stranger) for number in range(250)))
-    statuses = Counter(answer.status_code for answer in answers)
-    assert statuses.keys() == {403, 429}
-    assert statuses[403] >= 100
+    statuses = await asked_often(running, "GET", (f"/labs/user-{number}" for number in range(120)), stranger)
+    assert statuses == {403: 100, 429: 20}
     assert (await ask(running, "GET", "/user-status", token)).status_code == 404
+
+
+@pytest.mark.usefixtures("unhurried")
+@pytest.mark.parametrize(("method", "path"), [("POST", "extend"), ("GET", "events")])
+async def test_how_often_somebody_may_ask_does_not_tell_whether_there_is_a_lab(
+    world: PageWorld, method: str, path: str
+) -> None:
+    running, user = await world.replica(), world.user("alice")
+    await world.lab(user, class_="monday")
+    await when(lambda: running.index.lab(user), "the lab is known")
+    for number, whose in enumerate((user, "nobody")):
+        stranger = await world.person(f"mallory-{number}")
+        statuses = await asked_often(running, method, [f"/labs/{whose}/{path}"] * 120, stranger)
+        assert statuses == {403: 100, 429: 20}, whose
 
 
 async def test_a_role_may_name_the_users_whose_labs_it_manages(world: PageWorld) -> None:
@@ -261,3 +289,38 @@ async def test_groups_of_the_ingress_count(world: PageWorld) -> None:
         await eventually(allowed, "the right of the group counts")
     finally:
         await world.admin.delete(f"{path}/{world.people.namespace}-group")
+
+
+@pytest.mark.parametrize(
+    ("said", "refused"),
+    [
+        ({"Origin": "https://evil.example", "Content-Type": "text/plain"}, True),
+        ({"Origin": "https://evil.example", "Content-Type": "application/json"}, True),
+        ({"Origin": "null", "Content-Type": "text/plain"}, True),
+        ({"Sec-Fetch-Site": "cross-site"}, True),
+        ({"Sec-Fetch-Site": "same-site"}, True),
+        ({"Content-Type": "text/plain"}, True),
+        ({"Content-Type": "application/x-www-form-urlencoded"}, True),
+        ({"Sec-Fetch-Site": "same-origin"}, False),
+        ({"Origin": "OWN"}, False),
+        ({"Content-Type": "application/json"}, False),
+        ({}, False),
+    ],
+)
+async def test_behind_an_ingress_no_other_site_changes_anything(
+    world: PageWorld,
+    said: dict[str, str],
+    refused: bool,  # noqa: FBT001 (a column of the table)
+) -> None:
+    """The ingress lets each request of a browser pass that has its cookie; programs name no origin, and are heard."""
+    running, user = await world.replica(BY_HEADERS), world.user("alice")
+    await world.person(user, USER_ROLE)
+    proven = {"X-Auth-Request-User": user, "X-Portal-Ingress-Secret": SECRET}
+    headers = {**proven, **{name: running.url if text == "OWN" else text for name, text in said.items()}}
+    for method, path in (("POST", "extend"), ("POST", "create"), ("DELETE", "")):
+        async with httpx.AsyncClient(timeout=60) as http:
+            url = f"{running.url}{SPAWNER}/labs/{user}/{path}".rstrip("/")
+            body = b"" if method == "DELETE" or not said else b"{}"
+            answer = await http.request(method, url, headers=headers, content=body)
+        assert ("another site" in answer.text) is refused, (method, path, answer.text)
+        assert answer.status_code == 403 or not refused

@@ -6,6 +6,7 @@ import io
 import os
 import re
 from base64 import b64encode
+from collections import Counter
 from contextlib import AsyncExitStack
 from typing import Any
 
@@ -20,8 +21,10 @@ from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fill, pool
 from tests.component.portal.site.test_live_streams import stream
 from tests.component.portal.wishes import ask
+from tests.support.apiserver import SYSTEM
 from vkprovider.api import names
 from vkprovider.api.times import iso
+from vkprovider.portal.page import callers
 
 KEY = b64encode(os.urandom(32)).decode()
 _LINE = re.compile(r'<tr><th scope="row">(.*?)</th><td><span class="chip \w+">(\w+)</span></td><td>(.*?)</td></tr>')
@@ -524,25 +527,76 @@ async def test_times_beyond_the_calendar_take_no_page_away(world: PortalWorld) -
         assert len(extended) == 1
 
 
+@pytest.fixture
+def unhurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody may ask for more names after a while: on a busy machine the requests of a test take long."""
+    monkeypatch.setattr(callers, "_NAMES_PER_S", 0.0001)
+
+
+@pytest.mark.usefixtures("unhurried")
 async def test_a_stranger_who_asks_for_many_classes_leaves_reviews_for_others(world: PortalWorld) -> None:
     """A name that the portal knows nothing of takes no review; those of one stranger are limited before all others'."""
     async with (
         setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        Browsing(has.client.url) as trudy,
         Browsing(has.client.url) as mallory,
         Browsing(has.client.url) as alice,
     ):
+        await trudy.log_in(await has.people.person("trudy"))
         await mallory.log_in(await has.people.person("mallory"))
         has.running.api.asked.clear()
         for at in range(50):
-            assert (await mallory.get(f"/classes/made-up-{at}")).status_code == 404
+            assert (await trudy.get(f"/classes/made-up-{at}")).status_code == 404
         assert not [each.line for each in has.running.api.asked if "subjectaccessreviews" in each.path]
-        paths = [f"/classes/made-up-{at}/lablets/x/consoles/r1" for at in range(400)]
-        answers = await asyncio.gather(*map(mallory.get, paths))
-        statuses = [answer.status_code for answer in answers]
-        assert set(statuses) == {404, 429}
-        assert statuses.count(404) >= 100, "nobody is refused who asks for a few"
+        paths = [f"/classes/made-up-{at}/lablets/x/consoles/r1" for at in range(120)]
+        statuses = Counter(answer.status_code for answer in await asyncio.gather(*map(mallory.get, paths)))
+        assert statuses == {404: 100, 429: 20}
         await alice.log_in(has.alice)
         assert (await alice.get("/labs/alice")).status_code == 200
+
+
+@pytest.mark.usefixtures("unhurried")
+async def test_how_often_a_class_may_be_asked_for_does_not_tell_whether_there_is_one(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has, "monday") as monday,
+        Browsing(has.client.url) as mallory,
+        Browsing(has.client.url) as trudy,
+    ):
+        await monday.lablet("warm-1", "ann")
+        await monday.known(1)
+        for name, who, path in (("mallory", mallory, monday.path), ("trudy", trudy, "/classes/nope")):
+            await who.log_in(await has.people.person(name))
+            statuses = Counter(each.status_code for each in await asyncio.gather(*(who.get(path) for _ in range(120))))
+            assert statuses == {404: 100, 429: 20}, path
+
+
+async def test_no_label_hides_a_lablet_from_the_page_of_its_class(world: PortalWorld) -> None:
+    """The mark of user labs makes none of a Pod: its namespace does, which only the portal marks."""
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has, "friday") as friday,
+        Browsing(has.client.url) as who,
+    ):
+        path = await friday.lablet("warm-1", "ann")
+        await friday.lablet("warm-2", "ben")
+        await friday.known(2)
+        await who.log_in(friday.teacher)
+        marked = {"metadata": {"labels": {names.LABEL_PORTAL: SYSTEM}}}
+        await world.admin.patch(path, marked)
+        replica = has.running.replica
+        await when(lambda: f"{friday.namespace}/warm-1" not in replica.objects.lablets.items, "the label is known")
+        await friday.known(2)
+        for page in (friday.path, f"{friday.path}/csv"):
+            assert "ann" in (await who.get(page)).text, page
+        assert (await who.get(f"{friday.path}/lablets/warm-1")).status_code == 200
+        assert f"{friday.namespace}</a></th><td>2</td>" in (await who.get("/classes")).text
+        late = await world.replica(VKPROVIDER_PORTAL_COOKIE_KEY=KEY)
+        assert [pod.metadata.name for pod in late.replica.lablets.of(friday.namespace)] == ["warm-1", "warm-2"]
+        await ask(world, has.running, "carl", has.family, class_=friday.namespace)
+        await world.until_phase("carl", "complete")
+        assert friday.namespace in replica.lablets.namespaces()
+        assert not [each for each in replica.lablets.namespaces() if each.startswith("nublado-")]
 
 
 async def test_the_list_of_classes_takes_few_reviews(world: PortalWorld) -> None:

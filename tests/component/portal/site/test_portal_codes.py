@@ -131,8 +131,10 @@ async def test_codes_and_failed_logins_are_limited(world: PortalWorld) -> None:
         tries = [(await browser.post("/login", token="made-up")).status_code for _ in range(25)]
         assert tries[0] == 401
         assert tries[-1] == 429
-        elsewhere = await browser.post("/login", {"X-Forwarded-For": "10.0.0.7"}, token="made-up")
-        assert elsewhere.status_code == 401
+        for header in ("X-Forwarded-For", "Forwarded", "X-Real-IP"):
+            forged = await browser.post("/login", {header: "10.0.0.7"}, token="made-up")
+            assert forged.status_code == 429, "anybody may write what a proxy would say"
+        assert (await browser.post("/login", token="another")).status_code == 401
 
 
 async def test_what_a_dead_replica_left_goes_with_the_next_code(world: PortalWorld) -> None:
@@ -178,3 +180,25 @@ async def test_who_fails_keeps_nobody_else_at_the_same_address_from_the_login(wo
         assert (await alice.log_in(made.alice)).status_code == 303
         assert (await asked(made.client.url, made.alice)).status_code == 200
         assert (await mallory.post(f"/login/{code}")).status_code == 303
+
+
+async def test_a_used_code_that_is_sent_again_and_again_keeps_nobody_from_the_login(world: PortalWorld) -> None:
+    """Wherever it seems to come from: what is over is not asked for again, and uses up nothing that all share."""
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made,
+        Browsing(made.client.url) as mallory,
+        Browsing(made.client.url) as alice,
+    ):
+        used, fresh = [(await asked(made.client.url, made.alice)).json()["code"] for _ in range(2)]
+        await mallory.get("/login")
+        assert (await mallory.post(f"/login/{used}")).status_code == 303
+        made.running.api.asked.clear()
+        for first in range(0, 700, 50):
+            sent = (
+                mallory.post(f"/login/{used}", {"X-Forwarded-For": f"10.0.{at // 250}.{at % 250}"})
+                for at in range(first, first + 50)
+            )
+            assert {answer.status_code for answer in await asyncio.gather(*sent)} <= {403, 429}
+        assert not [each.line for each in made.running.api.asked if "-code-" in each.path]
+        await alice.get(f"/login/{fresh}")
+        assert (await alice.post(f"/login/{fresh}")).status_code == 303

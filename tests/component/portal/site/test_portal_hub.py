@@ -270,3 +270,23 @@ async def test_behind_the_hub_nobody_sees_anything_without_a_login(world: Portal
         await browser.log_in(made.alice)
         assert (await browser.get("/")).headers["location"] == "/labs/alice"
         assert (await browser.get(f"{BASE}/")).headers["location"] == f"{BASE}/login?next=/"
+
+
+async def test_a_session_behind_the_hub_is_none_beside_it(world: PortalWorld) -> None:
+    """The hub ends it by its own cookie, which nothing asks for at the portal's own paths."""
+    hub = Hub()
+    async with behind(world, hub) as (made, browser):
+        hub.auth_state = {"token": token_of(made.alice)}
+        begun = await browser.get(f"{BASE}/login")
+        await browser.get(hub.authorize(begun.headers["location"]))
+        assert (await browser.get(f"{BASE}/labs/alice")).status_code == 200
+        (cookie,) = [name for name in browser.cookies if name.startswith("vkprovider-portal-0")]
+        async with Browsing(made.client.url, {cookie: browser.cookies[cookie]}) as thief:
+            for host in ("localhost", "labs.example.com"):
+                led = await thief.get("/labs/alice", Host=host)
+                assert (led.status_code, led.headers["location"]) == (303, "/login?next=/labs/alice"), host
+        async with Browsing(made.client.url) as beside:
+            await beside.log_in(made.alice)
+            (cookie,) = [name for name in beside.cookies if name.startswith("vkprovider-portal-0")]
+            browser.cookies[cookie] = beside.cookies[cookie]
+        assert (await browser.get(f"{BASE}/labs/alice")).status_code == 303

@@ -1,7 +1,9 @@
 """Log in with a token of the cluster, see the front page, log out."""
 
+import asyncio
 import os
-from base64 import b64encode
+import time
+from base64 import b64decode, b64encode
 
 import httpx
 import pytest
@@ -9,6 +11,11 @@ import pytest
 from tests.component.portal.asking import setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.site.browsing import Browsing
+from vkprovider.portal.page import parts
+from vkprovider.portal.site import cookie
+from vkprovider.portal.site.keys import keys_of
+from vkprovider.portal.site.visitors import COOKIE
+from vkprovider.serving.access import Pace
 
 KEY = b64encode(os.urandom(32)).decode()
 
@@ -59,3 +66,41 @@ async def test_what_is_no_asset_is_not_served(world: PortalWorld, path: str) -> 
     async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, httpx.AsyncClient() as http:
         answer = await http.get(made.client.url + path)
         assert answer.status_code in {404, 303}
+
+
+async def test_made_up_tokens_keep_nobody_out_who_has_a_session(
+    world: PortalWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session is sealed by the portal's key, so that its token was the cluster's: such have reviews of their own."""
+    monkeypatch.setattr(parts, "_PACE", Pace(at_once=1, per_s=0.0001, burst=3))
+    async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, Browsing(made.client.url) as browser:
+        statuses = []
+        for at in range(5):
+            answer = await made.client.ask("GET", "/user-status", {"Authorization": f"Bearer made-up-{at}"})
+            statuses.append(answer.status_code)
+        assert statuses == [401, 401, 401, 429, 429]
+        token = made.alice["Authorization"].removeprefix("Bearer ")
+        session = cookie.Session(token, time.time() + 600, os.urandom(16).hex())
+        browser.cookies |= cookie.written(keys_of(b64decode(KEY)).session, COOKIE, session)
+        assert (await browser.get("/labs/alice")).status_code == 200
+
+
+@pytest.mark.parametrize("said", [{}, {"VKPROVIDER_PORTAL_HSTS_SECONDS": "86400"}])
+async def test_answers_name_no_version_and_hsts_alone_if_it_is_set(world: PortalWorld, said: dict[str, str]) -> None:
+    running = await world.replica(VKPROVIDER_PORTAL_COOKIE_KEY=KEY, **said)  # type: ignore[arg-type]  # (settings alone)
+    port = running.page.port
+    head = "Host: x\r\nConnection: close\r\n\r\n"
+    for asked in (
+        *(f"GET {path} HTTP/1.1\r\n{head}" for path in ("/", "/login", "/health", "/nowhere", "/nublado/openapi.json")),
+        f"POST /login HTTP/1.1\r\n{head}",
+        f"GET /nublado/spawner/v1/labs HTTP/1.1\r\n{head}",
+        f"NO SUCH THING\r\n{head}",
+    ):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(asked.encode())
+        answer = (await reader.read()).decode()
+        writer.close()
+        fields = dict(line.split(": ", 1) for line in answer.partition("\r\n\r\n")[0].split("\r\n")[1:])
+        assert fields["Server"] == "vkprovider", asked
+        is_answered = not asked.startswith("NO")
+        assert fields.get("Strict-Transport-Security") == ("max-age=86400" if said and is_answered else None), asked

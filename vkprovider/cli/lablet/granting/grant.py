@@ -100,6 +100,11 @@ async def _check(
         raise click.ClickException(
             f"namespace {namespace} does not exist; make it: kubectl create namespace {namespace}"
         )
+    if names.LABEL_PORTAL in home.metadata.labels:
+        raise click.ClickException(
+            f"namespace {namespace} is that of a lab of the portal: who may make Pods there reads the token of its "
+            "user. Name the namespace of the class; the portal binds its instructors in the labs of its learners"
+        )
     if warning := warning_of(namespace, home.metadata.labels):
         click.echo(warning, err=True)
     installed = await Resource(kube, kind(_API, "clusterrolebindings", Bound)).get(names.SERVICE_ACCOUNT)

@@ -63,7 +63,7 @@ class Classrooms:
             HTTPNotFound: They do not, or nobody teaches there and there is no lab.
             Refused: 429, or 503.
         """
-        if not self._is_known(namespace) or not await self._callers.teaches(known, "", namespace):
+        if not await self._callers.teaches(known, "", namespace if self._is_known(namespace) else ""):
             raise web.HTTPNotFound
 
     async def of(self, known: KnownCaller) -> list[ShownClass]:

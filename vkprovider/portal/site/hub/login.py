@@ -9,6 +9,7 @@ import msgspec
 import structlog
 from aiohttp import web
 
+from vkprovider.portal.origin import safe_next
 from vkprovider.portal.page.callers import PortalCallers
 from vkprovider.portal.site import cookie
 from vkprovider.portal.site.hub.oauth import HubLogins, HubRefusedError, HubSilentError
@@ -16,7 +17,6 @@ from vkprovider.portal.site.hub.place import HubPlace
 from vkprovider.portal.site.keys import Keys, is_marked, mark
 from vkprovider.portal.site.layout import BASE, Layout, link
 from vkprovider.portal.site.login import Login
-from vkprovider.portal.site.origin import safe_next
 from vkprovider.portal.site.visitors import Found, VisitorSource
 from vkprovider.serving.answers import TokenInvalid, TokenMissing
 

@@ -55,8 +55,9 @@ class LabTopics:
         if await callers.owns(known, user):
             return OWNER, LabRight("use", home, user)
         lab = self._site.index.lab(user)
-        if lab is not None and await callers.teaches(known, user, lab.record.class_):
-            return TEACHER, LabRight("teach", lab.record.class_, user)
+        class_ = lab.record.class_ if lab is not None else ""
+        if await callers.teaches(known, user, class_):
+            return TEACHER, LabRight("teach", class_, user)
         return (MANAGER, LabRight("manage", home, user)) if await callers.manages(known, user) else ("", None)
 
     def render(self, user: str, role: str, base: str) -> Rendered | None:

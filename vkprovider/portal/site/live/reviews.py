@@ -193,7 +193,7 @@ class Asking:
                 return False
             except Forbidden:
                 pass  # some clusters let nobody ask about themselves
-        known = await self._callers.of_token(visitor.token) if visitor.token else visitor.known
+        known = await self._callers.of_session(visitor.token) if visitor.token else visitor.known
         return await self._callers.may(known, right)
 
 

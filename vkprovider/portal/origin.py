@@ -7,6 +7,8 @@ from urllib.parse import urlsplit
 
 _OWN: Final = frozenset({"same-origin", "none"})
 """What a browser says of a request that a page of the same host, or a person, makes."""
+_OF_FORMS: Final = frozenset({"text/plain", "application/x-www-form-urlencoded", "multipart/form-data"})
+"""The media types of HTML's forms, which a page may send to another site without asking there."""
 _PATH: Final = re.compile(r"/(?![/\\])[!-\[\]-~]*")
 """A path of the site: no host, no backslash, which browsers take for a slash, and no blank, which they drop."""
 _FRONT: Final = ("/login", "/logout")
@@ -28,6 +30,22 @@ def is_own(headers: Mapping[str, str], host: str) -> bool:
     if site is not None:
         return site in _OWN
     return bool(host) and _split(headers.get("Origin", ""))[1] == host.lower()
+
+
+def may_change(headers: Mapping[str, str], host: str, content_type: str) -> bool:
+    """Return whether a request to change something, which an ingress lets pass by a cookie, is its sender's own.
+
+    Programs come by the same way as browsers and name no origin, so that one that says nothing passes, unless its body
+    is what a form of another site can send: older browsers tell no origin with those.
+
+    Args:
+        headers: Those of the request.
+        host: As it was asked for.
+        content_type: That of its body, without parameters; "" if there is none.
+    """
+    if "Sec-Fetch-Site" in headers or "Origin" in headers:
+        return is_own(headers, host)
+    return content_type not in _OF_FORMS
 
 
 def is_from_elsewhere(headers: Mapping[str, str]) -> bool:

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from vkprovider.portal.site.limits import sender_of
-from vkprovider.portal.site.origin import is_loopback, is_own, keeps_cookies, safe_next
+from vkprovider.portal.origin import is_loopback, is_own, keeps_cookies, safe_next
 
 HOST = "labs.example.com"
 
@@ -109,11 +108,3 @@ def test_which_browsers_keep_a_secure_cookie(origin: str, kept: bool) -> None:  
 )
 def test_which_host_is_the_own_machine(host: str, own: bool) -> None:  # noqa: FBT001 (a column of the table)
     assert is_loopback(host) is own
-
-
-@pytest.mark.parametrize(
-    ("headers", "sender"),
-    [({}, "10.0.0.1"), ({"X-Forwarded-For": "1.1.1.1, 2.2.2.2"}, "2.2.2.2"), ({"X-Forwarded-For": " "}, "10.0.0.1")],
-)
-def test_where_a_request_comes_from(headers: dict[str, str], sender: str) -> None:
-    assert sender_of(headers, "10.0.0.1") == sender
