@@ -31,6 +31,8 @@ class Settings:
     hostname: str = "cml-controller"
     boot_seconds: tuple[float, float] = (1.0, 1.0)
     boot_seconds_by_definition: dict[str, tuple[float, float]] = field(default_factory=dict)
+    boot_speed: float = 1.0
+    """How many seconds of a boot, and of the time-out of its node definition, pass in one."""
     stop_seconds: float = 0.0
     """How long a node keeps running after a stop request."""
     seed: int = 0
@@ -40,7 +42,8 @@ class Settings:
 
     def boot_times(self) -> BootTimes:
         """Make the table of boot times."""
-        return BootTimes(*self.boot_seconds, seed=self.seed, by_definition=self.boot_seconds_by_definition)
+        by_definition, speed = self.boot_seconds_by_definition, self.boot_speed
+        return BootTimes(*self.boot_seconds, seed=self.seed, by_definition=by_definition, speed=speed)
 
 
 class System(msgspec.Struct, kw_only=True):

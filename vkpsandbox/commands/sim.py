@@ -90,6 +90,13 @@ def sim() -> None:
 @click.option("--access-log", type=click.Path(path_type=Path), help="File for one JSON line per request.")
 @click.option("--boot-seconds", type=SecondsRange(), default="1", show_default=True, metavar="A[-B]")
 @click.option("--boot", multiple=True, metavar="DEFINITION=A[-B]", help="Boot time of one node definition; repeatable.")
+@click.option(
+    "--boot-speed",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    show_default=True,
+    help="How many seconds of a boot, and of CML's time-out for it, pass in one.",
+)
 @click.option("--stop-seconds", type=float, default=0.0, show_default=True, help="How long nodes take to stop.")
 @click.option("--latency-ms", type=float, default=0.0, show_default=True, help="Added to every request.")
 @click.option("--licence-nodes", type=int, default=500, show_default=True, help="Maximum number of running nodes.")
@@ -113,6 +120,7 @@ def cml(
     access_log: Path | None,
     boot_seconds: tuple[float, float],
     boot: tuple[str, ...],
+    boot_speed: float,
     stop_seconds: float,
     latency_ms: float,
     licence_nodes: int,
@@ -140,6 +148,7 @@ def cml(
             version=version,
             boot_seconds=boot_seconds,
             boot_seconds_by_definition=dict(_boot(one) for one in boot),
+            boot_speed=boot_speed,
             stop_seconds=stop_seconds,
             seed=seed,
             licence_nodes=licence_nodes,

@@ -23,7 +23,7 @@ def boot_lines(node: Node, now: float) -> list[tuple[float, str]]:
     """List what the device printed by itself, oldest first, each line with the time at which it appeared."""
     lines: list[tuple[float, str]] = []
     for boot in node.boots:
-        length = boot.booted_at - boot.started_at
+        length = boot.done_at - boot.started_at
         end = min(now, boot.ended_at if boot.ended_at is not None else now)
         for part, text in _BOOT_STEPS:
             at = boot.started_at + part * length

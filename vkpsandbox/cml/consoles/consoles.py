@@ -49,7 +49,7 @@ class Line:
             if self._seen < at <= now:
                 self._print(f"{text}\r\n")
         self._seen = now
-        if not self._awake and now >= self._node.booted_at:
+        if not self._awake and now >= self._node.done_at:
             self._awake = True
             self._print(self._shell.wake())
         if self._shell.is_endless and now >= self._noisy_at + NOISY_S:

@@ -32,6 +32,7 @@ class Definition:
     licensed: bool = True
     """Whether a running node counts against the licence; connectors and unmanaged switches do not."""
     boot_timeout_s: int = 60
+    """When CML calls a device BOOTED that has not said so itself."""
     nature: str = "server"
     description: str = ""
     label: str = ""

@@ -27,7 +27,15 @@ class Boot(msgspec.Struct):
 
     started_at: float
     booted_at: float
+    """When CML calls it BOOTED: with its boot text, or without it at the time-out of the node definition."""
     ended_at: float | None = None
+    text_at: float | None = None
+    """When the boot text appears, if that is after the time-out."""
+
+    @property
+    def done_at(self) -> float:
+        """When the device itself has booted."""
+        return self.booted_at if self.text_at is None else self.text_at
 
 
 class Typed(msgspec.Struct):
@@ -121,8 +129,13 @@ class Node(msgspec.Struct, kw_only=True):
 
     @property
     def booted_at(self) -> float:
-        """When the present or last run has booted."""
+        """When CML calls the present or last run BOOTED."""
         return self.boots[-1].booted_at if self.boots else 0.0
+
+    @property
+    def done_at(self) -> float:
+        """When the device itself has booted in that run."""
+        return self.boots[-1].done_at if self.boots else 0.0
 
 
 class Lab(msgspec.Struct, kw_only=True):

@@ -238,7 +238,9 @@ class World:
         node.held = needs
         self.host.take(needs)
         self.launches += 1
-        boot = Boot(now, now + self.boot_times.draw(definition.id, self.launches))
+        done_s = self.boot_times.draw(definition.id, self.launches)
+        timeout_s = self.boot_times.timeout(definition.boot_timeout_s, node.cpu_limit or 100)
+        boot = Boot(now, now + min(done_s, timeout_s), text_at=now + done_s if done_s > timeout_s else None)
         node.boots.append(boot)
         if len(node.boots) == 1:  # a node that was only stopped keeps its keys
             node.console_keys = [self.new_id() for _ in range(definition.serial_ports)]

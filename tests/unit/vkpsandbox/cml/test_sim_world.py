@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.vkpsandbox.cml.bench import TWO_HOSTS, Bench
 from vkpsandbox.cml.simulation import Snapshot
+from vkpsandbox.cml.world.definitions import BOOTED_TEXT
 
 
 def start(bench: Bench, lab: str) -> None:
@@ -257,3 +258,43 @@ def test_events_record_each_change() -> None:
         ("state", "Node", "BOOTED"),
     ]
     assert (events[-1]["element_id"], events[-1]["timestamp"]) == (node, "1970-01-01T00:16:50+00:00")
+
+
+def define(bench: Bench, boot_timeout_s: int) -> None:
+    """Add the node definition `slow`, an Alpine to which CML gives so many seconds."""
+    _, known = bench.request("GET", "/node_definitions/alpine", query={"json": "true"})
+    known |= {"id": "slow", "boot": {**known["boot"], "timeout": boot_timeout_s}}
+    assert bench.request("POST", "/node_definitions", known) == (200, "Success")
+
+
+@pytest.mark.parametrize(
+    ("timeout_s", "cpu_limit", "speed", "booted_after_s", "text_after_s"),
+    [
+        (1800, 100, 1, 1500, 1500),
+        (1200, 100, 1, 1200, 1500),  # CML calls it BOOTED, and it goes on
+        (600, 40, 1, 1500, 1500),  # with less CPU, CML waits longer
+        (600, 80, 1, 750, 1500),
+        (1200, 100, 100, 12, 15),
+    ],
+)
+def test_a_device_is_booted_at_its_boot_text_or_at_the_time_out_of_its_definition(
+    timeout_s: int, cpu_limit: int, speed: float, booted_after_s: float, text_after_s: float
+) -> None:
+    bench = Bench(boot_seconds=(1500.0, 1500.0), boot_speed=speed)
+    define(bench, timeout_s)
+    lab = bench.load(TWO_HOSTS.replace("alpine", f"slow, cpu_limit: {cpu_limit}", 1))
+    h0 = bench.node(lab, "h0")
+    start(bench, lab)
+    began_at = bench.now
+
+    def text() -> str:
+        return str(bench.request("GET", f"/labs/{lab}/nodes/{h0}/consoles/0/log")[1])
+
+    bench.now = began_at + booted_after_s - 0.1
+    assert bench.states(lab)["h0"] == "STARTED"
+    bench.now = began_at + booted_after_s
+    assert bench.states(lab)["h0"] == "BOOTED"
+    bench.now = began_at + text_after_s - 0.1
+    assert BOOTED_TEXT not in text()
+    bench.now = began_at + text_after_s
+    assert BOOTED_TEXT in text()
