@@ -1,5 +1,6 @@
-"""Times as Kubernetes writes them."""
+"""Times as Kubernetes writes them, and as people read them."""
 
+import math
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Final
@@ -7,6 +8,8 @@ from typing import Final
 _FIRST: Final = datetime.min.replace(tzinfo=UTC)
 _LAST: Final = datetime.max.replace(microsecond=0, tzinfo=UTC)
 """What lies beyond them has no date."""
+_MINUTE_S: Final = 60
+_HOUR_S: Final = 3600
 _FIRST_S: Final = int(_FIRST.timestamp())
 _LAST_S: Final = int(_LAST.timestamp())
 
@@ -32,3 +35,26 @@ def unix(stamp: str) -> float | None:
         return None
     at = when.timestamp()
     return at if _FIRST_S <= at <= _LAST_S else None
+
+
+def clock(at: float, now: float) -> str:
+    """Return a time as a clock shows it, with the date unless it is today.
+
+    >>> clock(1769869800, 1769865480), clock(1769869800, 1769965480)
+    ('14:30 UTC', '2026-01-31 14:30 UTC')
+    """
+    date, time = iso(int(at))[:16].split("T")
+    return f"{time} UTC" if iso(int(now)).startswith(date) else f"{date} {time} UTC"
+
+
+def length(seconds: float) -> str:
+    """Return a length of time in its two largest units, rounded up.
+
+    >>> length(4320), length(3600), length(59), length(61)
+    ('1 h 12 min', '1 h', '59 s', '2 min')
+    """
+    seconds = math.ceil(seconds)
+    if seconds < _MINUTE_S:
+        return f"{seconds} s"
+    hours, minutes = divmod(math.ceil(seconds / _MINUTE_S), _HOUR_S // _MINUTE_S)
+    return " ".join([*([f"{hours} h"] if hours else []), *([f"{minutes} min"] if minutes else [])])

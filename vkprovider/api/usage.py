@@ -9,12 +9,14 @@ class DeviceFigures(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         name: The node definition.
         cpus: Cores.
-        ram: MiB.
+        ram: MiB; 0 for a device that runs no machine.
+        boot_timeout: Seconds after which CML calls the device BOOTED, whatever it does; 0 if CML does not say.
     """
 
     name: str
     cpus: int
     ram: int
+    boot_timeout: int = 0
 
 
 class WorkerUsage(msgspec.Struct, frozen=True, omit_defaults=True, gc=False):

@@ -58,7 +58,7 @@ TEXT_PATHS: Final = frozenset({CONSOLE_PATH})
 """CML's user interface sends what is typed at a console as text."""
 
 SYSTEM_STATS: Final = Operation("system_stats", "GET", "/system_stats", _READ_S)
-LIST_DEFINITIONS: Final = Operation("list_definitions", "GET", "/simplified_node_definitions", _OBSERVE_S)
+LIST_DEFINITIONS: Final = Operation("list_definitions", "GET", "/node_definitions", _OBSERVE_S)
 LIST_IMAGES: Final = Operation("list_image_definitions", "GET", "/image_definitions", _OBSERVE_S)
 LICENSING: Final = Operation("licensing", "GET", "/diagnostics/licensing", _READ_S)
 
@@ -89,6 +89,6 @@ LABS_API: Final = allow_list((*LABS, *CONSOLES), BASE)
 STREAMS_API: Final = AllowList(("OPEN", path) for path in (CONSOLE_PATH, SCREEN_PATH, PORT_PATH))
 """Streams of bytes: consoles, screens, and ports of CML's host."""
 STATS_API: Final = allow_list(STATS, BASE)
-"""Read-only figures: load, licences, and what node definitions need."""
+"""Read-only figures: load, licences, and what node definitions need, also of time."""
 IMAGES_API: Final = allow_list(IMAGES, BASE)
 """The list of image definitions."""

@@ -26,7 +26,7 @@ class WorkerStats(Protocol):
         """
 
     async def definitions(self) -> list[DeviceFigures]:
-        """Get what one device of each node definition needs; those that run no machine are left out.
+        """Get what one device of each node definition needs.
 
         Raises:
             OutsideError: CML refused, failed or did not answer.
@@ -75,16 +75,36 @@ class _Licensing(msgspec.Struct, frozen=True, gc=False):
     started: int | None = None
 
 
-class _Sim(msgspec.Struct, frozen=True, gc=False):
+class _Native(msgspec.Struct, frozen=True, gc=False):
     cpus: int | None = None
     ram: int | None = None  # MiB
+    cpu_limit: int | None = None  # percent
+
+
+class _Sim(msgspec.Struct, frozen=True, gc=False):
+    linux_native: _Native = _Native()
+
+
+class _Boot(msgspec.Struct, frozen=True, gc=False):
+    timeout: int | None = None
 
 
 class _Definition(msgspec.Struct, frozen=True, gc=False):
-    """One of `GET /simplified_node_definitions`: `{"id": "iosv", "sim": {"cpus": 1, "ram": 512, …}, …}`."""
+    """One of `GET /node_definitions`; the simplified ones lack `boot`.
+
+    `{"id": "iosv", "sim": {"linux_native": {"cpus": 1, "ram": 512, …}}, "boot": {"timeout": 240, …}, …}`.
+    """
 
     id: str
     sim: _Sim = _Sim()
+    boot: _Boot = _Boot()
+
+    @property
+    def figures(self) -> DeviceFigures:
+        """What a device needs; CML waits longer for one that by its definition gets only a part of its CPU."""
+        native = self.sim.linux_native
+        timeout = (self.boot.timeout or 0) * 100 // min(100, max(1, native.cpu_limit or 100))
+        return DeviceFigures(self.id, max(1, native.cpus or 0), native.ram or 0, timeout)
 
 
 class CmlWorkerStats:
@@ -122,7 +142,7 @@ class CmlWorkerStats:
             OutsideError: CML refused, failed or did not answer.
         """
         found = await self._session.fetch(LIST_DEFINITIONS.to(), list[_Definition])
-        return [DeviceFigures(one.id, max(1, one.sim.cpus or 0), one.sim.ram) for one in found if one.sim.ram]
+        return [one.figures for one in found]
 
     async def close(self) -> None:
         """Close the connections."""

@@ -313,11 +313,28 @@ class Doctor:
         kind, unfinished = lablets.SeenPod, {"fieldSelector": "status.phase!=Succeeded"}
         pods = await self._reading.list("/api/v1/pods", kind, "Pod", unfinished)
         relevant = [pod for pod in pods if lablets.is_relevant(pod, definitions)]
-        self._found += lablets.check_pods(relevant, datetime.now(UTC), definitions, self._nodes)
+        boot_s = lablets.boot_timeouts(resources)
+        self._found += lablets.check_pods(relevant, datetime.now(UTC), definitions, self._nodes, boot_s)
         await self._check_workloads(definitions)
+        await self._check_waits(resources, boot_s)
 
     async def _check_workloads(self, definitions: set[str]) -> None:
         found = {kind: await self._reading.list(path, workloads.Workload, kind) for kind, path in _WORKLOADS.items()}
         refused = {"fieldSelector": f"reason={workloads.FAILED_CREATE}"}
         refusals = await self._reading.list("/api/v1/events", workloads.Refusal, "Event", refused)
         self._found += workloads.check_workloads(found, refusals, definitions)
+
+    async def _check_waits(self, resources: list[CustomResource], boot_s: dict[str, int]) -> None:
+        """Check what waits for lablets: Deployments, and the portal if there is one here."""
+        deployments = await self._reading.list("/apis/apps/v1/deployments", workloads.Workload, "Deployment")
+        self._found += workloads.check_deadlines(deployments, boot_s)
+        if all((d.metadata.namespace, d.metadata.name) != (self._namespace, workloads.PORTAL) for d in deployments):
+            return
+        path = f"/api/v1/namespaces/{self._namespace}/configmaps/{workloads.PORTAL_SETTINGS}"
+        about = f"ConfigMap/{self._namespace}/{workloads.PORTAL_SETTINGS}"
+        settings = await self._reading.read(path, ConfigMap, about)
+        if self._reading.failed(about):
+            return
+        menu = {r.metadata.name for r in resources if names.LABEL_FAMILY in r.metadata.labels}
+        waits = {name: seconds for name, seconds in boot_s.items() if name in menu}
+        self._found += workloads.check_portal(self._namespace, settings.data if settings else {}, waits)

@@ -99,7 +99,8 @@ class Classroom:
         found: list[Finding] = []
         for definition in classroom.of_class(everything, self._namespace, used):
             found += await self._check_definition(definition, workers, command)
-        found += lablets.check_pods([p for p in pods if lablets.is_relevant(p, known)], datetime.now(UTC), known)
+        boot_s, relevant = lablets.boot_timeouts(everything), [p for p in pods if lablets.is_relevant(p, known)]
+        found += lablets.check_pods(relevant, datetime.now(UTC), known, boot_s=boot_s)
         found += workloads.check_workloads({"ReplicaSet": pools}, refusals, known)
         for quota in quotas:
             found += classroom.check_quota(quota)

@@ -1,10 +1,12 @@
 """Checks of LabletDefinitions and of Pods on the provider's Nodes."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
@@ -20,6 +22,7 @@ from vkprovider.api.reasons import (
     DefinitionReason,
     DoctorReason,
     Happened,
+    Progress,
     Reason,
     Trouble,
     reason_of,
@@ -32,7 +35,7 @@ from vkprovider.domain.lablet.pod.intent import tag_of
 from vkprovider.domain.topology.resources import Resources
 
 STUCK_S: Final = 900.0
-"""A Pod that is on its way for longer is a fault."""
+"""A Pod that is on its way for longer is a fault, beside the time that its devices have to boot."""
 UNREPORTED_S: Final = 60.0
 """A Pod with a Node of which nothing is reported for longer is a fault: the first report comes within a second."""
 OVERDUE_S: Final = 15.0
@@ -157,7 +160,11 @@ def _meant(pod: Pod, definitions: Collection[str]) -> str:
 
 
 def check_pods(
-    pods: Iterable[SeenPod], now: datetime, definitions: Collection[str] = (), workers: Sequence[Node] = ()
+    pods: Iterable[SeenPod],
+    now: datetime,
+    definitions: Collection[str] = (),
+    workers: Sequence[Node] = (),
+    boot_s: Mapping[str, int] = MappingProxyType({}),
 ) -> list[Finding]:
     """Check Pods; those of one owner that have the same fault are one finding.
 
@@ -166,11 +173,12 @@ def check_pods(
         now: The wall clock.
         definitions: Names of LabletDefinitions.
         workers: The Nodes of workers; none if they are not known.
+        boot_s: How long a device may take to boot, by definition.
     """
     groups: dict[tuple[str, Finding], list[Pod]] = {}
     for pod in pods:
         meant = _meant(pod, definitions)
-        finding = _no_lablet(meant) if meant else _check_pod(pod, now, workers)
+        finding = _no_lablet(meant) if meant else _check_pod(pod, now, workers, boot_s)
         if finding is not None:
             owner = next((o.uid for o in pod.metadata.owner_references if o.controller), pod.key)
             groups.setdefault((owner, finding), []).append(pod)
@@ -188,13 +196,19 @@ def _no_lablet(definition: str) -> Finding:
     return fault("", Trouble.NOT_A_LABLET, text, f"Set spec.runtimeClassName: {definition}")
 
 
-def _check_pod(pod: SeenPod, now: datetime, workers: Sequence[Node]) -> Finding | None:
+def boot_timeouts(resources: Iterable[CustomResource]) -> dict[str, int]:
+    """Return how long a device may take to boot, by the name of the definition, as far as its status says so."""
+    told = {resource.metadata.name: definition_status(resource).boot_timeout_seconds for resource in resources}
+    return {name: seconds for name, seconds in told.items() if seconds is not UNSET}
+
+
+def _check_pod(pod: SeenPod, now: datetime, workers: Sequence[Node], boot_s: Mapping[str, int]) -> Finding | None:
     """Return the fault of one Pod, without its name."""
     if pod.status.phase == "Failed":
         return _check_failed(pod)
     if pod.terminal:
         return None
-    return _check_state(pod, now, workers) or _check_annotations(pod)
+    return _check_state(pod, now, workers, boot_s) or _check_annotations(pod)
 
 
 def _check_annotations(pod: Pod) -> Finding | None:
@@ -204,7 +218,7 @@ def _check_annotations(pod: Pod) -> Finding | None:
     return fault("", Happened.ANNOTATION_INVALID, "; ".join(faults), Happened.ANNOTATION_INVALID.remedy)
 
 
-def _check_state(pod: SeenPod, now: datetime, workers: Sequence[Node]) -> Finding | None:
+def _check_state(pod: SeenPod, now: datetime, workers: Sequence[Node], boot_s: Mapping[str, int]) -> Finding | None:
     if not pod.spec.node_name:
         return _check_unbound(pod, workers)
     if overdue := _check_overdue(pod, now, workers):
@@ -213,7 +227,8 @@ def _check_state(pod: SeenPod, now: datetime, workers: Sequence[Node]) -> Findin
     if reason in PROGRESS and PROGRESS[reason].remedy:  # it lasts until someone acts, as was asked for
         return note("", reason, message, PROGRESS[reason].remedy)
     if reason in PROGRESS or reason in _UNREPORTED:
-        return _check_progress(pod, reason, message, now)
+        boots_s = boot_s.get(pod.spec.runtime_class_name, 0) if reason is Progress.STARTING_NODES else 0
+        return _check_progress(pod, reason, message, now, boots_s)
     if reason is Trouble.NOT_A_LABLET and (owner := _daemon_set(pod)):
         return _check_everywhere(pod, owner)
     return _pod(reason, message)
@@ -289,8 +304,11 @@ def _never_fits(pod: SeenPod, workers: Sequence[Node]) -> str:
     return "; ".join(largest.shortage(demand))
 
 
-def _check_progress(pod: Pod, reason: Reason, message: str, now: datetime) -> Finding | None:
-    """Check a Pod on its way: its worker may be at fault, or it may be on its way for too long."""
+def _check_progress(pod: Pod, reason: Reason, message: str, now: datetime, boots_s: int) -> Finding | None:
+    """Check a Pod on its way: its worker may be at fault, or it may be on its way for too long.
+
+    While its devices boot, they have `boots_s` beside the usual time.
+    """
     ready = _condition(pod, "Ready")
     if ready is not None and ready.status == "True":
         return None
@@ -304,7 +322,7 @@ def _check_progress(pod: Pod, reason: Reason, message: str, now: datetime) -> Fi
     if (silent_s := _unreported_s(pod, now)) >= UNREPORTED_S:
         text = f"the provider has reported nothing on it for {silent_s:.0f} seconds"
         return fault("", DoctorReason.NOT_REPORTED, text, DoctorReason.NOT_REPORTED.remedy)
-    if age_s < STUCK_S:
+    if age_s < STUCK_S + boots_s:
         return None
     text = f"{reason or 'no container status'} for {age_s / 60:.0f} min: {message or 'nothing is reported'}"
     return fault(

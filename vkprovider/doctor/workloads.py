@@ -1,4 +1,4 @@
-"""Checks of what makes lablets: Deployments, StatefulSets, Jobs and DaemonSets whose Pods are missing."""
+"""Checks of what makes lablets: whose Pods are missing, and what does not wait as long as labs may boot."""
 
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final
@@ -8,10 +8,19 @@ import msgspec
 from vkprovider.api.objects import Condition, Metadata
 from vkprovider.api.reasons import DoctorReason
 from vkprovider.api.reasons.stock import ADMISSION
-from vkprovider.doctor.findings import Finding, fault
+from vkprovider.doctor.findings import Finding, fault, note
+from vkprovider.settings.portal import PortalSettings
 
+PORTAL: Final = "vkprovider-portal"
+PORTAL_SETTINGS: Final = "vkprovider-portal-settings"
+"""The Deployment of the portal, and the ConfigMap that it reads."""
+START_TIMEOUT: Final = "VKPROVIDER_PORTAL_START_TIMEOUT_SECONDS"
+STARTS_BESIDE_S: Final = 600
+"""How long a start takes beside the time that a device has to boot: its import, its place on a worker."""
 FAILED_CREATE: Final = DoctorReason.FAILED_CREATE
 """The reason of Events, and of a ReplicaSet's condition, when the API server refuses a Pod."""
+PROGRESS_DEADLINE_S: Final = 600
+"""`progressDeadlineSeconds` of a Deployment that names none."""
 _ELSE: Final = "Do what the message says, or see docs/why.md."
 
 
@@ -23,11 +32,12 @@ class _Template(msgspec.Struct, frozen=True):
     spec: _TemplateSpec = _TemplateSpec()
 
 
-class _Spec(msgspec.Struct, frozen=True):
+class _Spec(msgspec.Struct, frozen=True, rename="camel"):
     template: _Template = _Template()
     replicas: int = 1
     parallelism: int = 1
     suspend: bool = False
+    progress_deadline_seconds: int = PROGRESS_DEADLINE_S
 
 
 class _Status(msgspec.Struct, frozen=True, rename="camel"):
@@ -38,7 +48,7 @@ class _Status(msgspec.Struct, frozen=True, rename="camel"):
 
 
 class Workload(msgspec.Struct, frozen=True):
-    """A ReplicaSet, StatefulSet, Job or DaemonSet, as far as its Pods concern it."""
+    """A Deployment, ReplicaSet, StatefulSet, Job or DaemonSet, as far as its Pods concern it."""
 
     metadata: Metadata
     spec: _Spec = _Spec()
@@ -91,6 +101,49 @@ def check_workloads(
                     fault(_owner(kind, meta), FAILED_CREATE, f"a Pod is refused: {message}", admission_remedy(message))
                 )
     return found
+
+
+def check_deadlines(deployments: Iterable[Workload], boot_s: Mapping[str, int]) -> list[Finding]:
+    """Check that Deployments wait for their lablets as long as a device may take to boot.
+
+    Args:
+        deployments: Of all kinds.
+        boot_s: How long a device may take to boot, by definition.
+    """
+    reason, found = DoctorReason.WAIT_TOO_SHORT, []
+    for item in deployments:
+        wanted, given_s = item.spec.template.spec.runtime_class_name, item.spec.progress_deadline_seconds
+        if given_s >= boot_s.get(wanted, 0):
+            continue
+        about = f"Deployment/{item.metadata.namespace}/{item.metadata.name}"
+        text = (
+            f"its rollouts count as failed after {given_s} s, but a device of {wanted} may boot for {boot_s[wanted]} s"
+        )
+        least_s = boot_s[wanted] + STARTS_BESIDE_S
+        found.append(note(about, reason, text, f"Set spec.progressDeadlineSeconds to {least_s} or more."))
+    return found
+
+
+def check_portal(namespace: str, settings: Mapping[str, str], boot_s: Mapping[str, int]) -> list[Finding]:
+    """Check that the portal waits for labs as long as a device may take to boot.
+
+    Args:
+        namespace: The portal's.
+        settings: Those of its ConfigMap, by variable.
+        boot_s: How long a device may take to boot, by definition of its menu.
+    """
+    slowest = max(boot_s, key=lambda name: (boot_s[name], name), default="")
+    default_s = PortalSettings().start_timeout_s
+    try:
+        given_s = float(settings.get(START_TIMEOUT, default_s))
+    except ValueError:
+        return []  # the portal does not start with it, and says so
+    if not slowest or given_s >= boot_s[slowest]:
+        return []
+    most_s = boot_s[slowest]
+    text = f"{START_TIMEOUT} is {given_s:.0f}, but a device of {slowest} may boot for {most_s} s: such a lab fails"
+    remedy = f"Set {START_TIMEOUT} to {most_s + STARTS_BESIDE_S} or more in that ConfigMap."
+    return [fault(f"ConfigMap/{namespace}/{PORTAL_SETTINGS}", DoctorReason.WAIT_TOO_SHORT, text, remedy)]
 
 
 def _check_daemon_set(item: Workload) -> list[Finding]:

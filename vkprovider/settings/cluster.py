@@ -164,11 +164,13 @@ class PortSettings(Group):
 class LabletSettings(Group):
     """Lablets."""
 
-    start_timeout_s: float = Field(
-        300.0,
+    start_timeout_s: float | None = Field(
+        None,
         validation_alias="LAB_START_TIMEOUT",
         gt=0,
-        description="Seconds from the start of a lab until all of its devices must have booted.",
+        description="Seconds from the start of a device until it must have booted, for all labs. Unset: "
+        "`spec.bootTimeoutSeconds` of the definition, else 1.5 times CML's `boot.timeout` of its slowest device "
+        "(`stats: On`), at least 300, else 1800.",
     )
     extract_on_stop: bool = Field(
         default=True,
@@ -221,6 +223,9 @@ class LabletSettings(Group):
         description="Seconds that a session waits until the mux leads to the lablet's ports (`spec.expose.lds`); then "
         "the Lab Delivery System is told the worker's address.",
     )
+    sign_default_s: float = 300.0
+    """Seconds, if LAB_START_TIMEOUT is not set, after which a lab is given up of which no device moves when it is
+    started, or that shows nothing to go by."""
     transition_s: float = 1.0
     """Seconds before a lablet looks again at a change that it has requested."""
     step_retry_first_s: float = 1.0
@@ -235,3 +240,8 @@ class LabletSettings(Group):
     """Seconds before progress alone is written to the Pod."""
     progress_every_s: float = 15.0
     """Seconds between two writes of progress alone."""
+
+    @property
+    def sign_s(self) -> float:
+        """Seconds after which a lab is given up that shows no sign of life."""
+        return self.sign_default_s if self.start_timeout_s is None else self.start_timeout_s

@@ -100,11 +100,11 @@ class PortalSettings(Group):
         description="Labs that start at once, at most; the others wait in a queue.",
     )
     start_timeout_s: float = Field(
-        600.0,
+        2400.0,
         validation_alias="VKPROVIDER_PORTAL_START_TIMEOUT_SECONDS",
         gt=0,
         description="Time after which a lab that has not started counts as failed; the wait in the queue is not part "
-        "of it.",
+        "of it. At least ten minutes more than `status.bootTimeoutSeconds` of every definition on the menu.",
     )
     delete_timeout_s: float = Field(
         300.0,

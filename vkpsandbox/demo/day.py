@@ -309,7 +309,7 @@ def _in_short(command: str) -> str:
 GRANT: Final = f"kubectl lablet grant {TEACHER} -n friday"
 DEFINE: Final = "kubectl lablet define netlab.yaml --try"
 APPLY: Final = "kubectl apply -f pool.yaml"
-ROLLOUT: Final = "kubectl rollout status deployment/warm --timeout=30m"
+ROLLOUT: Final = "kubectl rollout status deployment/warm --timeout=40m"
 ASSIGN: Final = "kubectl lablet assign deployment/warm --from-file names.csv --until 16:00 -o csv >hand-out.csv"
 LIST: Final = "kubectl lablet list"
 EXTEND: Final = "kubectl lablet extend --all --by 15m"

@@ -68,8 +68,8 @@ class VkproviderSpawner(Spawner):
 
     @default("start_timeout")
     def _start_timeout_default(self) -> int:
-        """Return more than the portal's own timeout of a start (600 s), which says why."""
-        return 660
+        """Return more than the portal's own timeout of a start (2400 s), which says why."""
+        return 2460
 
     @default("http_timeout")
     def _http_timeout_default(self) -> int:

@@ -63,6 +63,8 @@ class Follower:
             Impediments(ctx, list, (10000, 20000)),
             parser=parser,
             node_definitions=SHIPPED,
+            boot_timeouts={},
+            start_timeout_s=None,
             ports_max=50,
             reconcile_s=30.0,
             form_stored=lambda _: None,

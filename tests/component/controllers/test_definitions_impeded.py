@@ -183,5 +183,5 @@ async def test_price_of_a_node_definition_that_only_cml_knows(world: World) -> N
     assert "iosv" not in {one["name"] for one in told}
     lablet = await world.pod(name, worker)
     await lablet.ready()
-    asked = [entry for entry in simulator.log.entries if entry.path.endswith("/simplified_node_definitions")]
+    asked = [entry for entry in simulator.log.entries if entry.path.endswith("/node_definitions")]
     assert len(asked) == 1, "once in ten minutes"

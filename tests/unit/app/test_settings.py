@@ -37,7 +37,7 @@ TABLE: list[tuple[str, str, Effect, object, object]] = [
     ),
     ("LEADER_LEASE_TTL", "21", lambda s: s.replica.lease_ttl_s, 21.0, 15.0),
     ("RECONCILE_INTERVAL", "7", lambda s: s.workers.reconcile_s, 7.0, 30.0),
-    ("LAB_START_TIMEOUT", "90", lambda s: s.lablets.start_timeout_s, 90.0, 300.0),
+    ("LAB_START_TIMEOUT", "90", lambda s: s.lablets.start_timeout_s, 90.0, None),
     ("CONFIG_EXTRACT_ON_STOP", "false", lambda s: s.lablets.extract_on_stop, False, True),
     ("PORT_RANGE_START", "15000", lambda s: s.ports.range, (15000, 20000), (10000, 20000)),
     ("PORT_RANGE_END", "10010", lambda s: s.ports.range, (10000, 10010), (10000, 20000)),

@@ -380,6 +380,15 @@ def test_pods_on_their_way_for_ever_are_a_fault() -> None:
     assert (finding.reason, finding.message) == ("Stuck", "StartingNodes for 60 min: m")
 
 
+def test_pods_whose_devices_may_boot_for_long_are_not_stuck() -> None:
+    old = pod(containerStatuses=waiting("StartingNodes"), startTime="2026-01-31T11:20:00Z")
+    assert lablets.check_pods([old], NOW, boot_s={"x": 1800}) == []
+    [finding] = lablets.check_pods([old], NOW, boot_s={"x": 1200})
+    assert finding.reason == "Stuck"
+    imports = pod(containerStatuses=waiting("ImportingLab"), startTime="2026-01-31T11:20:00Z")
+    assert [found.reason for found in lablets.check_pods([imports], NOW, boot_s={"x": 1800})] == ["Stuck"]
+
+
 def unready(reason: str, since: str) -> SeenPod:
     """A Pod that has run for hours, and is not Ready since a while."""
     return pod(

@@ -11,7 +11,7 @@ from vkprovider.api.reasons import Happened, StartReason, reason_of
 from vkprovider.doctor import lablets
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, fault, named, text_of, unchecked
 from vkprovider.doctor.lablets import SeenPod
-from vkprovider.doctor.workloads import Refusal, Workload, check_workloads
+from vkprovider.doctor.workloads import Refusal, Workload, check_deadlines, check_portal, check_workloads
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 UNBOUND = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]
@@ -245,3 +245,56 @@ def test_report_of_a_user_who_may_look_at_little_does_not_begin_with_no_faults()
     findings = tuple(unchecked(f"a{n}", reason_of("B"), "it may not be read by you") for n in range(12))
     report = DoctorReport("c", "s", "v1.36.3", findings=findings)
     assert text_of(report).splitlines()[-1] == "12 checks could not be made; the others found no faults"
+
+
+# ------------------------------------------------------------------------------------------------ what waits too short
+
+
+def deployment(**spec: Any) -> Workload:
+    template = {"spec": {"runtimeClassName": "netlab"}}
+    return msgspec.convert(
+        {"metadata": {"name": "warm", "namespace": "n"}, "spec": {"template": template, **spec}}, Workload
+    )
+
+
+@pytest.mark.parametrize(
+    ("spec", "boot_s", "short"),
+    [
+        ({}, {"netlab": 1800}, True),
+        ({}, {"netlab": 600}, False),
+        ({"progressDeadlineSeconds": 2400}, {"netlab": 1800}, False),
+        ({"progressDeadlineSeconds": 2400}, {"netlab": 2700}, True),
+        ({}, {"other": 1800}, False),
+    ],
+)
+def test_deployment_that_does_not_wait_for_its_lablets(
+    spec: dict[str, Any],
+    boot_s: dict[str, int],
+    short: bool,  # noqa: FBT001 (a table)
+) -> None:
+    found = check_deadlines([deployment(**spec)], boot_s)
+    assert [(each.object, each.level, each.reason) for each in found] == (
+        [("Deployment/n/warm", Level.NOTE, "WaitTooShort")] if short else []
+    )
+    assert not short or found[0].remedy == f"Set spec.progressDeadlineSeconds to {boot_s['netlab'] + 600} or more."
+
+
+@pytest.mark.parametrize(
+    ("settings", "boot_s", "said"),
+    [
+        ({}, {"netlab": 1800}, ""),
+        ({}, {}, ""),
+        ({}, {"netlab": 1800, "xr": 2700}, "VKPROVIDER_PORTAL_START_TIMEOUT_SECONDS is 2400, but a device of xr may"),
+        (
+            {"VKPROVIDER_PORTAL_START_TIMEOUT_SECONDS": "600"},
+            {"netlab": 1800},
+            "is 600, but a device of netlab",
+        ),
+        ({"VKPROVIDER_PORTAL_START_TIMEOUT_SECONDS": "3300"}, {"xr": 2700}, ""),
+        ({"VKPROVIDER_PORTAL_START_TIMEOUT_SECONDS": "soon"}, {"xr": 2700}, ""),
+    ],
+)
+def test_portal_that_does_not_wait_for_its_labs(settings: dict[str, str], boot_s: dict[str, int], said: str) -> None:
+    found = check_portal("vkprovider-system", settings, boot_s)
+    assert [each.reason for each in found] == (["WaitTooShort"] if said else [])
+    assert all((said in each.message and "3300" in each.remedy) or "2400" in each.remedy for each in found)

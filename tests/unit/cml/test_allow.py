@@ -60,7 +60,7 @@ def test_statistics_only_read() -> None:
 
 
 def test_node_definitions_are_asked_for_with_the_statistics_only() -> None:
-    path = "/api/v0/simplified_node_definitions"
+    path = "/api/v0/node_definitions"
     assert (STATS_API.allows("GET", path), LABS_API.allows("GET", path)) == (True, False)
 
 

@@ -165,6 +165,14 @@ class LabletDefinitionSpec(Model):
         max_length=253,
         pattern=OBJECT_NAME,
     )
+    boot_timeout_seconds: int | None = Field(
+        None,
+        ge=60,
+        le=86400,
+        description="How long a device may take to boot, counted from its own start; then the lab is wiped and started "
+        "again. Unset: 1.5 times CML's `boot.timeout` of the slowest device where a CMLWorker has `stats: On`, at "
+        "least 300, else 1800. `LAB_START_TIMEOUT` of the provider goes before.",
+    )
     keep_versions: int = Field(3, ge=1, le=20, description="How many versions of the content are kept.")
     unreachable_toleration_seconds: int | None = Field(
         None,

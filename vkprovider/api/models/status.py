@@ -81,6 +81,16 @@ class NodeDefinitionFigures(msgspec.Struct, frozen=True):
     ram: Annotated[int, Meta(description="Memory in MiB.", extra_json_schema=_INT64)] = 0
 
 
+class NodeDefinitionTimeout(msgspec.Struct, frozen=True):
+    """How long CML waits for a device of a node definition."""
+
+    name: Annotated[str, Meta(description="The node definition.")] = ""
+    seconds: Annotated[
+        int,
+        Meta(description="Its `boot.timeout`: then CML calls the device BOOTED.", extra_json_schema=_INT64),
+    ] = 0
+
+
 class WorkerStatus(Status, frozen=True, rename="camel"):
     """What the provider knows of the worker."""
 
@@ -106,6 +116,13 @@ class WorkerStatus(Status, frozen=True, rename="camel"):
         Annotated[
             list[NodeDefinitionFigures],
             Meta(description="Node definitions of this CML whose needs vkprovider does not know itself (`stats: On`)."),
+        ]
+        | UnsetType
+    ) = UNSET
+    boot_timeouts: (
+        Annotated[
+            list[NodeDefinitionTimeout],
+            Meta(description="How long this CML waits for a device to boot, by node definition (`stats: On`)."),
         ]
         | UnsetType
     ) = UNSET
@@ -223,6 +240,17 @@ class DefinitionStatus(Status, frozen=True, rename="camel"):
         list[ShownPort], Meta(description="Ports that a lablet of the newest version gets, the first 500.")
     ] = []
     resources: Annotated[dict[str, str], Meta(description="What one lablet is charged, as in the RuntimeClass.")] = {}
+    boot_timeout_seconds: (
+        Annotated[
+            int,
+            Meta(
+                description="How long a device of the newest version may take to boot, on the worker that gives it the "
+                "most time. What waits for such a lablet should wait longer.",
+                extra_json_schema=_INT64,
+            ),
+        ]
+        | UnsetType
+    ) = UNSET
 
 
 S = TypeVar("S", bound=Status)

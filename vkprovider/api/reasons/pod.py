@@ -241,8 +241,8 @@ class Trouble(Reasons):
     )
     LAB_START_TIMEOUT = (
         "LabStartTimeout",
-        "Not every device booted within LAB_START_TIMEOUT.",
-        "Look at the devices' consoles; raise LAB_START_TIMEOUT if the topology needs longer.",
+        "A device did not boot in the time that it has, counted from its own start; the message says how long that is.",
+        "Look at its console; if it only needs longer, set spec.bootTimeoutSeconds of the LabletDefinition.",
     )
     LAB_CRASHED = (
         "LabCrashed",
@@ -252,7 +252,8 @@ class Trouble(Reasons):
     LAB_EMPTY = (
         "LabEmpty",
         (
-            "All devices were removed from the lab on the worker. After LAB_START_TIMEOUT the lab is imported again, "
+            "All devices were removed from the lab on the worker. After five minutes, or LAB_START_TIMEOUT if that is "
+            "set, the lab is imported again, "
             "or kept (`NeedsAttention`) if a learner may have worked in it."
         ),
         "Do not change labs that carry our mark.",
@@ -319,16 +320,18 @@ class Trouble(Reasons):
     UNKNOWN_STATE = (
         "UnknownState",
         (
-            "CML reports a state of a device that vkprovider does not know. After LAB_START_TIMEOUT the lab is wiped "
-            "and started again, or kept (`NeedsAttention`) if a learner may have worked in it."
+            "CML reports a state of a device that vkprovider does not know. After five minutes, or LAB_START_TIMEOUT "
+            "if that is set, the lab is wiped and started again, or kept (`NeedsAttention`) if a learner may have "
+            "worked in it."
         ),
         "Report it, with the CML version.",
     )
     COMPUTE_DISCONNECTED = (
         "ComputeDisconnected",
         (
-            "A compute host of the CML cluster is disconnected. After LAB_START_TIMEOUT the lab is wiped and started "
-            "again, or kept (`NeedsAttention`) if a learner may have worked in it; with its host it is Ready again."
+            "A compute host of the CML cluster is disconnected. After five minutes, or LAB_START_TIMEOUT if that is "
+            "set, the lab is wiped and started again, or kept (`NeedsAttention`) if a learner may have worked in it; "
+            "with its host it is Ready again."
         ),
         "Bring it back; its devices continue by themselves.",
     )

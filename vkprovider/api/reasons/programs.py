@@ -263,9 +263,14 @@ class DoctorReason(Reasons):
         "A DaemonSet of lablets selects no Node: its controller looks before the RuntimeClass is applied.",
         "Repeat nodeSelector and tolerations of the RuntimeClass in its template: manifests/examples/daemonset.yaml.",
     )
+    WAIT_TOO_SHORT = (
+        "WaitTooShort",
+        "A Deployment or the portal gives a lablet up before its devices have had the time to boot that they have.",
+        "Do what the message says; `status.bootTimeoutSeconds` of a LabletDefinition is how long a device may take.",
+    )
     STUCK = (
         "Stuck",
-        "A Pod has been on its way for a quarter of an hour.",
+        "A Pod has been on its way for a quarter of an hour, beside the time that its devices have to boot.",
         "Look at the CMLWorker and the provider's log.",
     )
     FAILED = ("Failed", "A Pod ended with phase Failed; see the message.", "Delete it when it is not needed.")

@@ -41,6 +41,7 @@ from vkprovider.app.parts.tunnels import TunnelsPart
 from vkprovider.controllers.worker.observer import Observer
 from vkprovider.controllers.worker.reconciler import Workers
 from vkprovider.domain.definition.content import ANNOTATION_DEFINITION
+from vkprovider.domain.topology.nodedefinitions import boot_timeouts
 from vkprovider.runtime.parts import Change, Part
 
 _log: Final = structlog.get_logger(__name__)
@@ -74,6 +75,9 @@ def changes(
         known = worker_status(new).node_definitions if new is not None else UNSET
         figures = () if known is UNSET else known
         definitions.given.tell(_name(old, new), (DeviceFigures(one.name, one.cpus, one.ram) for one in figures))
+        told = worker_status(new).boot_timeouts if new is not None else UNSET
+        waits = (DeviceFigures(one.name, 0, 0, one.seconds) for one in (() if told is UNSET else told))
+        definitions.given.tell_timeouts(_name(old, new), boot_timeouts(waits) if new is not None else None)
 
     def led() -> None:
         _queue_all(base, nodes.nodes.items, agents.names)
@@ -200,6 +204,7 @@ def _offered(resource: CustomResource | None) -> tuple[Any, ...]:
             *_asked(resource),
             resource.status.get("cmlVersion"),
             resource.status.get("nodeDefinitions"),
+            resource.status.get("bootTimeouts"),
         )
     )
 

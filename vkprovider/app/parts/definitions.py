@@ -59,6 +59,8 @@ def definitions(base: Base, deployments: Deployments | None) -> DefinitionsPart:
         Impediments(ctx, objects.workers.items.values, settings.ports.range),
         parser=parser,
         node_definitions=given,
+        boot_timeouts=given.timeouts,
+        start_timeout_s=settings.lablets.start_timeout_s,
         ports_max=settings.ports.per_instance_max,
         reconcile_s=settings.workers.reconcile_s,
         form_stored=lds_content.changed,

@@ -126,7 +126,16 @@ def _lablets(
         settings.lablets,
         index,
         base.fleet.items,
-        Gatherer(ctx, index.items, items, contents, deliveries, base.objects.slices.items, renewals.due),
+        Gatherer(
+            ctx,
+            index.items,
+            items,
+            contents,
+            deliveries,
+            base.objects.slices.items,
+            definitions.given.timeouts,
+            renewals.due,
+        ),
         Effects(
             ctx,
             counters,

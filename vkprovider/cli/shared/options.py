@@ -41,6 +41,10 @@ def document_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+START_WAIT: Final = "40m"
+"""How long a command waits for a lab to start."""
+
+
 def timeout_option(default: str) -> Callable[[Callable[..., object]], Callable[..., object]]:
     """Add `--timeout`, and pass it as `timeout_s`."""
     return click.option(
@@ -57,6 +61,11 @@ def timeout_option(default: str) -> Callable[[Callable[..., object]], Callable[.
 def wait_options(command: Command) -> Command:
     """Add `--wait` and `--timeout`, and pass them as `wait` and `timeout_s`."""
     return click.option("--wait", is_flag=True, help="Wait for completion.")(timeout_option("5m")(command))
+
+
+def start_options(command: Command) -> Command:
+    """Add the same to a command that starts a lab, which may take as long as the provider lets it boot, and longer."""
+    return click.option("--wait", is_flag=True, help="Wait for completion.")(timeout_option(START_WAIT)(command))
 
 
 def selector_option(text: str) -> Callable[[Command], Command]:

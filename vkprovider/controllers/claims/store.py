@@ -112,6 +112,11 @@ class ClaimStore:
         return self._table.digests
 
     @property
+    def starts(self) -> Mapping[str, int]:
+        """How many seconds the last start of each content took."""
+        return self._table.starts
+
+    @property
     def sessions(self) -> Mapping[str, str]:
         """The Pod UID of each LDS session that a claim names, by the session's id."""
         return self._table.sessions

@@ -27,10 +27,12 @@ from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.definition.status import SourceRead
+from vkprovider.domain.lablet.boots import boot_timeout_of, longest
 from vkprovider.domain.lablet.exposing import expose_of
 from vkprovider.domain.lablet.pod.intent import Definition, owner_of
 from vkprovider.domain.session.delivery import terms_of
 from vkprovider.domain.topology.resources import NodeDefinition, Resources
+from vkprovider.domain.topology.topology import Topology
 from vkprovider.kube.queue import Result
 from vkprovider.runtime.context import Context, ref_of
 
@@ -58,6 +60,8 @@ class Definitions:
         *,
         parser: Parser,
         node_definitions: Mapping[str, NodeDefinition],
+        boot_timeouts: Mapping[str, Mapping[str, int]],
+        start_timeout_s: float | None,
         ports_max: int,
         reconcile_s: float,
         form_stored: Callable[[str], None],
@@ -75,6 +79,8 @@ class Definitions:
             impediments: Checks what a definition needs beside its content.
             parser: Parses untrusted content.
             node_definitions: What devices need, by node definition.
+            boot_timeouts: How long CML waits for a device to boot, by worker and node definition.
+            start_timeout_s: LAB_START_TIMEOUT; None if it is not set.
             ports_max: External ports of one lablet, at most.
             reconcile_s: Seconds between two looks at a definition that no event names.
             form_stored: Called with the form's qualified name when a version of its content was stored.
@@ -83,6 +89,8 @@ class Definitions:
         self._ctx = ctx
         self._reconcile_s = reconcile_s
         self._leads = leads
+        self._boot_timeouts = boot_timeouts
+        self._start_timeout_s = start_timeout_s
         self._resource = resource
         self._versions = Versions(ctx, parser, stored, node_definitions, ports_max)
         self._impediments = impediments
@@ -238,7 +246,10 @@ class Definitions:
     ) -> None:
         name, now = resource.metadata.name, self._ctx.now_unix
         self._show(resource, kept, fault, environment)
-        rendered = definitionstatus.render(resource, kept, fault, turn, now, impediments=impediments)
+        boot_s = self._boot_timeout_s(resource, kept[0].topology) if kept else None
+        rendered = definitionstatus.render(
+            resource, kept, fault, turn, now, impediments=impediments, boot_timeout_s=boot_s
+        )
         self._warn(resource, rendered.conditions)
         status, wanted = resource.status, stored(rendered)
         if all(status.get(key) == value for key, value in wanted.items()):
@@ -249,6 +260,12 @@ class Definitions:
             await self._ctx.api.definitions.patch_status(name, {"status": wanted})
         except NotFound:
             return
+
+    def _boot_timeout_s(self, resource: CustomResource, topology: Topology) -> int:
+        """Return how long a device may take to boot, on the worker that gives it the most time."""
+        used = {device.definition for device in topology.devices}
+        asked_s, by_worker = boot_timeout_of(resource.spec), self._boot_timeouts.values()
+        return longest(self._start_timeout_s, asked_s, used, by_worker, topology.cpu_limit)
 
     def _warn(self, resource: CustomResource, conditions: Sequence[ResourceCondition]) -> None:
         """Emit one Warning Event for each new fault."""
@@ -273,7 +290,15 @@ class Definitions:
         terms = terms_of(name, resource.spec)
         expose = expose_of(resource.spec)
         view = Definition(
-            name, resource.metadata.uid, environment, tuple(usable), fault, terms, expose, owner_of(resource)
+            name,
+            resource.metadata.uid,
+            environment,
+            tuple(usable),
+            fault,
+            terms,
+            expose,
+            owner_of(resource),
+            boot_timeout_of(resource.spec),
         )
         if self.items.get(name) != view:
             self.items[name] = view

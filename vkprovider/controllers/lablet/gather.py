@@ -18,6 +18,7 @@ from vkprovider.controllers.session.sessions import Sessions
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
+from vkprovider.domain.lablet.boots import NO_PATIENCE, Patience
 from vkprovider.domain.lablet.exposing import NOT_EXPOSED, Exposing, NoSlice, address_fault, read_slice, wanted_of
 from vkprovider.domain.lablet.facts import Facts
 from vkprovider.domain.lablet.memory import Presence, lab_seen
@@ -39,6 +40,7 @@ class Gatherer:
         definitions: By name.
         contents: By digest.
         slices: The EndpointSlices of exposed lablets, by `namespace/name`.
+        boot_timeouts: How long CML waits for a device to boot, by worker and node definition.
         renewals: The digest of the content that a warm lablet is to take up now, by Pod UID.
     """
 
@@ -48,6 +50,7 @@ class Gatherer:
     contents: Mapping[str, Content]
     sessions: Sessions
     slices: Mapping[str, EndpointSlice]
+    boot_timeouts: Mapping[str, Mapping[str, int]]
     renewals: Mapping[str, str]
 
     def gather(self, lablet: Lablet, worker: Worker) -> Facts:
@@ -80,12 +83,22 @@ class Gatherer:
             silent=worker.seen.silent_because,
             worker_time=worker.labs.time(),
             extracted=memory.extracted or worker.labs.immediate,
+            patience=self._patience(claim, worker) if claim is not None and claim.lab_id else NO_PATIENCE,
             renewal=self.renewals.get(lablet.uid, ""),
             inputs=inputs,
             delivery=delivery,
             exposing=self._exposing(claim, worker) if claim is not None else NOT_EXPOSED,
             now_unix=self.ctx.now_unix,
             sure=self.ctx.is_sure(),
+        )
+
+    def _patience(self, claim: Claim, worker: Worker) -> Patience:
+        definition, content = self.definitions.get(claim.definition), self.contents.get(claim.digest)
+        return Patience(
+            definition.boot_timeout_s if definition is not None else None,
+            self.boot_timeouts.get(worker.name, {}),
+            content.topology.cpu_limit if content is not None else 100,
+            worker.claims.starts.get(claim.digest, 0),
         )
 
     def _exposing(self, claim: Claim, worker: Worker) -> Exposing:

@@ -20,7 +20,7 @@ from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.reasons import Reason, WorkerReason
 from vkprovider.api.usage import WorkerUsage
 from vkprovider.controllers.worker.worker import FOREVER, NEVER, Worker
-from vkprovider.domain.topology.nodedefinitions import lacking
+from vkprovider.domain.topology.nodedefinitions import boot_timeouts, lacking
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker.capacity import Stats
 from vkprovider.domain.worker.images import shown_images
@@ -229,7 +229,8 @@ class Observer:
         seen.definitions_at = now
         try:
             async with asyncio.timeout(_STATS_S_MAX):
-                seen.definitions = lacking(await stats.definitions())
+                found = await stats.definitions()
+            seen.definitions, seen.boot_timeouts = lacking(found), boot_timeouts(found)
         except Fenced:
             return
         except (OutsideError, TimeoutError) as error:

@@ -13,6 +13,7 @@ from vkprovider.api.messages import Condition
 from vkprovider.api.models.status import (
     Labs,
     NodeDefinitionFigures,
+    NodeDefinitionTimeout,
     ResourceCondition,
     WorkerStatus,
     stored,
@@ -78,6 +79,9 @@ class WorkerStatusWriter:
             node_definitions=UNSET
             if seen.definitions is None
             else [NodeDefinitionFigures(one.name, one.cpus, one.ram) for one in seen.definitions],
+            boot_timeouts=UNSET
+            if seen.boot_timeouts is None
+            else [NodeDefinitionTimeout(name, seconds) for name, seconds in seen.boot_timeouts.items()],
             page_url=self._page_url if self._page_url or resource.status.get("pageURL") else UNSET,
         )
         shown = health if resource.metadata.deletion_timestamp is None else worker.in_use

@@ -1,6 +1,6 @@
 """What this replica knows of one worker whose Node it owns, and what workers need of lablets."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final, Protocol
 
@@ -44,6 +44,7 @@ class Observation:
             for*.
         definitions: What devices of CML's own node definitions need, without those that are known anyway; None while
             that is unknown.
+        boot_timeouts: How long CML waits for a device to boot, by node definition; the same.
         images: The names of its image definitions, for its Node; None while they are unknown.
         host: Id of the controller's compute host; "" while it is unknown.
         ip: The address that learners reach, resolved; "" while it is unknown.
@@ -63,6 +64,7 @@ class Observation:
     devices_at: float = NEVER
     usage: Stats | None = None
     definitions: tuple[DeviceFigures, ...] | None = None
+    boot_timeouts: Mapping[str, int] | None = None
     definitions_at: float = NEVER
     usage_at: float = NEVER
     images: tuple[str, ...] | None = None

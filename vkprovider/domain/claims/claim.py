@@ -56,6 +56,8 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         lent_back: The pool whose label is set on the Pod again once it is ready.
         exposed: The mux to which it lends its ports, from right before that until that is withdrawn; "" else.
         rest_until: Until when its ports are not for another learner, because they were lent to a mux (Unix seconds).
+        later: When a device began to boot that CML had queued, or started in a later stage (Unix seconds), by label; 0
+            while it waits. Of all others `started_at` counts.
         ports_fault: Why the ports of a lab that was found after its claim was lost cannot be used; None if they can.
     """
 
@@ -102,6 +104,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     renews: str = ""
     exposed: str = ""
     rest_until: int = 0
+    later: dict[str, int] = {}
 
     @property
     def starts_again(self) -> int:
@@ -167,7 +170,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         The worker's time is noted with that, so that no copy of the old lab can be taken for the new one.
         """
         return _replace(
-            self, lab_id="", asked_at=self._asked_after(at), first_asked_at=0, started_at=0, resetting=False
+            self, lab_id="", asked_at=self._asked_after(at), first_asked_at=0, started_at=0, resetting=False, later={}
         )
 
     def _asked_after(self, at: int) -> int:
@@ -196,11 +199,15 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     def started(self, now: int) -> "Claim":
         """Record a start."""
-        return _replace(self, started_at=now)
+        return _replace(self, started_at=now, later={})
+
+    def noting(self, later: dict[str, int]) -> "Claim":
+        """Record which devices began later than the lab."""
+        return _replace(self, later=later)
 
     def ready(self, at: int) -> "Claim":
         """Record that it converged; a lab of new content has taken the old one's place."""
-        return _replace(self, ready_at=at, renews="")
+        return _replace(self, ready_at=at, renews="", later={})
 
     def shown_ready(self, now: int) -> "Claim":
         """Recall that it was ready, which its Pod shows and a crash lost."""
@@ -216,7 +223,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     def resumed(self, now: int) -> "Claim":
         """Record that it is started on request."""
-        return _replace(self, stopped_at=0, started_at=now)
+        return _replace(self, stopped_at=0, started_at=now, later={})
 
     def continued(self, labels: tuple[str, ...], message: str, now: int) -> "Claim":
         """Record a start of devices that had stopped, without a wipe; it stays ready, for a learner may have worked."""
@@ -226,6 +233,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
             uncounted=self.uncounted + 1,
             device_restarts=self.device_restarts | {d: self.device_restarts.get(d, 0) + 1 for d in labels},
             started_at=now,
+            later={},
             last_reason=Trouble.DEVICE_STOPPED,
             last_message=message,
             last_at=now,
@@ -283,7 +291,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         )
 
     def _forgets_that_it_ran(self, **changes: Any) -> "Claim":
-        return _replace(self, started_at=0, ready_at=0, recoveries=0, **changes)
+        return _replace(self, started_at=0, ready_at=0, recoveries=0, later={}, **changes)
 
     def wiped(self) -> "Claim":
         """Record that the lab is wiped, and may be started."""

@@ -18,6 +18,8 @@ from vkprovider.domain.ports import allocator
 from vkprovider.domain.ports.allocator import Held, PortUsage, RangeLike, SlotLike
 
 _NOBODY: Final = "a lab without a claim"
+_STARTS_MAX: Final = 500
+"""The most contents of a worker whose last start is kept."""
 
 
 class ClaimTable:
@@ -26,6 +28,7 @@ class ClaimTable:
     Attributes:
         claims: By Pod UID.
         digests: The number of claims per content.
+        starts: How many seconds the last start of each content took, as far as a claim has told since.
         sessions: The Pod UID of each LDS session that a claim names, by the session's id.
         ports: The holder of each outside port: these rows, and the foreign ones of the document.
         stored: The same rows as a document.
@@ -41,6 +44,9 @@ class ClaimTable:
         self.claims: Final = stored.claims
         self.ports: Final[PortUsage] = usage_of(self.claims.values(), stored.foreign)
         self.digests: Final = Counter(claim.digest for claim in self.claims.values())
+        self.starts: Final[dict[str, int]] = {}
+        for claim in sorted(self.claims.values(), key=lambda claim: claim.ready_at):
+            self._note_start(None, claim)
         self.sessions: Final[dict[str, str]] = {}
         for claim in self.claims.values():
             self._index_session(None, claim)
@@ -123,6 +129,7 @@ class ClaimTable:
             if old is not None:
                 self.digests[old.digest] -= 1
         self.claims[claim.pod_uid] = claim
+        self._note_start(old, claim)
         self._index_session(old, claim)
         return moved
 
@@ -133,6 +140,15 @@ class ClaimTable:
         self.digests[claim.digest] -= 1
         self.ports.free(pod_uid, claim.held)
         self._index_session(claim, None)
+
+    def _note_start(self, old: Claim | None, claim: Claim) -> None:
+        """Note how long a lab took that has become ready; of the contents that a worker has run, the last are kept."""
+        if not claim.started_at or claim.ready_at <= claim.started_at or (old and old.ready_at == claim.ready_at):
+            return
+        self.starts.pop(claim.digest, None)
+        self.starts[claim.digest] = claim.ready_at - claim.started_at
+        if len(self.starts) > _STARTS_MAX:
+            del self.starts[next(iter(self.starts))]
 
     def _hold(self, old: Claim | None, claim: Claim) -> None:
         """Hold the ports of a new row instead of those that its Pod had."""

@@ -97,6 +97,7 @@ def render(
     now: int,
     *,
     impediments: Sequence[Fault] = (),
+    boot_timeout_s: int | None = None,
 ) -> DefinitionStatus:
     """Build the status.
 
@@ -107,6 +108,7 @@ def render(
         read: The result of reading its source.
         now: Unix seconds.
         impediments: What keeps lablets from working although the content is good.
+        boot_timeout_s: How long a device may take to boot; None without content.
     """
     if fault is not None:
         ready = Condition(READY, "False", fault.reason, fault.message)
@@ -136,6 +138,7 @@ def render(
         links=[ShownLink(*pair) for pair in topology.pairs[:_LISTED_MAX]] if topology else [],
         port_template=[_port(slot) for slot in topology.template.slots[:_LISTED_MAX]] if topology else [],
         resources=contents.charged(versions).quantities() if versions else {},
+        boot_timeout_seconds=UNSET if boot_timeout_s is None else boot_timeout_s,
     )
 
 

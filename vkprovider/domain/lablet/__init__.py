@@ -2,6 +2,7 @@
 
 * `facts`: what is known of a lablet, and the form of a decision; `memory`: what a replica remembers of it.
 * `decisions`: the next step, from the facts.
+* `boots`: how long its devices may take to boot, and since when each is on its way.
 * `steps`: the steps with their operands; `outcomes`: what they yield, well or badly done.
 * `after`: what decisions, and steps well or badly done, leave behind in memory and claim; `notices`: their Events.
 * `pod`: what the Pod asks for; `status`: the Pod's status, rendered and as a patch; `restarts`: what it counts.

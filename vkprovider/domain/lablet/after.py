@@ -18,7 +18,7 @@ from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.exposing import EXPOSE_AGAIN_S
-from vkprovider.domain.lablet.facts import Decision, Facts
+from vkprovider.domain.lablet.facts import Decision, Facts, boots_of
 from vkprovider.domain.lablet.memory import Memory, deletion_of, unclear_since
 from vkprovider.domain.lablet.notices import Emitted, archived, ignored, imported_with, news, pod_news
 from vkprovider.domain.lablet.outcomes import Circumstances, Failure, Outcome
@@ -48,6 +48,7 @@ def decided(memory: Memory, facts: Facts, decision: Decision, *, worker: str, no
     claim, report = decision.claim or facts.claim, decision.report
     changes: dict[str, Any] = {
         "refused": facts.refusal is not None,
+        "boots": boots_of(facts, now),
         "unclear_since": unclear_since(memory, facts.presence, facts.devices, silent=bool(facts.silent), now=now),
     }
     if (session := chosen_session(facts, decision)) is not None:

@@ -10,6 +10,7 @@ from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.boots import NO_PATIENCE, Boots, Patience, under_way
 from vkprovider.domain.lablet.exposing import NOT_EXPOSED, Exposing
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import BLANK, Memory, Presence
@@ -38,6 +39,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
         silent: Why the worker does not answer; "" if it does.
         worker_time: The worker's own time in Unix seconds, never ahead of it; 0 while it is unknown.
         extracted: The devices' configurations need not be archived before a stop.
+        patience: How long its start may take.
         renewal: The digest of the content that this warm lablet is to take up now; "" if it is not its turn.
         inputs: What the Pod's annotations ask for.
         exposing: What is known of its ports and a mux.
@@ -61,6 +63,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     silent: str = ""
     worker_time: int = 0
     extracted: bool = False
+    patience: Patience = NO_PATIENCE
     renewal: str = ""
     inputs: Inputs = NOTHING
     delivery: Delivery = NO_DELIVERY
@@ -124,6 +127,21 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
         if after_s is None or (self.after_s is not None and self.after_s <= after_s):
             return self
         return msgspec.structs.replace(self, after_s=after_s)
+
+
+def boots_of(facts: Facts, now: float) -> Boots | None:
+    """Return which devices are on their way; what is remembered of it while the lab cannot be seen."""
+    memory = facts.memory
+    if facts.silent or facts.presence is Presence.UNKNOWN:
+        return memory.boots
+    return under_way(
+        memory.boots,
+        facts.claim,
+        facts.devices,
+        starting_since=memory.starting_since,
+        now=now,
+        now_unix=facts.now_unix,
+    )
 
 
 def phase_of(facts: Facts) -> str:

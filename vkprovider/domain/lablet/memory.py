@@ -11,6 +11,7 @@ from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault
 from vkprovider.api.objects import Pod
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.boots import Boots
 from vkprovider.domain.lablet.lifecycle import State
 
 _SEARCH_AGAIN_S: Final = 10.0
@@ -40,6 +41,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
         delete_sent: The deletion of the Pod is confirmed; finalizers hold what is left of it.
         killing: The Event `Killing` is emitted.
         starting_since: When this start began.
+        boots: The devices that are on their way; None as long as this replica has not seen the lab.
         unclear_since: Since when the lab shows nothing to go by: no devices, an unknown state, a host away.
         retry_at: The earliest time of the next start.
         ready_since: Since when the lablet is Ready.
@@ -80,6 +82,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     delete_sent: bool = False
     killing: bool = False
     starting_since: float = 0.0
+    boots: Boots | None = None
     unclear_since: float = 0.0
     retry_at: float = 0.0
     ready_since: float = 0.0

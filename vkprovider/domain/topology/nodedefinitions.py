@@ -1,7 +1,8 @@
 """The node definitions that are known: shipped or named by a setting, and, where those lack one, a worker's own.
 
 A worker's are in the status of its CMLWorker, so that every replica knows them. Where several workers have a
-definition of one name, the largest figures count, for nobody knows yet which of them a lablet will run on.
+definition of one name, the largest figures count, for nobody knows yet which of them a lablet will run on. How long a
+device may boot is CML's own, of each worker by itself.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +16,8 @@ LISTED_MAX: Final = 200
 _NAME_CHARS_MAX: Final = 64
 _CPUS_MAX: Final = 1024
 _RAM_MIB_MAX: Final = 2**24
+_BOOT_S_MAX: Final = 86400 * 5
+"""CML takes a day at most; a device with the smallest share of its CPU gets five times as long."""
 
 
 def lacking(found: Iterable[DeviceFigures]) -> tuple[DeviceFigures, ...]:
@@ -30,8 +33,18 @@ def lacking(found: Iterable[DeviceFigures]) -> tuple[DeviceFigures, ...]:
     return tuple(unknown[name] for name in sorted(unknown)[:LISTED_MAX])
 
 
+def boot_timeouts(found: Iterable[DeviceFigures]) -> dict[str, int]:
+    """Return how long CML waits for devices, by node definition, as far as that can be believed; the first if many."""
+    told = {one.name: one.boot_timeout for one in found if 0 < one.boot_timeout <= _BOOT_S_MAX}
+    return {name: told[name] for name in sorted(told)[:LISTED_MAX] if 0 < len(name) <= _NAME_CHARS_MAX}
+
+
 class NodeDefinitions(Mapping[str, NodeDefinition]):
-    """The known node definitions, by name; `tell` is the only writer."""
+    """The known node definitions, by name; `tell` and `tell_timeouts` are the only writers.
+
+    Attributes:
+        timeouts: How long CML waits for a device to boot, by node definition, of each CMLWorker by name.
+    """
 
     def __init__(self, given: Mapping[str, NodeDefinition]) -> None:
         """Create the table.
@@ -42,6 +55,14 @@ class NodeDefinitions(Mapping[str, NodeDefinition]):
         self._given = given
         self._told: dict[str, tuple[DeviceFigures, ...]] = {}  # by worker
         self._known = dict(given)
+        self.timeouts: dict[str, Mapping[str, int]] = {}
+
+    def tell_timeouts(self, worker: str, found: Mapping[str, int] | None) -> None:
+        """Note how long a worker waits for its devices; None if it is gone."""
+        if found is None:
+            self.timeouts.pop(worker, None)
+        elif self.timeouts.get(worker) != found:
+            self.timeouts[worker] = found
 
     def tell(self, worker: str, found: Iterable[DeviceFigures]) -> None:
         """Note which definitions a worker has; none if it is gone.

@@ -173,6 +173,12 @@ _CHECKS: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = MappingProxyTy
 """The check of a node's field and its rule in words, by field; cpus, ram and tags have been read already."""
 
 
+def cpu_limit_of(node: Mapping[str, Any]) -> int:
+    """Return the share of its CPU that a node gets, in percent; all of it if it says nothing that CML would take."""
+    value = node.get("cpu_limit")
+    return int(value) if value is not None and _is_whole(value) and value in _CPU_LIMIT else _CPU_LIMIT[-1]
+
+
 def _unknown(place: str, mapping: Any, kind: str) -> Iterator[str]:
     if isinstance(mapping, dict) and (more := [key for key in mapping if key not in _FIELDS[kind]]):
         yield f"{place} has a field that CML does not know: {', '.join(shorten(str(key), 40) for key in more[:5])}"

@@ -82,6 +82,7 @@ class Topology:
         doubts: What CML's schema does not allow, with the places; an import may fail for it.
         unreached: Labels of devices that a `pat:` tag leads to, and that no link joins with an external connector.
         pairs: The labels of the devices that links join, each pair once.
+        cpu_limit: The smallest share of its CPU that a device gets, in percent; CML waits the longer for it to boot.
     """
 
     version: str
@@ -96,6 +97,7 @@ class Topology:
     doubts: tuple[str, ...] = ()
     unreached: tuple[str, ...] = ()
     pairs: tuple[tuple[str, str], ...] = ()
+    cpu_limit: int = 100
 
     def suspect_tags(self) -> list[str]:
         """Return the fault of each tag that looks like a port tag and requests no port."""
@@ -195,6 +197,7 @@ def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Top
         doubts=doubts,
         unreached=tuple(label for label in passed_on if label not in reached),
         pairs=links.pairs(nodes, document.get("links", [])),
+        cpu_limit=min(schema.cpu_limit_of(node) for node in nodes),
     )
 
 

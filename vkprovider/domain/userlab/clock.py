@@ -3,14 +3,12 @@
 import math
 from typing import Final
 
-from vkprovider.api.times import iso
+from vkprovider.api.times import clock, length
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.rejections import BODY, USERNAME, Grounds, Rejection
 from vkprovider.settings.portal import PortalSettings
 
 DURATION_MIN_S: Final = 60
-_MINUTE_S: Final = 60
-_HOUR_S: Final = 3600
 
 
 def duration_of(asked_s: int, settings: PortalSettings) -> int | Rejection:
@@ -56,26 +54,3 @@ def words(end: float, now: float) -> str:
     if math.isinf(end):
         return "has no end"
     return f"ends {clock(end, now)}, in {length(end - now)}" if end > now else f"ended {clock(end, now)}"
-
-
-def clock(at: float, now: float) -> str:
-    """Return a time as a clock shows it, with the date unless it is today.
-
-    >>> clock(1769869800, 1769865480), clock(1769869800, 1769965480)
-    ('14:30 UTC', '2026-01-31 14:30 UTC')
-    """
-    date, time = iso(int(at))[:16].split("T")
-    return f"{time} UTC" if iso(int(now)).startswith(date) else f"{date} {time} UTC"
-
-
-def length(seconds: float) -> str:
-    """Return a length of time in its two largest units, rounded up.
-
-    >>> length(4320), length(3600), length(59), length(61)
-    ('1 h 12 min', '1 h', '59 s', '2 min')
-    """
-    seconds = math.ceil(seconds)
-    if seconds < _MINUTE_S:
-        return f"{seconds} s"
-    hours, minutes = divmod(math.ceil(seconds / _MINUTE_S), _HOUR_S // _MINUTE_S)
-    return " ".join([*([f"{hours} h"] if hours else []), *([f"{minutes} min"] if minutes else [])])

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from vkprovider.api.messages import Fault
 from vkprovider.api.reasons import Trouble, UserLabReason
-from vkprovider.domain.userlab.clock import length
+from vkprovider.api.times import length
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.record import FAILED, Ending, LabOperation, LabRequest
 from vkprovider.domain.userlab.steps import (

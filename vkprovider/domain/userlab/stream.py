@@ -19,7 +19,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import shorten
 from vkprovider.api.objects import Event, Pod
-from vkprovider.api.reasons import DoctorReason, Happened
+from vkprovider.api.reasons import DoctorReason, Happened, Progress, Trouble
 from vkprovider.domain.lablet import story
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.operations import LabLine, LineKind, ToldOperation, operation_of
@@ -206,10 +206,22 @@ def _state(operation: ToldOperation, pod: Pod | None, ahead: int) -> str:
     if not operation.deletes and (shown := pod.metadata.annotations.get(names.ANNOTATION_DEVICES, "")):
         booted, total = _devices(pod)
         if booted < total:
-            return f"Devices boot: {shown.replace('/', ' of ')}"
+            return _text(f"Devices boot: {shown.replace('/', ' of ')}{_missing(pod)}")
     for status in pod.status.container_statuses:
         if waiting := status.state.get("waiting"):
             return _text(": ".join(filter(None, (waiting.get("reason", ""), waiting.get("message", "")))))
+    return ""
+
+
+def _missing(pod: Pod) -> str:
+    """Return which devices are missing, since when and how long that may take, as the provider tells it; "" if not."""
+    for status in pod.status.container_statuses:
+        waiting = status.state.get("waiting", {})
+        reason, message = waiting.get("reason", ""), str(waiting.get("message", ""))
+        if reason == Progress.STARTING_NODES and (told := message.partition(" booted, ")[2]):
+            return f", {told}"
+        if reason == Trouble.LAB_QUEUED and message:
+            return f"; {message}"
     return ""
 
 

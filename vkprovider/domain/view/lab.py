@@ -15,11 +15,12 @@ from vkprovider.api import names
 from vkprovider.api.models.status import DefinitionStatus
 from vkprovider.api.objects import Event, Pod
 from vkprovider.api.reasons import Progress
-from vkprovider.api.times import unix
+from vkprovider.api.times import clock, length, unix
 from vkprovider.api.wording import plain
 from vkprovider.domain.lablet.pod.intent import tag_of
 from vkprovider.domain.lablet.pod.message import Message, message_of
-from vkprovider.domain.userlab import clock, stream
+from vkprovider.domain.userlab import stream
+from vkprovider.domain.userlab.clock import extended
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.rejections import Rejection
 from vkprovider.domain.userlab.state import UserLabStatus, status_of
@@ -257,9 +258,9 @@ def _view(
         devices=devices,
         picture=_picture(known, devices),
         end_at=end,
-        ends=clock.clock(end, now) if end is not None else "",
+        ends=clock(end, now) if end is not None else "",
         message=message_of(pod.metadata.annotations) if pod is not None and not over else None,
-        left=clock.length(end - now) if end is not None and end > now else "",
+        left=length(end - now) if end is not None and end > now else "",
         failure=failure,
         replaceable=replaceable,
         extend=extend,
@@ -307,5 +308,5 @@ def _picture(definition: DefinitionStatus, devices: Iterable[SeenDevice]) -> Pic
 
 
 def _extend(lab: UserLab, now: float, settings: PortalSettings) -> Allowed:
-    end = clock.extended(lab, settings.extend_s, now, settings)
+    end = extended(lab, settings.extend_s, now, settings)
     return Allowed(possible=False, why=end.msg) if isinstance(end, Rejection) else _YES

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from vkprovider.api.objects import Event, Pod
-from vkprovider.api.times import unix
+from vkprovider.api.times import clock, unix
 from vkprovider.api.wording import plain
-from vkprovider.domain.userlab import clock, stream
+from vkprovider.domain.userlab import stream
 from vkprovider.domain.userlab.operations import LineKind, ToldOperation
 
 _LINES_MAX: Final = 12
@@ -56,7 +56,7 @@ def started_again(pod: Pod, events: Iterable[Event]) -> stream.LabStory:
 def going_on(told: stream.LabStory, now: float) -> SeenProgress:
     """Return what a story says goes on; `now` is in Unix seconds."""
     lines = tuple(
-        StoryLine(line.at, clock.clock(line.at, now), plain(line.text), line.kind is LineKind.ERROR)
+        StoryLine(line.at, clock(line.at, now), plain(line.text), line.kind is LineKind.ERROR)
         for line in told.lines[-_LINES_MAX:]
     )
     return SeenProgress(told.progress, plain(told.state), lines)

@@ -24,6 +24,7 @@ from vkprovider.domain.lablet import lifecycle, steps
 from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.after import After, after, begun, decided, failed
 from vkprovider.domain.lablet.archive import leftovers
+from vkprovider.domain.lablet.boots import NO_PATIENCE
 from vkprovider.domain.lablet.decisions.decide import decide
 from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
 from vkprovider.domain.lablet.description import described
@@ -61,7 +62,7 @@ class Writer(TypedDict):
     epoch: int
 
 
-LIMITS = LabletSettings()
+LIMITS = LabletSettings(start_timeout_s=300.0)
 LAB = "lab: {version: 0.3.0}\nnodes: [{id: n0, label: h0, node_definition: alpine, x: 0, y: 0}]\nlinks: []\n"
 CONTENT = Content("netlab", "1.2.0", builders.DIGEST, 1, topologies.parse(LAB), Resources(), "content-1")
 WALL = 1_800_000_000
@@ -205,6 +206,7 @@ class World:
         self.left: set[str] = set()
         self.exposes = exposes
         self.mux_answers = True
+        self.patience = NO_PATIENCE
         self.slice: Exposure | None = None
         self.slice_uid = ""
         self.shown_slice: Exposure | None = None
@@ -266,6 +268,7 @@ class World:
             silent="worker w1 does not answer" if away else "",
             worker_time=self.wall,
             extracted=self.memory.extracted,
+            patience=self.patience,
             inputs=inputs_of(self.pod.metadata) if self.pod is not None else NOTHING,
             exposing=self._exposing(self.claim) if self.claim is not None else NOT_EXPOSED,
             now_unix=self.wall,

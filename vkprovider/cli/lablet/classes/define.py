@@ -33,6 +33,8 @@ _NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,51}[a-z0-9])?")
 _NUMBER: Final = re.compile(r"\d+(?=\D*$)")
 _DEADLINE_S: Final = 3600
 """A trial that nobody removed, because this program was killed, ends by itself after so long."""
+_READ_S: Final = 600
+"""How long the provider may take to read a definition; a lab may take longer to boot."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -82,7 +84,7 @@ def define(
         if existing is not None and keeps:
             await owned.adopt(kube, existing)
         with Progress() as progress:
-            status = await _known(found, name, existing, progress, timeout_s)
+            status = await _known(found, name, existing, progress, min(timeout_s, _READ_S))
             price = ", ".join(f"{amount} {_short(resource)}" for resource, amount in sorted(status.resources.items()))
             verb = "is as it was" if change is None else "made" if change.is_new else "changed"
             click.echo(f"{said}, version {status.version} {verb}; a lablet needs {price}")

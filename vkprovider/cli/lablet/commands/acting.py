@@ -3,7 +3,7 @@
 import click
 
 from vkprovider.cli.shared.lazy import runs
-from vkprovider.cli.shared.options import chosen_options, wait_options
+from vkprovider.cli.shared.options import chosen_options, start_options, wait_options
 
 
 @click.command(epilog="Example: kubectl lablet stop mylab-0 --wait")
@@ -19,7 +19,7 @@ def stop() -> None:
 
 
 @click.command(epilog="Example: kubectl lablet start mylab-0 --wait")
-@wait_options
+@start_options
 @chosen_options
 @runs("start", of="vkprovider.cli.lablet.acts")
 def start() -> None:
@@ -28,7 +28,7 @@ def start() -> None:
 
 @click.command(epilog="Example: kubectl lablet reset mylab-0")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@wait_options
+@start_options
 @chosen_options
 @runs("reset", of="vkprovider.cli.lablet.acts")
 def reset() -> None:

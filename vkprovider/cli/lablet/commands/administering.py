@@ -4,7 +4,7 @@ import click
 
 from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
-from vkprovider.cli.shared.options import context_options, document_option, place_options, timeout_option
+from vkprovider.cli.shared.options import START_WAIT, context_options, document_option, place_options, timeout_option
 
 
 @click.command(epilog="Example: kubectl lablet define branch.yaml --version 1.1.0 --try")
@@ -18,7 +18,7 @@ from vkprovider.cli.shared.options import context_options, document_option, plac
 )
 @click.option("--dry-run", is_flag=True, help="Check the file, and say what would be done; nothing is written.")
 @click.option("--try", "try_it", is_flag=True, help="Boot one lablet of it in the namespace, and remove it again.")
-@timeout_option("10m")
+@timeout_option(START_WAIT)
 @place_options
 @runs("define", of="vkprovider.cli.lablet.classes.define")
 def define() -> None:

@@ -1,26 +1,22 @@
 """Starting a lablet afresh after a failure, or keeping its lab for a person; a learner's work is never destroyed."""
 
-from typing import Final
-
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Notice
 from vkprovider.api.reasons import Progress, Reason, Trouble
 from vkprovider.api.wording import listed
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.boots import LABELS_MAX
 from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import instantiating, not_ready
 from vkprovider.domain.lablet.decisions.takedown import finish
 from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.steps import SAVE, WAIT
 
-_LABELS_MAX: Final = 5
-"""Labels in one message."""
-
 
 def labels(devices: tuple[DeviceFact, ...], states: set[str] | frozenset[str]) -> str:
     """Return the labels of the devices in one of `states`, as many as fit in a message."""
-    return listed(sorted(device.label for device in devices if device.state in states), _LABELS_MAX)
+    return listed(sorted(device.label for device in devices if device.state in states), LABELS_MAX)
 
 
 def worked(facts: Facts, claim: Claim) -> bool:
@@ -61,7 +57,9 @@ def again(lablet: Living, claim: Claim, reason: Reason, text: str) -> Decision:
         return finish(facts, "Failed", reason, text, claim)
     calm = facts.now_unix - claim.last_at > limits.stable_s
     pause = delay_s(0 if calm else claim.afresh, first_s=limits.start_retry_first_s, cap_s=limits.start_retry_cap_s)
-    changed, event = claim.restarted(reason, text, facts.now_unix), Notice("Warning", reason, text)
+    changed = claim.restarted(reason, text, facts.now_unix)
+    again = f" (start again number {changed.starts_again})" if claim.last_reason == reason else ""
+    event = Notice("Warning", reason, f"{text}{again}")  # of equal ones only the first would be emitted
     report = instantiating(facts, Trouble.CRASH_LOOP_BACK_OFF, text)
     return Decision(SAVE, report, changed, retry_at=lablet.now + pause, forgets_starts=True, events=(event,))
 

@@ -4,10 +4,11 @@ from enum import Enum, auto
 
 from vkprovider.api import labs
 from vkprovider.domain.claims.claim import Claim
+from vkprovider.domain.lablet.boots import awaits_stage
 from vkprovider.domain.lablet.decisions.learner import bound, unnoted
 from vkprovider.domain.lablet.decisions.living import was_shown_ready
 from vkprovider.domain.lablet.decisions.session import closing_of, closing_state
-from vkprovider.domain.lablet.facts import Facts, phase_of
+from vkprovider.domain.lablet.facts import Facts, boots_of, phase_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Presence, is_clear
 
@@ -20,7 +21,7 @@ class Stage(Enum):
     UNSEEN = auto()  # the worker does not answer, or the lab was not observed since it was last changed
     FRESH = auto()  # there is a claim and no lab
     IMPORTED = auto()  # no device has been started
-    BOOTING = auto()  # every device that is not booted boots
+    BOOTING = auto()  # every device that is not booted boots, or is to be started by CML in a later stage
     UNCLEAR = auto()  # the devices show nothing to go by
     CRASHED = auto()  # devices have stopped, and nobody asked for that
     UNNOTED = auto()  # the notes of the lab do not name the learner or the session
@@ -49,10 +50,10 @@ def stage_of(facts: Facts, now: float) -> Stage:
     over = facts.memory.deadline_at and now >= facts.memory.deadline_at
     if (claim is not None and claim.outcome) or facts.inputs.desired is State.TERMINATED or over:
         return Stage.ENDING
-    return _of_claim(facts, bound(facts, claim)) if claim is not None else Stage.CLAIMING
+    return _of_claim(facts, bound(facts, claim), now) if claim is not None else Stage.CLAIMING
 
 
-def _of_claim(facts: Facts, claim: Claim) -> Stage:
+def _of_claim(facts: Facts, claim: Claim, now: float) -> Stage:
     if not facts.claim_saved and not claim.lab_id and not claim.closing_reason:
         return Stage.CLAIMING
     if facts.silent or (claim.lab_id and facts.presence is Presence.UNKNOWN):
@@ -66,10 +67,10 @@ def _of_claim(facts: Facts, claim: Claim) -> Stage:
         return Stage.RENEWING
     if not claim.lab_id or facts.presence is Presence.ABSENT:
         return Stage.FRESH
-    return _of_lab(facts, claim)
+    return _of_lab(facts, claim, now)
 
 
-def _of_lab(facts: Facts, claim: Claim) -> Stage:
+def _of_lab(facts: Facts, claim: Claim, now: float) -> Stage:
     if claim.resetting or (facts.inputs.reset and facts.inputs.reset != claim.reset):
         return Stage.WIPING
     if unnoted(facts, claim):
@@ -84,4 +85,6 @@ def _of_lab(facts: Facts, claim: Claim) -> Stage:
     if states & labs.BOOTING and labs.STOPPED not in states:
         return Stage.BOOTING
     started = claim.ready_at or was_shown_ready(facts, claim)
+    if states == {labs.BOOTED, labs.DEFINED} and not started and awaits_stage(boots_of(facts, now), now):
+        return Stage.BOOTING
     return Stage.IMPORTED if states == {labs.DEFINED} and not started else Stage.CRASHED

@@ -35,6 +35,7 @@ class Definition:
         terms: How its lablets are delivered.
         expose: Which of their ports are lent to which mux; None for none.
         owner: The namespace whose lablets alone may run it; "" for all.
+        boot_timeout_s: How long a device may take to boot; None if the definition is silent.
     """
 
     name: str
@@ -45,6 +46,7 @@ class Definition:
     terms: Terms = NO_TERMS
     expose: Expose | None = None
     owner: str = ""
+    boot_timeout_s: int | None = None
 
 
 def owner_of(resource: CustomResource) -> str:

@@ -7,12 +7,11 @@ from typing import Final, NamedTuple
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, Forbidden, InputError, NotFound, OutsideError
 from vkprovider.api.objects import Pod
-from vkprovider.api.times import unix
+from vkprovider.api.times import clock, unix
 from vkprovider.classroom.pods import change
 from vkprovider.concurrency import at_most
 from vkprovider.domain.classroom.asked import ACTS, CannotBeDoneError, notes_for
 from vkprovider.domain.classroom.rows import Row
-from vkprovider.domain.userlab.clock import clock
 from vkprovider.kube.api import PODS
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource

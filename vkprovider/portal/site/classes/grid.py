@@ -7,11 +7,10 @@ from contextlib import AbstractAsyncContextManager
 from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
-from vkprovider.api.times import iso
+from vkprovider.api.times import clock, iso
 from vkprovider.api.wording import count, listed
 from vkprovider.domain.classroom.grid import Wish, chosen, counted, held_up, wish_of
 from vkprovider.domain.classroom.rows import Row
-from vkprovider.domain.userlab.clock import clock
 from vkprovider.domain.view.standings import Standing
 from vkprovider.portal.page.callers import LabRight
 from vkprovider.portal.site.classes.classrooms import Classrooms

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from vkprovider.domain.userlab.clock import length
+from vkprovider.api.times import length
 from vkprovider.domain.view.lab import LabView
 
 OWNER: Final = "owner"

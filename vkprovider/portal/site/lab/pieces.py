@@ -8,8 +8,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
-from vkprovider.api.times import iso
-from vkprovider.domain.userlab.clock import clock
+from vkprovider.api.times import clock, iso
 from vkprovider.domain.view.devices import Port, SeenDevice
 from vkprovider.domain.view.lab import LabView, command_for
 from vkprovider.portal.site.lab.deeds import Deed

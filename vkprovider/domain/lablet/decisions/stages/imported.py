@@ -18,7 +18,7 @@ def decide(lablet: Living) -> Decision:
     """Start the lab, or wait for an earlier start; one that has moved no device in time is sent again."""
     if (wait := back_off(lablet)) is not None:
         return wait
-    facts, claim, now, timeout_s = lablet.facts, lablet.claim, lablet.now, lablet.limits.start_timeout_s
+    facts, claim, now, timeout_s = lablet.facts, lablet.claim, lablet.now, lablet.limits.sign_s
     report = pending(Progress.STARTING_NODES, f"starting {count(len(facts.devices), 'device')}", devices=facts.devices)
     if facts.memory.start_sent_at and facts.memory.starting_since:
         due = facts.memory.starting_since + timeout_s

@@ -1,6 +1,6 @@
 """A lab that is on the worker and shows nothing to go by: no devices, an unknown state, or a compute host that is away.
 
-CML may mend it by itself, so it is waited for, as long as a start may take. After that a lab in which a learner may
+CML may mend it by itself, so it is waited for. After that a lab in which a learner may
 have worked is kept for a person, and any other is replaced, as after every other failure. The devices alone decide: the
 state of the lab as a whole is not read, because CML calls a lab `STARTED` long before it has booted.
 """
@@ -19,9 +19,9 @@ from vkprovider.domain.lablet.steps import WAIT
 def decide(lablet: Living) -> Decision:
     """Wait for the lab, and end that as for any lab that does not boot in time."""
     lablet = lablet.recalled
-    facts, now, timeout_s = lablet.facts, lablet.now, lablet.limits.start_timeout_s
+    facts, now, timeout_s = lablet.facts, lablet.now, lablet.limits.sign_s
     fault = _fault(lablet.claim.title, facts.devices)
-    due = (facts.memory.starting_since or facts.memory.unclear_since or now) + timeout_s
+    due = (facts.memory.unclear_since or now) + timeout_s
     if now < due or facts.observed_at < due:  # the second: this replica was paused, and looks before it judges
         report = not_ready(lablet.claim, fault.reason, fault.message, facts.devices)
         return Decision(WAIT, report, after_s=due - now if now < due else None, observe=True)
