@@ -13,7 +13,7 @@ from pydantic import AliasChoices, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from tools import commands, crdpage, httppage, monitoring, overview, policies, recording, stale
+from tools import commands, crdpage, httppage, monitoring, overview, policies, recording, stale, tokens
 from tools.markdown import NOTE, anchor, table
 from vkprovider.api import reasons
 from vkprovider.api.reasons import Explanation, Reason, stock
@@ -66,6 +66,7 @@ def files() -> dict[Path, str]:
     pages[Path("docs/reference/crds.md")] = crdpage.crds_page()
     pages[Path("docs/reference/kubectl-lablet.md")] = commands.page()
     pages[httppage.PATH] = httppage.page()
+    pages[tokens.PATH] = tokens.page()
     pages[Path("docs/why.md")] = why_page()
     pages[overview.PATH] = overview.picture()
     pages |= {each.path: recording.picture(each) for each in recording.RECORDINGS}

@@ -68,7 +68,7 @@ def test_a_lablet_lives_and_ends(cluster: Cluster, namespace: str, netlab: str, 
 
 
 def test_passwords_and_tokens_stay_with_the_agents(cluster: Cluster) -> None:
-    secrets = cluster.items("/api/v1/namespaces/vkprovider-system/secrets")
+    secrets = cluster.items("/api/v1/namespaces/vkprovider-system-logins/secrets")
     passwords = [worker.worker.password for worker in cluster.workers]
     assert not [s for s in secrets if any(password in str(s) for password in passwords)]
     for log in cluster.sandbox.directory.glob("logs/*.log"):

@@ -68,7 +68,7 @@ def test_cluster_knows_the_workers(sandbox: Sandbox) -> None:
     specs = [item["spec"] for item in listed(sandbox, "cmlworkers")]
     assert [spec["url"] for spec in specs] == [worker.url for worker in sandbox.workers]
     assert [spec["stats"] for spec in specs] == ["On", "On"]
-    secrets = listed(sandbox, "secrets", "-n", "vkprovider-system", "-l", "vkprovider.io/used-for=worker")
+    secrets = listed(sandbox, "secrets", "-n", "vkprovider-system-logins", "-l", "vkprovider.io/used-for=worker")
     assert [item["metadata"]["name"] for item in secrets] == [spec["credentialsSecretName"] for spec in specs]
 
 

@@ -14,6 +14,7 @@ from tests.support.doctor import examine
 from tests.support.extra import (
     ACCOUNT,
     CMLWORKERS,
+    LOGINS,
     SYSTEM,
     Controllers,
     Extra,
@@ -27,7 +28,7 @@ from vkprovider.doctor.findings import Finding
 from vkpsandbox import Sandbox, SandboxError
 
 PASSWORD = "wr0ng-S3cret"
-SECRETS = f"/api/v1/namespaces/{SYSTEM}/secrets"
+SECRETS = f"/api/v1/namespaces/{LOGINS}/secrets"
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 
 
@@ -89,7 +90,7 @@ def bad_workers(programs: dict[str, Program], controllers: Controllers, api: str
         "wrong-password": Bad(
             {}, {**ACCOUNT, "password": PASSWORD}, "CredentialsInvalid", "refused the login: check username"
         ),
-        "no-secret": Bad({}, None, "CredentialsInvalid", f"Secret {SYSTEM}/no-secret does not exist; create it"),
+        "no-secret": Bad({}, None, "CredentialsInvalid", f"Secret {LOGINS}/no-secret does not exist; create it"),
         "no-label": Bad({}, account, "SecretNotAllowed", "secret no-label vkprovider.io/used-for=worker"),
         "other-host": Bad(
             {}, account, "SecretNotAllowed", f"cml.example.com,{controllers.url('other-host')[len('https://') :]}"
@@ -253,12 +254,12 @@ def story(sandbox: Sandbox, programs: dict[str, Program], controllers: Controlle
         }
         kept["other-host"]["metadata"]["annotations"]["vkprovider.io/host"] = "https://cml.example.com"
         del kept["no-label"]["metadata"]["labels"]
-        cluster.apply(*kept.values(), namespace=SYSTEM)
+        cluster.apply(*kept.values(), namespace=LOGINS)
         began = time.monotonic()
         cluster.apply(*(cmlworker(n, **{"url": good[n], **b.spec}) for n, b in bad.items()))
         until(judged, 60)
         before = look(cluster, bad)
-        cluster.apply(*(secret(n, ACCOUNT, good[n]) for n, b in bad.items() if b.cure is None), namespace=SYSTEM)
+        cluster.apply(*(secret(n, ACCOUNT, good[n]) for n, b in bad.items() if b.cure is None), namespace=LOGINS)
         for name in [name for name, wrong in bad.items() if wrong.cure is not None]:
             cluster.patch(f"{CMLWORKERS}/{name}", {"spec": bad[name].cure})
         until(healed, 60)

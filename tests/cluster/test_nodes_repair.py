@@ -136,7 +136,7 @@ def test_real_node_of_that_name_is_never_touched(cluster: Cluster) -> None:
     mine = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "vnode.real", "labels": {"real": "yes"}}}
     cluster.delete_later("node", "vnode.real")
     cluster.delete_later("cmlworker", "real")
-    cluster.delete_later("secret", "real", "--namespace=vkprovider-system")
+    cluster.delete_later("secret", "real", "--namespace=vkprovider-system-logins")
     cluster.request("POST", NODES, mine)
     url = cluster.workers[0].worker.url
     cluster.apply(secret("real", ACCOUNT, url), cmlworker("real", url))

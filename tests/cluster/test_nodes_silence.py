@@ -100,7 +100,7 @@ def test_changed_password_needs_no_restart_and_touches_no_lablet(cluster: Cluste
 
     def store(password: str) -> None:
         data = {"data": {"password": base64.b64encode(password.encode()).decode()}}
-        cluster.patch(f"/api/v1/namespaces/{SYSTEM}/secrets/{worker.process}", data)
+        cluster.patch(f"/api/v1/namespaces/{SYSTEM}-logins/secrets/{worker.process}", data)
 
     worker.set_password("an-0ther-secret")
     try:

@@ -178,7 +178,7 @@ def test_replica_cut_off_from_a_worker_keeps_it_and_its_labs(
     assert on_it
     with Proxy(host, int(port)) as way:
         hosts = {"vkprovider.io/host": f"{worker.worker.url},https://127.0.0.1:{way.port}"}
-        secret = f"/api/v1/namespaces/vkprovider-system/secrets/{worker.worker.process}"
+        secret = f"/api/v1/namespaces/vkprovider-system-logins/secrets/{worker.worker.process}"
         cluster.patch(secret, {"metadata": {"annotations": hosts}})
         cluster.patch(path, {"spec": {"url": f"https://127.0.0.1:{way.port}"}})
         last = worker.last_request()

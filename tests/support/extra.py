@@ -21,16 +21,17 @@ from vkpsandbox.cml.simulation import Settings as CmlSettings
 from vkpsandbox.http.tls import self_signed, server_context
 
 SYSTEM = "vkprovider-system"
+LOGINS = f"{SYSTEM}-logins"
 T = TypeVar("T")
 ACCOUNT = {"username": "vkprovider", "password": "extra-Pa55"}
 CMLWORKERS = "/apis/vkprovider.io/v1alpha1/cmlworkers"
 
 
 def secret(name: str, data: Mapping[str, str], *urls: str) -> dict[str, Any]:
-    """Make a Secret in the provider's namespace: for workers at these URLs; without any, for devices."""
+    """Make a Secret in the namespace of logins: for workers at these URLs; without any, for devices."""
     meta = {
         "name": name,
-        "namespace": SYSTEM,
+        "namespace": LOGINS,
         "labels": {"vkprovider.io/used-for": "worker" if urls else "devices"},
         "annotations": {"vkprovider.io/host": ",".join(urls)} if urls else {},
     }
@@ -167,13 +168,13 @@ def extra_worker(cluster: Cluster, name: str, *arguments: str, **spec: Any) -> I
     """
     program = Program(*arguments)
     try:
-        cluster.apply(secret(name, ACCOUNT, program.url), namespace=SYSTEM)
+        cluster.apply(secret(name, ACCOUNT, program.url), namespace=LOGINS)
         cluster.apply(cmlworker(name, program.url, **spec))
         try:
             yield Extra(cluster, name, program.url)
         finally:
             cluster.kubectl("delete", "cmlworker", name, "--ignore-not-found", "--timeout=30s")
-            cluster.kubectl("delete", "secret", name, f"--namespace={SYSTEM}", "--ignore-not-found")
+            cluster.kubectl("delete", "secret", name, f"--namespace={LOGINS}", "--ignore-not-found")
             until(lambda: cluster.get(f"/api/v1/nodes/vnode.{name}") is None, 45, f"Node vnode.{name} stays")
     finally:
         program.close()

@@ -8,7 +8,7 @@ from vkprovider import controllers
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE, CheckedRight, rights_of
 from vkprovider.kube.api import CONFIG_MAPS, RUNTIME_CLASSES, SECRETS, WORKERS
 
-SECRET = CheckedRight("get", "", "secrets", "vkprovider-system")
+SECRET = CheckedRight("get", "", "secrets", "vkprovider-system-logins")
 TOPOLOGY = CheckedRight("get", "", "configmaps")
 
 

@@ -17,6 +17,7 @@ import yaml
 
 from tools.helm import values
 from vkprovider import __version__
+from vkprovider.api.names import logins_namespace
 from vkprovider.cli.crds import PlainDumper
 
 CHART: Final = Path("manifests/helm/vkprovider")
@@ -216,6 +217,8 @@ def _component(name: str) -> Iterator[dict[str, Any]]:
 
 def _switch(each: Mapping[str, Any]) -> str:
     """Return the value that leaves an object out; empty if it is always there."""
+    if each["kind"] == "Namespace" and each["metadata"]["name"] == logins_namespace(SYSTEM):
+        return "logins.createNamespace"
     if not each["kind"].startswith("ValidatingAdmissionPolicy") or each["metadata"]["name"] in _ALWAYS:
         return _SWITCHES.get(each["kind"], "")
     return "policies.requireUse" if each["metadata"]["name"] == _REQUIRE_USE else "policies.enabled"

@@ -12,7 +12,13 @@ from tools.markdown import table
 from vkprovider.app.settings import Settings
 from vkprovider.settings.group import Group
 
-BY_CHART: Final = {"VKPROVIDER_HTTP_PORT", "VKPROVIDER_HTTP_HOST", "VKPROVIDER_KUBELET_PORTS", "KUBECONFIG"}
+BY_CHART: Final = {
+    "VKPROVIDER_HTTP_PORT",
+    "VKPROVIDER_HTTP_HOST",
+    "VKPROVIDER_KUBELET_PORTS",
+    "VKPROVIDER_LOGINS_NAMESPACE",
+    "KUBECONFIG",
+}
 """Settings that objects of the chart depend on, beside those that the Deployment sets."""
 
 _BOOL: Final = {"type": "boolean"}
@@ -103,6 +109,7 @@ def values(deployment: Mapping[str, Any]) -> list[Value]:
         Value("policies.requireUse", _REQUIRE_USE, _BOOL, default=True),
         Value("crds.install", _CRDS, _BOOL, default=True),
         Value("namespace.create", _NAMESPACE, _BOOL),
+        Value("logins.createNamespace", _LOGINS, _BOOL, default=True),
         Value("mux.enabled", _MUX, _BOOL),
         Value("mux.replicaCount", "Replicas of that program. They share the muxes.", _count(), 2),
         Value("mux.extraEnv", "Its settings, as environment variables: `[{name: …, value: …}]`.", _OBJECTS, []),
@@ -145,6 +152,10 @@ _CRDS: Final = (
 _NAMESPACE: Final = (
     "Whether the chart makes the namespace of the release, which then stays on uninstall. For `helm template` and Argo "
     "CD; `helm install` makes it with --create-namespace, but without its label for Pod Security."
+)
+_LOGINS: Final = (
+    "Whether the chart makes the namespace for the Secrets with the logins of workers and devices, that of the release "
+    "with `-logins` after it. It stays on uninstall."
 )
 _MUX: Final = (
     "Whether the program that serves muxes runs beside the provider, with a ServiceAccount of its own: Services whose "

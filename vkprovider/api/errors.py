@@ -116,15 +116,19 @@ class Unauthorized(OutsideError):  # noqa: N818 (the field's own name)
     """Credentials are wrong."""
 
 
-class Withheld(Unauthorized):
-    """The credentials may not be used for this, and were not sent.
+class CredentialsUnread(Unauthorized):
+    """There are no credentials, or they cannot be read.
 
-    The message is about our own objects and holds the commands that allow it, so it is not shortened as a foreign one.
+    The message is about our own objects and holds the commands that help, so it is not shortened as a foreign one.
     """
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = shorten(message, _INPUT_CHARS_MAX)
+
+
+class Withheld(CredentialsUnread):
+    """The credentials may not be used for this, and were not sent."""
 
 
 class Forbidden(OutsideError):  # noqa: N818 (the field's own name)

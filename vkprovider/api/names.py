@@ -244,6 +244,15 @@ def is_lablet(runtime_class: str, node: str, node_selector: Mapping[str, str]) -
     return bool(runtime_class) and (sent or node.startswith(NODE_PREFIX))
 
 
+def logins_namespace(namespace: str) -> str:
+    """Return the namespace of the logins of workers and devices, unless a setting names it; nothing else is in it.
+
+    >>> logins_namespace("vkprovider-system")
+    'vkprovider-system-logins'
+    """
+    return f"{namespace}-logins"
+
+
 def claims_name(owner: str) -> str:
     """Return the name of the ConfigMap with the claims of a worker, or of a mux."""
     return f"{owner}{_CLAIMS_SUFFIX}"

@@ -6,7 +6,7 @@
 * `worker`: CMLWorker → Node, and what all lablets of a worker share: its connection and one bulk observation.
 * `definition`: LabletDefinition → content, RuntimeClass.
 * `claims`: the claims of one worker, written in batches.
-* `secrets`: Secrets of the provider's namespace, read when they are needed.
+* `secrets`: Secrets of the namespace of logins, read when they are needed.
 * `counters`: what is counted about lablets; `timeline`: when each Pod reached each stage, if anybody wants to know.
 
 Nothing here decides what a state means; that is `domain`. Nothing here knows HTTP; that is `kube`, `cml` and `lds`.

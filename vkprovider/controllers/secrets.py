@@ -1,4 +1,4 @@
-"""Secrets of the provider's namespace, read one by one when they are needed; nothing of them is kept."""
+"""Secrets of the namespace of logins, read one by one when they are needed; nothing of them is kept."""
 
 from collections.abc import Collection
 
@@ -6,12 +6,12 @@ from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, InputError
 from vkprovider.api.objects import Secret
 from vkprovider.api.reasons import Reason, Trouble
-from vkprovider.domain.worker.secrets import device_secret_refusal
+from vkprovider.domain.worker.secrets import device_secret_refusal, move_command
 from vkprovider.runtime.context import Context
 
 
 async def read_secret(ctx: Context, name: str, *, reason: Reason, keys: str, used_for: str) -> Secret:
-    """Read a Secret of the provider's namespace.
+    """Read a Secret of the namespace of logins.
 
     Args:
         ctx: The replica.
@@ -24,14 +24,18 @@ async def read_secret(ctx: Context, name: str, *, reason: Reason, keys: str, use
         InputError: It does not exist, or may not be read.
         OutsideError: The API server refused or did not answer.
     """
-    where = f"Secret {ctx.namespace}/{name}"
+    where = f"Secret {ctx.logins_namespace}/{name}"
     try:
         secret = await ctx.api.secrets.get(name)
     except Forbidden as error:
         raise InputError(reason, f"{where} cannot be read: {error.message}") from None
     if secret is None:
         label = f"{names.LABEL_USED_FOR}={used_for}"
-        raise InputError(reason, f"{where} does not exist; create it with keys {keys} and the label {label}")
+        text = f"{where} does not exist; create it with keys {keys} and the label {label}"
+        if ctx.logins_namespace != ctx.namespace:
+            text += f". Those that an earlier version had in {ctx.namespace} move by: "
+            text += move_command(ctx.namespace, ctx.logins_namespace)
+        raise InputError(reason, text)
     return secret
 
 
@@ -51,10 +55,10 @@ async def read_device_secret(ctx: Context, name: str, workers: Collection[str]) 
     secret = await read_secret(
         ctx, name, reason=Trouble.DEVICE_SECRET_INVALID, keys=keys, used_for=names.USED_FOR_DEVICES
     )
-    if refusal := device_secret_refusal(secret.metadata, ctx.namespace, is_workers=name in workers):
+    if refusal := device_secret_refusal(secret.metadata, ctx.logins_namespace, is_workers=name in workers):
         raise InputError(Trouble.SECRET_NOT_ALLOWED, refusal)
     try:
         return {key: value.decode() for key, value in secret.data.items()}
     except UnicodeDecodeError:
-        where = f"Secret {ctx.namespace}/{name}"
+        where = f"Secret {ctx.logins_namespace}/{name}"
         raise InputError(Trouble.DEVICE_SECRET_INVALID, f"{where} holds bytes that are not text") from None

@@ -94,9 +94,9 @@ async def read_secret(
     """Read a worker's Secret; return its state, and the credentials if they may be used.
 
     Args:
-        secrets: The Secrets of the provider's namespace.
+        secrets: The Secrets of the namespace of logins.
         name: The Secret's.
-        namespace: The provider's.
+        namespace: That of logins.
         destination: Of the worker; a Secret may be for another one.
     """
     try:

@@ -85,6 +85,7 @@ class Doctor:
         self._kube = kube
         self._context = context
         self._namespace = namespace
+        self._logins = names.logins_namespace(namespace)
         self._manifest = manifest
         self._probing = probe
         self._broker = broker
@@ -143,21 +144,22 @@ class Doctor:
         found_here = setup.check_namespace(namespace, exists=exists, account=account)
         self._found += found_here
         if not found_here:
-            await self._check_rights()
             await self._check_settings()
+            await self._check_rights()
 
     async def _check_settings(self) -> None:
         name = f"{self._namespace}/{setup.SETTINGS}"
         path = f"/api/v1/namespaces/{self._namespace}/configmaps/{setup.SETTINGS}"
         found = await self._reading.read(path, ConfigMap, f"ConfigMap/{name}")
         settings = found.data if found is not None else {}
+        self._logins = settings.get("VKPROVIDER_LOGINS_NAMESPACE") or self._logins
         self._found += setup.check_transport(self._namespace, settings)
         self._found += setup.check_settings(self._namespace, settings)
         self._found += await muxes.check_relays(self._reading, settings)
 
     async def _check_rights(self) -> None:
         account = f"{self._namespace}/{names.SERVICE_ACCOUNT}"
-        rights = rights_of(self._manifest, self._namespace)
+        rights = rights_of(self._manifest, self._namespace, self._logins)
         try:
             answers = await asyncio.gather(*(self._may(right) for right in rights))
         except OutsideError as error:
@@ -259,7 +261,7 @@ class Doctor:
             node = nodes.get(names.node_name(name))
             seen = workers.SeenWorker(resource, node, secret, probe, bool(alive))
             uid = installation.metadata.uid if installation is not None else ""
-            found = workers.check_worker(seen, namespace=self._namespace, installation=uid)
+            found = workers.check_worker(seen, logins=self._logins, before=self._namespace, installation=uid)
             self._cml[name] = probe.version or worker_status(resource).cml_version or ""
             healthy = all(finding.level is not Level.FAULT for finding in found)
             if healthy and not self._reading.failed("Lease"):
@@ -287,8 +289,8 @@ class Doctor:
         state, credentials = workers.SecretState(), None
         if spec.credentials_secret_name:
             destination = destination_of(resource.metadata.name, spec)
-            secrets = Api(self._kube, self._namespace).secrets
-            state, credentials = await read_secret(secrets, spec.credentials_secret_name, self._namespace, destination)
+            secrets = Api(self._kube, self._namespace, self._logins).secrets
+            state, credentials = await read_secret(secrets, spec.credentials_secret_name, self._logins, destination)
         return state, await self._probe(resource.metadata.name, spec, credentials)
 
     async def _probe(self, name: str, spec: CMLWorkerSpec, credentials: Credentials | None) -> workers.WorkerProbe:

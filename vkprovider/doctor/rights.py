@@ -6,6 +6,8 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
+from vkprovider.api import names
+
 SHIPPED_NAMESPACE: Final = "vkprovider-system"
 """The namespace of the provider in the shipped manifests."""
 INSTRUCTOR: Final = "vkprovider-instructor"
@@ -69,12 +71,13 @@ def by_what(rights: Iterable[CheckedRight]) -> dict[str, str]:
     return {what: ", ".join(found) for what, found in verbs.items()}
 
 
-def rights_of(manifest: str, namespace: str) -> list[CheckedRight]:
+def rights_of(manifest: str, namespace: str, logins: str = "") -> list[CheckedRight]:
     """Return the rights that the shipped bindings grant to the ServiceAccount.
 
     Args:
         manifest: The text of `rbac.yaml`.
         namespace: Where the provider runs.
+        logins: Where the logins of workers and devices are; "" for the usual namespace.
     """
     documents = [document for document in yaml.safe_load_all(manifest) if document]
     bound = {
@@ -87,9 +90,18 @@ def rights_of(manifest: str, namespace: str) -> list[CheckedRight]:
         meta = document["metadata"]
         where = meta.get("namespace", "")
         if (document["kind"], meta["name"], where) in bound:
-            for right in rights_in(document, namespace if where == SHIPPED_NAMESPACE else where):
+            for right in rights_in(document, _moved(where, namespace, logins)):
                 found[right] = None
     return list(found)
+
+
+def _moved(shipped: str, namespace: str, logins: str) -> str:
+    """Return the namespace that stands for one of the shipped manifests."""
+    places = {
+        SHIPPED_NAMESPACE: namespace,
+        names.logins_namespace(SHIPPED_NAMESPACE): logins or names.logins_namespace(namespace),
+    }
+    return places.get(shipped, shipped)
 
 
 def rights_in(role: dict[str, Any], namespace: str = "") -> Iterator[CheckedRight]:

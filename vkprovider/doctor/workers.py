@@ -21,6 +21,7 @@ from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.capacity import too_small
 from vkprovider.domain.worker.reach import same_address
 from vkprovider.domain.worker.registration import unapproved
+from vkprovider.domain.worker.secrets import move_command
 from vkprovider.domain.worker.transport import insecure
 from vkprovider.settings.cluster import PortSettings
 
@@ -94,12 +95,13 @@ class SeenWorker(msgspec.Struct, frozen=True):
     """Whether a replica of the provider lives, so that conditions are current."""
 
 
-def check_worker(seen: SeenWorker, *, namespace: str, installation: str) -> list[Finding]:
+def check_worker(seen: SeenWorker, *, logins: str, before: str, installation: str) -> list[Finding]:
     """Check one CMLWorker.
 
     Args:
         seen: The worker.
-        namespace: The provider's, where Secrets are.
+        logins: The namespace of logins.
+        before: The provider's, where an earlier version had them.
         installation: UID of the namespace kube-system; empty if it is unknown.
     """
     about = f"CMLWorker/{seen.resource.metadata.name}"
@@ -109,7 +111,7 @@ def check_worker(seen: SeenWorker, *, namespace: str, installation: str) -> list
         return [_known(about, error.reason, error.message)]
     found = [
         *_check_condition(about, seen),
-        *_check_secret(about, spec, seen.secret, seen.probe, namespace),
+        *_check_secret(about, spec, seen.secret, seen.probe, logins, before),
         *_check_node(about, spec, seen, installation),
         *_check_account(about, seen.probe),
         *_check_licence(about, spec, seen.probe.licence),
@@ -176,7 +178,7 @@ def _check_condition(about: str, seen: SeenWorker) -> list[Finding]:
 
 
 def _check_secret(
-    about: str, spec: CMLWorkerSpec, secret: SecretState, probe: WorkerProbe, namespace: str
+    about: str, spec: CMLWorkerSpec, secret: SecretState, probe: WorkerProbe, namespace: str, before: str
 ) -> list[Finding]:
     name = spec.credentials_secret_name
     if spec.cml_url.startswith("null://"):
@@ -189,7 +191,8 @@ def _check_secret(
     if secret.forbidden:
         return [unchecked(about, DoctorReason.SECRET_FORBIDDEN, f"{where} may not be read by you: {secret.forbidden}")]
     if not secret.exists:
-        return [_known(about, WorkerReason.CREDENTIALS_INVALID, f"{where} does not exist")]
+        text = f"{where} does not exist. Those that an earlier version had in {before} move by: "
+        return [_known(about, WorkerReason.CREDENTIALS_INVALID, text + move_command(before, namespace))]
     if secret.fault is None:
         return []
     if secret.fault.reason == WorkerReason.SECRET_NOT_ALLOWED and isinstance(probe.error, InputError):

@@ -39,7 +39,7 @@ class Api:
 
     Attributes:
         config_maps: ConfigMaps of the provider's namespace: claims, content, leftovers, session events.
-        secrets: Secrets of the provider's namespace: credentials of workers and devices.
+        secrets: Secrets of the namespace of logins: credentials of workers and devices.
         endpoint_slices: EndpointSlices of the provider's namespace: exposed lablets.
         member_leases: The replicas' Leases.
         node_leases: The Nodes' Leases.
@@ -53,9 +53,9 @@ class Api:
         self_reviews: Answer who the caller is; see `review_self`.
     """
 
-    def __init__(self, kube: KubeClient, namespace: str) -> None:
+    def __init__(self, kube: KubeClient, namespace: str, logins: str = "") -> None:
         self.config_maps: Final = Resource(kube, CONFIG_MAPS, namespace)
-        self.secrets: Final = Resource(kube, SECRETS, namespace)
+        self.secrets: Final = Resource(kube, SECRETS, logins)
         self.endpoint_slices: Final = Resource(kube, ENDPOINT_SLICES, namespace)
         self.member_leases: Final = Resource(kube, LEASES, namespace)
         self.node_leases: Final = Resource(kube, LEASES, names.NODE_LEASE_NAMESPACE)

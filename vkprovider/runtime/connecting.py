@@ -53,6 +53,7 @@ async def connect(
         replica=replica.instance_id,
         namespace=replica.namespace,
         program=program,
+        logins=replica.logins_namespace,
         wall=kube.clock.wall,
         is_sure=kube.clock.is_sure,
         skew_s=kube.clock.skew_s,

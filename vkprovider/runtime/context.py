@@ -48,6 +48,7 @@ class Context:
         replica: The name of this replica, unique among those that live; an earlier process may have had it.
         process: This process, unique for ever.
         namespace: Where the Leases of replicas live, and whatever else belongs to this installation alone.
+        logins: The namespace of the logins of workers and devices; "" for the usual one.
         program: Whose replica it is.
         now: Monotonic seconds.
         wall: Unix seconds of the API server, by which stamps in its objects are judged.
@@ -67,11 +68,17 @@ class Context:
     dice: Callable[[], float] = random.random
     process: str = field(default_factory=default_replica)
     program: Program = PROVIDER
+    logins: str = ""
+
+    @property
+    def logins_namespace(self) -> str:
+        """The namespace of the logins of workers and devices."""
+        return self.logins or names.logins_namespace(self.namespace)
 
     @cached_property
     def api(self) -> Api:
         """Typed handles for the resources of the API server."""
-        return Api(self.kube, self.namespace)
+        return Api(self.kube, self.namespace, self.logins_namespace)
 
     @property
     def now_unix(self) -> int:

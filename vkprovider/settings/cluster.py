@@ -6,6 +6,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
+from vkprovider.api import names
 from vkprovider.settings.group import Group
 
 
@@ -33,7 +34,13 @@ class ReplicaSettings(Group):
     namespace: str = Field(
         "vkprovider-system",
         validation_alias="VKPROVIDER_NAMESPACE",
-        description="Namespace of claims, content, Secrets and membership Leases.",
+        description="Namespace of claims, content and membership Leases.",
+    )
+    logins: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_LOGINS_NAMESPACE",
+        description="Namespace of the Secrets with the logins of workers and devices, in which the provider may read "
+        "Secrets. Unset: that of `VKPROVIDER_NAMESPACE`, with `-logins` after it.",
     )
     lease_ttl_s: float = Field(
         15.0,
@@ -54,6 +61,11 @@ class ReplicaSettings(Group):
         description="Levels of load. The least loaded replicas try first for a Node that its planned owner does "
         "not claim. The level is made of the Nodes that a replica owns (`vkprovider_owned_nodes`).",
     )
+
+    @property
+    def logins_namespace(self) -> str:
+        """The namespace of logins."""
+        return self.logins or names.logins_namespace(self.namespace)
 
 
 class KubeSettings(Group):

@@ -15,6 +15,9 @@ from vkpsandbox.processes.record import Worker
 
 NAMESPACE: Final = "vkprovider-system"
 
+LOGINS: Final = f"{NAMESPACE}-logins"
+"""The namespace of the logins of workers."""
+
 SERVICE_ACCOUNT: Final = "vkprovider"
 
 LABEL: Final = "vkprovider.io/sandbox"
@@ -68,7 +71,7 @@ def worker_objects(worker: Worker, number: int, sandbox: str, spec: Mapping[str,
         "kind": "Secret",
         "metadata": {
             "name": worker.process,
-            "namespace": NAMESPACE,
+            "namespace": LOGINS,
             "labels": {"vkprovider.io/used-for": "worker", LABEL: sandbox},
             "annotations": {"vkprovider.io/host": str(fields.get("url"))},
         },
@@ -108,7 +111,7 @@ def delete_workers(kubectl: Kubectl, workers: Sequence[Worker], sandbox: str) ->
     selector = f"--selector={LABEL}={sandbox}"
     kubectl("delete", "cmlworkers.vkprovider.io", selector, "--timeout=60s")
     kubectl("wait", "--for=delete", *(f"node/{worker.node}" for worker in workers), "--timeout=60s")
-    kubectl("delete", "secrets", f"--namespace={NAMESPACE}", selector, "--timeout=60s")
+    kubectl("delete", "secrets", f"--namespace={LOGINS}", selector, "--timeout=60s")
 
 
 def write_provider_kubeconfig(kubectl: Kubectl, layout: Layout, name: str) -> None:

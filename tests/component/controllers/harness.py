@@ -114,7 +114,7 @@ class World:
         name = self.name("w")
         credentials = {"username": "admin", "password": PASSWORD}
         labels, annotations = {"vkprovider.io/used-for": "worker"}, {"vkprovider.io/host": url}
-        meta = {"name": name, "namespace": real.SYSTEM, "labels": labels, "annotations": annotations}
+        meta = {"name": name, "namespace": real.LOGINS, "labels": labels, "annotations": annotations}
         await self.admin.create(SECRETS, {"metadata": meta, "stringData": credentials})
         defaults = {
             "url": url or f"null://{name}",

@@ -371,11 +371,11 @@ async def test_an_agent_cannot_take_the_name_of_another(place: Place) -> None:
 
 async def keep_password(world: World, name: str, host: str = "") -> None:
     """Store CML's password in a Secret of the worker's name."""
-    meta = {"name": name, "namespace": "vkprovider-system", "labels": {"vkprovider.io/used-for": "worker"}}
+    meta = {"name": name, "namespace": "vkprovider-system-logins", "labels": {"vkprovider.io/used-for": "worker"}}
     secret = {"metadata": meta, "stringData": {"username": "admin", "password": PASSWORD}}
     if host:
         meta["annotations"] = {"vkprovider.io/host": host}
-    await world.admin.create("/api/v1/namespaces/vkprovider-system/secrets", secret)
+    await world.admin.create("/api/v1/namespaces/vkprovider-system-logins/secrets", secret)
 
 
 async def test_the_password_may_stand_in_the_cluster_instead(place: Place) -> None:
@@ -386,7 +386,7 @@ async def test_the_password_may_stand_in_the_cluster_instead(place: Place) -> No
     await place.worker(name, credentialsSecretName=name)
     assert f"agent://{name}" in await place.reason(name, "SecretNotAllowed")
     allowed = {"metadata": {"annotations": {"vkprovider.io/host": f"agent://{name}"}}}
-    await world.admin.patch(f"/api/v1/namespaces/vkprovider-system/secrets/{name}", allowed)
+    await world.admin.patch(f"/api/v1/namespaces/vkprovider-system-logins/secrets/{name}", allowed)
     await world.node(name, is_ready)
 
 

@@ -8,7 +8,7 @@ import yaml
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import condition, is_ready
 from tests.component.controllers.running import WITH_PASSES
-from tests.support.apiserver import RUNTIME_CLASSES, SECRETS, SYSTEM
+from tests.support.apiserver import LOGINS, RUNTIME_CLASSES, SECRETS
 from tests.support.topologies import topology
 
 LINK = {"id": "l0", "n1": "n0", "i1": "i0", "n2": "n99", "i2": "i1"}
@@ -108,7 +108,7 @@ async def test_devices_secret_that_is_missing_or_not_meant_for_devices(world: Wo
     secret = world.name("devices")
     name = await world.define(deviceSecretName=secret)
     assert "does not exist; create it" in await impeded(world, name, "DeviceSecretInvalid")
-    meta = {"name": secret, "namespace": SYSTEM}
+    meta = {"name": secret, "namespace": LOGINS}
     await world.admin.create(SECRETS, {"metadata": meta, "stringData": {"username": "a", "password": "b"}})
     assert "kubectl" in await impeded(world, name, "SecretNotAllowed")
     labels = {"vkprovider.io/used-for": "devices"}

@@ -12,7 +12,7 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.looking import condition, when
 from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import Running
-from tests.support.apiserver import CONFIG_MAPS, SECRETS, SYSTEM
+from tests.support.apiserver import CONFIG_MAPS, LOGINS, SECRETS
 from tests.support.topologies import topology
 from tunnels.outgoing.guard import Guard
 from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
@@ -196,7 +196,7 @@ async def test_secret_of_a_worker_is_shown_to_no_learner_whatever_its_label_says
     worker = await world.worker(simulator.url)
     definition = await world.define(PORT, deviceSecretName=worker)
     lablet = await world.pod(definition, worker, annotations={"vkprovider.io/username": "alice"})
-    message = f"Secret {SYSTEM}/{worker} is a worker's and never shown to learners"
+    message = f"Secret {LOGINS}/{worker} is a worker's and never shown to learners"
     await lablet.until(lambda pod: message in str(pod["status"]))
     label = {"metadata": {"labels": {"vkprovider.io/used-for": "devices"}}}
     await world.admin.patch(f"{SECRETS}/{worker}", label)
@@ -206,7 +206,7 @@ async def test_secret_of_a_worker_is_shown_to_no_learner_whatever_its_label_says
     await world.admin.create(SECRETS, {"metadata": {"name": "plain"}, "stringData": {"password": "x"}})
     plain = await world.define(PORT, deviceSecretName="plain")
     other = await world.pod(plain, worker, annotations={"vkprovider.io/username": "bob"})
-    command = f"kubectl -n {SYSTEM} label --overwrite secret plain vkprovider.io/used-for=devices"
+    command = f"kubectl -n {LOGINS} label --overwrite secret plain vkprovider.io/used-for=devices"
     await other.until(lambda pod: command in str(pod["status"]))
     await world.admin.patch(f"{SECRETS}/plain", label)
     await other.ready()

@@ -1,6 +1,9 @@
 """A CMLWorker and its Node: made, repaired, silent and back, refused, deleted."""
 
+import asyncio
 import base64
+import os
+import re
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -10,7 +13,7 @@ import structlog
 from tests.component.controllers.harness import PASSWORD, World
 from tests.component.controllers.looking import condition, eventually, is_ready, labs, waiting, when
 from tests.component.controllers.running import MORTAL, SHORT, WITH_PASSES, Groups
-from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, SECRETS, SYSTEM
+from tests.support.apiserver import CONFIG_MAPS, GROUP, LOGINS, NODE_LEASES, NODES, SECRETS, SYSTEM
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
 from vkpsandbox.cml.world.model import Lab
@@ -250,7 +253,7 @@ async def test_password_is_rotated_in_the_secret_first_and_nothing_turns_not_rea
     found = await world.cmlworker(worker, lambda found: login_of(found) == ("True", "CredentialsInvalid"))
     said = condition(found, "Ready")["message"]
     assert "as long as its present login lasts" in said
-    assert f"kubectl -n {SYSTEM} patch secret {worker}" in said
+    assert f"kubectl -n {LOGINS} patch secret {worker}" in said
     assert await world.until_event("CredentialsInvalid", worker)
     set_password(simulator, "of-tomorrow")
     await world.cmlworker(worker, lambda found: login_of(found) == ("True", "WorkerReady"))
@@ -268,7 +271,7 @@ async def test_secret_that_goes_is_said_while_the_login_of_before_lasts(world: W
     assert secret is not None
     await world.admin.delete(f"{SECRETS}/{worker}")
     found = await world.cmlworker(worker, lambda found: login_of(found) == ("True", "CredentialsInvalid"))
-    assert f"Secret {SYSTEM}/{worker} does not exist; create it" in condition(found, "Ready")["message"]
+    assert f"Secret {LOGINS}/{worker} does not exist; create it" in condition(found, "Ready")["message"]
     labels = secret["metadata"]["labels"]
     meta = {"name": worker, "labels": {}, "annotations": secret["metadata"]["annotations"]}
     await world.admin.create(SECRETS, {"metadata": meta, "data": secret["data"]})
@@ -276,6 +279,40 @@ async def test_secret_that_goes_is_said_while_the_login_of_before_lasts(world: W
     await world.admin.patch(f"{SECRETS}/{worker}", {"metadata": {"labels": labels}})
     await world.cmlworker(worker, lambda found: login_of(found) == ("True", "WorkerReady"))
     await world.node(worker, is_ready)
+
+
+async def test_logins_of_an_earlier_version_move_by_the_command_that_the_worker_says(world: World) -> None:
+    """Where the provider reads no Secret they are not found; the lab runs on, and nothing of ours copies one."""
+    first = await world.replica(MORTAL)
+    simulator = await world.simulator()
+    worker = await world.worker(simulator.url)
+    lablet = await world.pod(await world.define(), worker)
+    before = await lablet.ready()
+    await first.crash()
+    secret = await world.admin.get(f"{SECRETS}/{worker}")
+    assert secret is not None
+    meta = {name: secret["metadata"][name] for name in ("name", "labels", "annotations")}
+    old = f"/api/v1/namespaces/{SYSTEM}/secrets"
+    await world.admin.create(old, {"metadata": meta, "data": secret["data"]})
+    await world.admin.delete(f"{SECRETS}/{worker}")
+    asked = simulator.log.entries[-1].number
+    running = await world.replica()
+    found = await world.cmlworker(worker, lambda found: login_of(found) == ("False", "CredentialsInvalid"))
+    said = condition(found, "Ready")["message"]
+    command = re.search(rf"kubectl -n {SYSTEM} get secrets .* delete secrets -l \S+", said)
+    assert command is not None, said
+    assert writes(simulator, asked) == []
+    assert not [each for each in running.api.asked if "/secrets/" in each.path and f"/{LOGINS}/" not in each.path]
+    server = world.server
+    env = {"PATH": f"{server.programs}:{os.environ['PATH']}", "KUBECONFIG": str(server.kubeconfig)}
+    moved = await asyncio.create_subprocess_exec("bash", "-ec", command[0], env=env)
+    assert await moved.wait() == 0
+    await world.node(worker, is_ready)
+    after = await lablet.ready()
+    assert after["metadata"]["uid"] == before["metadata"]["uid"]
+    assert after["status"]["containerStatuses"] == before["status"]["containerStatuses"]
+    assert writes(simulator, asked) == []
+    assert await world.admin.get(f"{old}/{worker}") is None
 
 
 async def test_node_without_provider_id_is_known_again(world: World) -> None:
@@ -523,7 +560,7 @@ async def test_password_and_token_of_a_worker_go_to_no_host_that_its_secret_does
     found = await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "SecretNotAllowed")
     message = condition(found, "Ready")["message"]
     command = f"annotate --overwrite secret {worker} vkprovider.io/host={first.url},{second.url}"
-    assert message.endswith(f"kubectl -n {SYSTEM} {command}")
+    assert message.endswith(f"kubectl -n {LOGINS} {command}")
     await when(lambda: len(second.log.entries) > 2, "the new URL is asked")
     assert {entry.path for entry in second.log.entries} == {"/api/v0/system_information"}
     key, _, value = command.rsplit(maxsplit=1)[-1].partition("=")

@@ -22,7 +22,7 @@ PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 @pytest.fixture
 def handles(client: KubeClient, pods: Pods) -> Api:
-    return Api(client, pods.namespace)
+    return Api(client, pods.namespace, "logins")
 
 
 @pytest.fixture
@@ -39,7 +39,7 @@ def test_where_each_kind_is_served(handles: Api, pods: Pods) -> None:
     home = f"namespaces/{pods.namespace}"
     assert {name: handle.path for name, handle in vars(handles).items()} == {
         "config_maps": f"/api/v1/{home}/configmaps",
-        "secrets": f"/api/v1/{home}/secrets",
+        "secrets": "/api/v1/namespaces/logins/secrets",
         "endpoint_slices": f"/apis/discovery.k8s.io/v1/{home}/endpointslices",
         "member_leases": f"/apis/coordination.k8s.io/v1/{home}/leases",
         "node_leases": "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases",

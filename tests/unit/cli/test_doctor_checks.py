@@ -106,7 +106,7 @@ def test_custom_resource_definitions() -> None:
 def test_rights_are_those_of_the_manifest() -> None:
     rights = rights_of(MANIFEST, "elsewhere")
     assert CheckedRight("patch", "", "nodes/status") in rights
-    assert CheckedRight("get", "", "secrets", "elsewhere") in rights
+    assert CheckedRight("get", "", "secrets", "elsewhere-logins") in rights
     assert CheckedRight("update", "coordination.k8s.io", "leases", "kube-node-lease") in rights
     assert CheckedRight("get", "", "namespaces") in rights
     assert not [r for r in rights if r.resource == "configmaps" and not r.namespace], "the reader role is not bound"
@@ -123,11 +123,11 @@ def test_missing_rights_are_one_line_per_resource() -> None:
     missing = [
         CheckedRight("get", "", "nodes"),
         CheckedRight("list", "", "nodes"),
-        CheckedRight("get", "", "secrets", "n"),
+        CheckedRight("get", "", "secrets", "n-logins"),
     ]
     assert [f.message for f in setup.check_rights("n/a", missing)] == [
         "may not get, list nodes",
-        "may not get secrets in n",
+        "may not get secrets in n-logins",
     ]
 
 
@@ -231,7 +231,7 @@ def custom(resource: dict[str, Any]) -> CustomResource:
 
 
 def check(what: workers.SeenWorker) -> list[tuple[str, str]]:
-    found = workers.check_worker(what, namespace="n", installation="i")
+    found = workers.check_worker(what, logins="n-logins", before="n", installation="i")
     return [(str(finding.level), finding.reason) for finding in found]
 
 
@@ -273,10 +273,10 @@ def test_worker_of_an_agent_that_nobody_has_approved_is_to_be_approved_not_uncor
     }
     waits = seen(node=node, ready=False, because="AwaitingApproval", tunnel="mqtt", credentialsSecretName=None)
     waits.resource.metadata.annotations["vkprovider.io/approved"] = "false"
-    [finding] = workers.check_worker(waits, namespace="n", installation="i")
+    [finding] = workers.check_worker(waits, logins="n-logins", before="n", installation="i")
     assert finding.reason == "AwaitingApproval"
     assert "`kubectl lablet approve w`" in finding.remedy
-    [cordoned] = workers.check_worker(seen(node=node), namespace="n", installation="i")
+    [cordoned] = workers.check_worker(seen(node=node), logins="n-logins", before="n", installation="i")
     assert (cordoned.reason, cordoned.remedy) == ("Cordoned", "kubectl uncordon vnode.w")
 
 

@@ -47,7 +47,7 @@ def test_pod_in_trouble(reason: str) -> None:
 def test_worker_that_is_not_ready(reason: str) -> None:
     good = seen()
     bad = msgspec.structs.replace(good, resource=resource(good.resource.spec, reason))
-    [finding] = workers.check_worker(bad, namespace="n", installation="i")
+    [finding] = workers.check_worker(bad, logins="n-logins", before="n", installation="i")
     one_line(finding, reason)
 
 

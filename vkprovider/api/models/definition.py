@@ -160,7 +160,7 @@ class LabletDefinitionSpec(Model):
     )
     device_secret_name: str | None = Field(
         None,
-        description="Secret with the devices' credentials, in the provider's namespace and labelled "
+        description="Secret with the devices' credentials, in the namespace of logins and labelled "
         "`vkprovider.io/used-for: devices`.",
         max_length=253,
         pattern=OBJECT_NAME,

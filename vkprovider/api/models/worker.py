@@ -90,7 +90,7 @@ class CMLWorkerSpec(Model):
     )
     credentials_secret_name: str | None = Field(
         None,
-        description="Secret with keys `username` and `password` in the provider's namespace, labelled "
+        description="Secret with keys `username` and `password` in the namespace of logins, labelled "
         "`vkprovider.io/used-for: worker`; its annotation `vkprovider.io/host` names the host of `url`, with a tunnel "
         "`agent://NAME`. With a tunnel it may be left out: the agent logs in with credentials of its own.",
         max_length=253,

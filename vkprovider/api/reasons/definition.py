@@ -46,7 +46,7 @@ class DefinitionReason(Reasons):
     DEVICE_SECRET_INVALID = (
         "DeviceSecretInvalid",
         "The Secret with the devices' credentials is missing or wrong (condition Impeded).",
-        "Create or correct the Secret that spec.deviceSecretName names, in the provider's namespace.",
+        "Create or correct the Secret that spec.deviceSecretName names, in the namespace of logins.",
     )
     SECRET_NOT_ALLOWED = (
         "SecretNotAllowed",

@@ -287,7 +287,7 @@ class Trouble(Reasons):
     DEVICE_SECRET_INVALID = (
         "DeviceSecretInvalid",
         "The Secret with the devices' credentials is missing or wrong.",
-        "Create or correct the Secret that spec.deviceSecretName names, in the provider's namespace.",
+        "Create or correct the Secret that spec.deviceSecretName names, in the namespace of logins.",
     )
     SECRET_NOT_ALLOWED = (
         "SecretNotAllowed",

@@ -28,7 +28,7 @@ class WorkerReason(Reasons):
         "CredentialsInvalid",
         "The Secret is missing or incomplete, or CML refuses its username and password.",
         (
-            "Create or correct the Secret that spec.credentialsSecretName names, in the provider's namespace. While "
+            "Create or correct the Secret that spec.credentialsSecretName names, in the namespace of logins. While "
             "Ready is True an earlier login still serves: set the Secret's password in CML, or correct the Secret."
         ),
     )

@@ -80,7 +80,7 @@ class Environments:
     async def _read(self, namespace: str, source: Source, keys: frozenset[str] | None) -> Read:
         """Read one object of the Pod's namespace."""
         api = self.ctx.api
-        if namespace == self.ctx.namespace:
+        if namespace in {self.ctx.namespace, self.ctx.logins_namespace}:
             return Unread(why=f"namespace {namespace} is the provider's; move the pod to another one")
         try:
             if source.kind == "secret":

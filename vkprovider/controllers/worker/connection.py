@@ -11,7 +11,7 @@ from functools import partial
 from tunnels.allowlist import AllowList
 from tunnels.base import Transport
 from vkprovider.api import names
-from vkprovider.api.errors import InputError, Unauthorized, Withheld
+from vkprovider.api.errors import CredentialsUnread, InputError, Unauthorized, Withheld
 from vkprovider.api.messages import Fault
 from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.reasons import WorkerReason
@@ -207,11 +207,11 @@ def _credentials_of(ctx: Context, worker: str, spec: CMLWorkerSpec) -> Credentia
                 ctx, name, reason=WorkerReason.CREDENTIALS_INVALID, keys=keys, used_for=names.USED_FOR_WORKER
             )
         except InputError as error:
-            raise Unauthorized(error.message) from None
-        found = credentials_of(secret, ctx.namespace, destination_of(worker, spec))
+            raise CredentialsUnread(error.message) from None
+        found = credentials_of(secret, ctx.logins_namespace, destination_of(worker, spec))
         if isinstance(found, Fault):
             refused = Withheld if found.reason == WorkerReason.SECRET_NOT_ALLOWED else Unauthorized
             raise refused(found.message)
-        return Credentials(*found, source=password_source(ctx.namespace, name))
+        return Credentials(*found, source=password_source(ctx.logins_namespace, name))
 
     return read

@@ -59,7 +59,7 @@ class Terms(msgspec.Struct, frozen=True, gc=False):
         enabled: Whether a session is wanted where an LDS is configured.
         affinity: The LDS deployment to prefer; None for none.
         form: The form's qualified name in the content system.
-        device_secret: The Secret with the devices' credentials, in the provider's namespace; "" for none.
+        device_secret: The Secret with the devices' credentials, in the namespace of logins; "" for none.
     """
 
     enabled: bool = True

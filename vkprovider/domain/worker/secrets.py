@@ -27,7 +27,7 @@ def credentials_of(secret: Secret, namespace: str, url: str) -> tuple[str, str] 
 
     Args:
         secret: The Secret.
-        namespace: The provider's.
+        namespace: That of logins.
         url: Where they would be sent.
 
     Returns:
@@ -94,7 +94,7 @@ def device_secret_refusal(secret: Metadata, namespace: str, *, is_workers: bool)
 
     Args:
         secret: Its metadata.
-        namespace: The provider's.
+        namespace: That of logins.
         is_workers: Whether a CMLWorker names it: then no label makes it a devices' Secret.
     """
     used_for, where = secret.labels.get(names.LABEL_USED_FOR, ""), f"Secret {namespace}/{secret.name}"
@@ -104,6 +104,19 @@ def device_secret_refusal(secret: Metadata, namespace: str, *, is_workers: bool)
         command = _command("label", namespace, secret.name, names.LABEL_USED_FOR, names.USED_FOR_DEVICES)
         return f"{where} may not be used for devices: it is not labelled so. If learners may see it: {command}"
     return ""
+
+
+def move_command(before: str, namespace: str) -> str:
+    """Return the command by which an admin moves all logins from the provider's namespace into that of logins.
+
+    Only the admin's own rights are used: nothing of vkprovider may read both.
+    """
+    drop = "-e '/^    resourceVersion:/d' -e '/^    uid:/d'"
+    return (
+        f"kubectl -n {before} get secrets -l {names.LABEL_USED_FOR} -o yaml | sed {drop} "
+        f"-e 's/^    namespace: .*/    namespace: {namespace}/' | kubectl apply --server-side -f - && "
+        f"kubectl -n {before} delete secrets -l {names.LABEL_USED_FOR}"
+    )
 
 
 @lru_cache(maxsize=4096)

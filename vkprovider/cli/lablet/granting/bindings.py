@@ -136,8 +136,9 @@ def namespace_of(namespace: str | None, provider_namespace: str) -> str:
         raise click.UsageError("name the namespace of the class: -n NAMESPACE")
     if not _NAMESPACE.fullmatch(namespace):
         raise click.UsageError(f"{namespace!r} cannot be the name of a namespace")
-    if namespace == provider_namespace or namespace.startswith("kube-"):
-        whose = "the provider" if namespace == provider_namespace else "Kubernetes"
+    is_providers = namespace in {provider_namespace, names.logins_namespace(provider_namespace)}
+    if is_providers or namespace.startswith("kube-"):
+        whose = "the provider" if is_providers else "Kubernetes"
         raise click.UsageError(
             f"{namespace} is a namespace of {whose}: who may read its objects is an administrator. Make one for the "
             "class: kubectl create namespace NAME"
