@@ -25,8 +25,8 @@ The table is made of the shipped roles and of the policies that confine the acco
 API server says, and tries what a policy refuses. [security.md](../security.md#what-a-stolen-token-may-do) says what
 follows from the widest rows.
 
-*Where* is a namespace, all of the cluster, or wherever an admin binds a role. *Kept to* names the policy that limits the
-writes of a row; without one they are on any object. Nothing limits reading but the role.
+*Where* is a namespace, all of the cluster, or wherever an admin binds a role. *Kept to* names the policy that limits
+the writes of a row; without one they are on any object. Nothing limits reading but the role.
 """
 _BELOW: Final = """
 ## What the policies say

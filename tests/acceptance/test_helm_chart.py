@@ -16,6 +16,7 @@ pytestmark = pytest.mark.skipif(HELM is None, reason=MISSING)
 
 KUSTOMIZED = named(INSTALL.read_text(encoding="utf-8"))
 NAMESPACE = "Namespace /vkprovider-system"
+LOGINS = f"{NAMESPACE}-logins"
 DEPLOYMENT = "Deployment vkprovider-system/vkprovider"
 KEPT = {"helm.sh/resource-policy": "keep"}
 
@@ -34,14 +35,17 @@ def values(folder: Path, **given: Any) -> str:
 
 def test_default_values_render_the_kustomization(helm: Helm) -> None:
     rendered = helm.template()
+    assert rendered[LOGINS]["metadata"].pop("annotations") == KEPT
     assert rendered.keys() == KUSTOMIZED.keys() - {NAMESPACE}
     assert rendered == {name: each for name, each in KUSTOMIZED.items() if name != NAMESPACE}
 
 
 def test_namespace_is_that_of_the_kustomization_and_is_kept(helm: Helm) -> None:
     rendered = helm.template("--set=namespace.create=true")
-    assert rendered[NAMESPACE]["metadata"].pop("annotations") == KEPT
+    for name in (NAMESPACE, LOGINS):
+        assert rendered[name]["metadata"].pop("annotations") == KEPT
     assert rendered == KUSTOMIZED
+    assert LOGINS not in helm.template("--set=logins.createNamespace=false")
 
 
 def test_lint_finds_nothing(helm: Helm) -> None:
@@ -82,7 +86,8 @@ def test_policies_are_left_out_but_for_those_that_roles_rely_on(helm: Helm) -> N
     everything = policies()
     assert policies("--set=policies.requireUse=false") == everything - {"vkprovider-require-use"}
     none = policies("--set=policies.enabled=false,policies.requireUse=false")
-    assert none == {"vkprovider-confine", "vkprovider-installation", "vkprovider-instructors"}
+    always = {"vkprovider-confine", "vkprovider-installation", "vkprovider-instructors", "vkprovider-class-lablets"}
+    assert none == always
 
 
 def test_monitoring_is_that_of_its_kustomizations(helm: Helm) -> None:
@@ -141,7 +146,7 @@ def test_another_namespace_is_meant_everywhere(helm: Helm) -> None:
     assert "vkprovider-system" not in yaml.safe_dump_all(rendered.values())
     [subject] = rendered["ClusterRoleBinding /vkprovider"]["subjects"]
     assert subject["namespace"] == "labs"
-    assert "Namespace /labs" in rendered
+    assert {"Namespace /labs", "Namespace /labs-logins"} <= rendered.keys()
 
 
 def test_settings_become_a_configmap_and_a_rollout(helm: Helm, tmp_path: Path) -> None:

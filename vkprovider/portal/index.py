@@ -4,6 +4,7 @@ A change wakes the reconciler of the lab that it concerns, and everybody who lis
 """
 
 import asyncio
+import math
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final
@@ -25,15 +26,17 @@ _NO_PODS: Final[Mapping[str, Pod]] = {}
 class Index:
     """User labs, and warm ones, by namespace and by user."""
 
-    def __init__(self, mark: str, starts_max: int, wake: Callable[[str], None]) -> None:
+    def __init__(self, mark: str, starts_max: int, wake: Callable[[str], None], *, longest_s: float = math.inf) -> None:
         """Know nothing.
 
         Args:
             mark: The namespace of the portal, which is the mark of its objects.
             starts_max: Labs that start at once, at most.
             wake: Called with the namespace of a lab when anything about it has changed.
+            longest_s: The longest time of a user.
         """
         self._mark = mark
+        self._longest_s = longest_s
         self._wake = wake
         self._records: dict[str, LabRecord] = {}
         self._pods: dict[str, dict[str, Pod]] = {}
@@ -84,6 +87,7 @@ class Index:
             exposed=definition is None or bool(definition.spec.get("expose")),
             ahead=self._line.ahead(namespace),
             second=bool(record.user) and self._first(record.user) != namespace,
+            longest_s=self._longest_s,
         )
 
     def strays(self, namespace: str) -> Mapping[str, Pod]:

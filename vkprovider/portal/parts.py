@@ -71,7 +71,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         queue.add(namespace)
         instructed.add(namespace)
 
-    index = Index(ctx.namespace, of_portal.starts_max, wake)
+    index = Index(ctx.namespace, of_portal.starts_max, wake, longest_s=of_portal.duration_max_s)
     instructors = Instructors(ctx, index, membership, instructed.add)
     lablets = Lablets(index.strays, index.stray_namespaces)
 

@@ -11,11 +11,14 @@ import structlog
 from vkprovider.api.errors import Conflict, Forbidden, Invalid, NotFound
 from vkprovider.api.messages import Fault
 from vkprovider.api.reasons import UserLabReason
+from vkprovider.api.times import length
 from vkprovider.domain.userlab import steps, stream
-from vkprovider.domain.userlab.decide import decide
+from vkprovider.domain.userlab.decide import HELD_S, decide
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.record import annotation, ended, ending
 from vkprovider.domain.userlab.steps import LabPlan
+from vkprovider.kube.client import Guard
+from vkprovider.kube.event import ObjectRef
 from vkprovider.kube.queue import DONE, Result
 from vkprovider.portal.effects.making import Making
 from vkprovider.portal.effects.pods import Pods
@@ -151,6 +154,8 @@ class Labs:
             case steps.DeletePod():
                 if lab.pod is not None:
                     await self._pods.delete(lab.pod, guard)
+            case steps.Free():
+                await self._free(lab, guard)
             case steps.DeleteNamespace():
                 await self._records.delete(lab.record, guard)
                 await self._locks.release(lab.key)
@@ -165,6 +170,19 @@ class Labs:
             case steps.Look() | None:  # neither is left after a look
                 pass
         return Result(_UNSEEN_S)
+
+    async def _free(self, lab: UserLab, guard: Guard) -> None:
+        """Let go of a Pod that others hold although its lab is gone, and say who did."""
+        if lab.pod is None:
+            return
+        meta, strange = lab.pod.metadata, lab.strange_finalizers
+        about = ObjectRef("v1", "Pod", meta.namespace, meta.name, meta.uid)
+        held = ", ".join(strange)
+        note = f"the lab is gone for {length(HELD_S)}, and held by {held}: the Pod is let go without them"
+        self._ctx.events.emit(about, "Warning", UserLabReason.HELD, note, guard=guard)
+        kept = [each for each in meta.finalizers if each not in strange]
+        await self._pods.keep_finalizers(lab.pod, kept, guard)
+        _log.warning("a Pod is let go without finalizers of others", namespace=meta.namespace, finalizers=held)
 
     async def _look(self, lab: UserLab) -> tuple[UserLab, bool | None]:
         """Return a lab as the API server has it, and whether its request has its Secret: the watch may be late."""

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from tests.component.controllers.looking import eventually
+from tests.component.controllers.looking import eventually, when
 from tests.component.portal.harness import SOON, PortalWorld, Running
 from tests.component.portal.wishes import ask
 from tests.support.faultyapi import Asked
@@ -264,3 +264,50 @@ async def test_a_watch_that_delivers_nothing_holds_no_lab_up(world: PortalWorld,
     await world.until_phase("alice", "complete")
     await world.until_unlocked()
     assert len(world.stage.made) == 1
+
+
+async def test_a_lab_that_others_hold_goes_five_minutes_after_its_end(world: PortalWorld) -> None:
+    """An instructor, or a program, has put a finalizer on its Pod: the user would get no lab any more."""
+    ahead = [0.0]
+    running = await world.replica(wall_ahead_s=lambda: ahead[0])
+    family = await world.define()
+    await ask(world, running, "alice", family)
+    await world.until_phase("alice", "complete")
+    held = ["x.example/stuck", "vkprovider.io/own"]
+    await world.admin.patch(world.pod("alice"), {"metadata": {"finalizers": held}})
+    await running.replica.requests.delete("alice", "alice")
+    pod = await world.admin.until(world.pod("alice"), lambda pod: pod["metadata"].get("deletionTimestamp"))
+    await world.admin.until(world.pod("alice"), lambda pod: pod["metadata"]["deletionGracePeriodSeconds"] == 0)
+    assert pod["metadata"]["finalizers"] == held
+    steps = running.replica.labs.steps_total
+    assert "Free" not in steps
+    ahead[0] = 310.0
+    found = await world.admin.until(world.pod("alice"), lambda pod: pod["metadata"]["finalizers"] == held[1:])
+    assert found["metadata"]["uid"] == pod["metadata"]["uid"]
+
+    async def told() -> list[str]:
+        events = await world.admin.items(f"{world.namespace('alice')}/events")
+        return [event["message"] for event in events if event["reason"] == "UserLabHeld"]
+
+    assert "x.example/stuck" in (await eventually(told, "an Event names what held it"))[0]
+    await world.admin.patch(world.pod("alice"), {"metadata": {"finalizers": None}})
+    await world.until_gone("alice")
+    await ask(world, running, "alice", family)
+    await world.until_phase("alice", "complete")
+
+
+async def test_no_end_that_somebody_writes_is_later_than_the_longest_time(world: PortalWorld) -> None:
+    running = await world.replica(VKPROVIDER_PORTAL_DURATION_MAX_SECONDS="18000")
+    family = await world.define()
+    await ask(world, running, "alice", family)
+    await world.until_phase("alice", "complete")
+    index = running.replica.index
+    for end in ("2036-01-01T00:00:00Z", None):
+        note = {"metadata": {"annotations": {"vkprovider.io/timeslot-end": end}}}
+        await world.admin.patch(world.pod("alice"), note)
+
+        def bounded() -> bool:
+            lab = index.lab("alice")
+            return lab is not None and lab.end_at == lab.began_at + 18000
+
+        await when(bounded, f"the end is not {end}")

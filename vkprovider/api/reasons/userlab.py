@@ -43,6 +43,14 @@ class UserLabReason(Reasons):
         "The lab was not gone within VKPROVIDER_PORTAL_DELETE_TIMEOUT_SECONDS; it still goes when it can.",
         "Look why the Pod stays, for instance because its worker is silent; a finalizer may keep the namespace.",
     )
+    HELD = (
+        "UserLabHeld",
+        "The lab of a user was gone for five minutes, and finalizers of others held its Pod; the portal removed them.",
+        (
+            "The message names them. A program that needs its finalizer for longer must leave user labs alone, whose "
+            "namespaces have the label vkprovider.io/portal."
+        ),
+    )
     TAKEN_OVER = (
         "UserLabTakenOver",
         "A replica of the portal that had the lab of a user in hand is silent; another one goes on with it.",

@@ -29,6 +29,7 @@ from vkprovider.domain.userlab.steps import (
     DeletePod,
     End,
     Fail,
+    Free,
     LabPlan,
     LabStep,
     Look,
@@ -36,6 +37,8 @@ from vkprovider.domain.userlab.steps import (
 )
 from vkprovider.settings.portal import PortalSettings
 
+HELD_S: Final = 300.0
+"""How long a Pod without a lab may be held by the finalizers of others, such as those that collect its logs."""
 _UNSURE_S: Final = 5.0
 """How soon is looked again whether the time is certain."""
 _WAIT: Final = LabPlan()
@@ -70,7 +73,9 @@ def decide(
         return _WAIT
     if record.ending is not None:
         return _ending(turn, record.ending)
-    if record.deleted or record.request is None:
+    if record.deleted:
+        return _freed(turn)
+    if record.request is None:
         return _WAIT
     outcome = record.outcome
     if record.damaged:
@@ -180,7 +185,7 @@ def _failed(turn: _Turn, failed: LabOperation) -> LabPlan:
 
 def _ending(turn: _Turn, ending: Ending) -> LabPlan:
     """Delete the lab; what does not go in time has failed, and still goes when it can."""
-    plan = _WAIT if turn.lab.record.deleted else _take_down(turn)
+    plan = _freed(turn) if turn.lab.record.deleted else _take_down(turn)
     if turn.lab.record.outcome is not None:
         return plan
     told = f"the lab was not gone within {length(turn.settings.delete_timeout_s)}"
@@ -198,8 +203,19 @@ def _without_pod(turn: _Turn) -> LabPlan:
     """Delete the Pod, or wait until it is gone."""
     pod = turn.lab.pod
     if pod is None or pod.metadata.deletion_timestamp is not None:
-        return _WAIT
+        return _freed(turn)
     return LabPlan(DeletePod(pod.metadata.uid))
+
+
+def _freed(turn: _Turn) -> LabPlan:
+    """Wait until a deleted Pod is gone; one whose lab is gone for long is not held by others any more.
+
+    Who may patch a Pod could keep a user without a lab for good otherwise.
+    """
+    lab, since = turn.lab, turn.lab.empty_since
+    if lab.pod is None or since is None or not lab.strange_finalizers:
+        return _WAIT
+    return turn.by(since + HELD_S, turn.after_look(Free(lab.pod.metadata.uid)))
 
 
 def _is_ready(lab: UserLab) -> bool:

@@ -11,6 +11,11 @@ from vkprovider.domain.userlab.record import LabRecord
 READY: Final = "Ready"
 
 
+def is_ours(finalizer: str) -> bool:
+    """Return whether a finalizer is one of vkprovider."""
+    return finalizer.partition("/")[0] == names.GROUP
+
+
 class UserLab(NamedTuple):
     """A user lab, or a warm one.
 
@@ -21,6 +26,7 @@ class UserLab(NamedTuple):
             that is not known.
         ahead: How many labs start before this one; 0 if it may start now.
         second: Whether the user has another lab, which goes before this one.
+        longest_s: The longest time of a user, whatever end somebody has written on the Pod.
     """
 
     record: LabRecord
@@ -28,6 +34,7 @@ class UserLab(NamedTuple):
     exposed: bool = True
     ahead: int = 0
     second: bool = False
+    longest_s: float = math.inf
 
     @property
     def user(self) -> str:
@@ -76,10 +83,32 @@ class UserLab(NamedTuple):
 
     @property
     def end_at(self) -> float:
-        """When the user's time ends, in Unix seconds; `inf` while the Pod has no end."""
+        """When the user's time ends, in Unix seconds; `inf` while the Pod has no end.
+
+        Who may patch the Pod, such as the instructors of a class, may write any end on it, or none.
+        """
         stamp = self.pod.metadata.annotations.get(names.ANNOTATION_TIMESLOT_END, "") if self.pod is not None else ""
         end = unix(stamp)
-        return end if end is not None else math.inf
+        latest = self.began_at + self.longest_s if self.own_pod is not None and not self.record.warm else math.inf
+        return min(end if end is not None else math.inf, latest)
+
+    @property
+    def strange_finalizers(self) -> tuple[str, ...]:
+        """Those of the Pod that are others'."""
+        finalizers = self.pod.metadata.finalizers if self.pod is not None else ()
+        return tuple(each for each in finalizers if not is_ours(each))
+
+    @property
+    def empty_since(self) -> float | None:
+        """Since when the Pod has been deleted and has no lab, in Unix seconds; None if it may have one.
+
+        The provider lets a Pod go by a deletion without a grace period once its lab is gone; one that was on no Node
+        has never had one.
+        """
+        meta = self.pod.metadata if self.pod is not None else None
+        if meta is None or meta.deletion_timestamp is None or meta.deletion_grace_period_seconds:
+            return None
+        return unix(meta.deletion_timestamp)
 
     @property
     def pod_says(self) -> str:

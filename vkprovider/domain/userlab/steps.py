@@ -43,6 +43,16 @@ class DeletePod(NamedTuple):
     uid: str
 
 
+class Free(NamedTuple):
+    """Take the finalizers of others from a Pod that has been deleted and has no lab any more.
+
+    Attributes:
+        uid: Of the Pod, a precondition.
+    """
+
+    uid: str
+
+
 class DeleteNamespace(NamedTuple):
     """Delete the Namespace with all that is in it, if it is still as the record says."""
 
@@ -73,7 +83,7 @@ class End(NamedTuple):
     reason: UserLabReason
 
 
-LabStep = Look | Make | Assign | DeletePod | DeleteNamespace | Complete | Fail | End
+LabStep = Look | Make | Assign | DeletePod | Free | DeleteNamespace | Complete | Fail | End
 
 
 class LabPlan(NamedTuple):

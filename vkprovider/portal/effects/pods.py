@@ -52,6 +52,20 @@ class Pods:
         change = {"annotations": dict(annotations), **({"labels": dict(labels)} if labels else {})}
         await self._pods.within(meta.namespace).patch(meta.name, {"metadata": change}, uid=meta.uid, guard=guard)
 
+    async def keep_finalizers(self, pod: Pod, kept: Sequence[str], guard: Guard) -> None:
+        """Take all finalizers but some from the Pod that was seen.
+
+        Raises:
+            Conflict: It has changed.
+            NotFound: It is gone.
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        meta = pod.metadata
+        change = {"metadata": {"finalizers": list(kept) or None}}
+        pods = self._pods.within(meta.namespace)
+        await pods.patch(meta.name, change, uid=meta.uid, resource_version=meta.resource_version, guard=guard)
+
     async def delete(self, pod: Pod, guard: Guard) -> None:
         """Ask for the end of the Pod that was seen.
 

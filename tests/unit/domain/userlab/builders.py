@@ -52,6 +52,8 @@ def pod(
     end: int | None = NOW + 14_400,
     reason: str = "",
     message: str = "",
+    finalizers: tuple[str, ...] = (),
+    grace_s: int = 0,
     **annotations: str,
 ) -> Pod:
     """The lablet of a user, or of a warm lab; `reason` and `message` are those of its end, or of what it waits for."""
@@ -68,6 +70,8 @@ def pod(
             uid=f"pod-{user or 'warm'}",
             creation_timestamp=iso(created_at),
             deletion_timestamp=iso(created_at) if deleted else None,
+            deletion_grace_period_seconds=grace_s,
+            finalizers=list(finalizers),
             labels=labels | {names.LABEL_REQUEST: request},
             annotations=noted,
         ),

@@ -20,6 +20,7 @@ from vkprovider.domain.userlab.steps import (
     DeletePod,
     End,
     Fail,
+    Free,
     LabPlan,
     Look,
     Make,
@@ -285,3 +286,49 @@ def test_a_taken_lab_whose_warm_pod_is_gone_gets_another() -> None:
     assert plan(warm(TAKEN, taken_by="alice"), sealed=True) == LabPlan(Make(NOW + 1 + 14_400))
     assert plan(warm(TAKEN, taken_by="alice", the_pod=pod("", phase="Failed"))) == LabPlan(DeletePod("pod-warm"))
     assert plan(warm(TAKEN, taken_by="alice", the_pod=pod("", deleted=True))).step is None
+
+
+# Others who may write on the Pod.
+
+HELD = ("vkprovider.io/own", "x.example/stuck", "foregroundDeletion")
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"parts": (REQUEST, COMPLETE, ENDING)},
+        {"parts": (REQUEST, COMPLETE, ENDING, DELETE_FAILED)},
+        {"parts": (REQUEST, COMPLETE, ENDING), "deleted": True},
+        {"parts": (REQUEST, COMPLETE), "deleted": True},
+        {"parts": (REQUEST, FAILED)},
+    ],
+)
+def test_a_pod_without_a_lab_is_not_held_by_others_for_longer_than_five_minutes(parts: dict[str, Any]) -> None:
+    the_lab = lab(*parts["parts"], the_pod=pod(deleted=True, finalizers=HELD), deleted=parts.get("deleted", False))
+    assert the_lab.strange_finalizers == HELD[1:]
+    early = plan(the_lab, 299)
+    assert not isinstance(early.step, Free)
+    assert early.wake_at == NOW + 300
+    late: dict[str, Any] = {"looked": True, "sealed": True}
+    assert isinstance(plan(the_lab, 300).step, Look), "what is watched may be behind"
+    found = plan(the_lab, 300, **late)
+    assert found == LabPlan(Free("pod-alice")) or isinstance(found.step, Fail), (
+        "that the deletion is late is told first"
+    )
+    assert not isinstance(plan(the_lab, 300, sure=False, **late).step, Free)
+    for kept in (
+        pod(deleted=True, finalizers=HELD, grace_s=30),  # its lab is not gone
+        pod(deleted=True, finalizers=HELD[:1]),
+        pod(deleted=True),
+        pod(finalizers=HELD),
+    ):
+        assert not isinstance(plan(the_lab._replace(pod=kept), 4000, **late).step, Free)
+
+
+@pytest.mark.parametrize("end", [None, NOW + 10 * 365 * 86_400])
+def test_no_end_that_is_written_on_a_pod_is_later_than_the_longest_time(end: int | None) -> None:
+    endless = lab(REQUEST, COMPLETE, the_pod=pod(end=end, ready=True))._replace(longest_s=43_200)
+    assert endless.end_at == NOW + 43_200
+    assert plan(endless) == LabPlan(wake_at=NOW + 43_500)
+    assert reason(plan(endless, 43_500, looked=True)) == UserLabReason.TIME_OVER
+    assert lab(REQUEST, the_pod=pod(end=NOW + 60))._replace(longest_s=43_200).end_at == NOW + 60

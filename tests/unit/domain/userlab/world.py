@@ -286,6 +286,8 @@ class World:
                 self.assign_pod(lab, end_at)
             case steps.DeletePod(uid=uid):
                 self._delete_pod(lab, uid)
+            case steps.Free():
+                raise AssertionError("no Pod here has a finalizer")
             case steps.DeleteNamespace():
                 namespace = self.expect(record)
                 assert namespace.pod is None, "the Pod goes before the Namespace"
