@@ -24,7 +24,7 @@ MATRIX = $(sort $(notdir $(wildcard tools/matrix/1.*)))
 LOCK = uv pip compile --quiet --generate-hashes --no-header --no-annotate --python-version 3.11 --constraint constraints.txt
 # What `make matrix` runs: all that meets a whole cluster, and what the API server itself makes of what is installed and
 # stored.
-ON_APISERVER = tests/component/manifests $(addprefix tests/component/controllers/test_,content_versions.py claimstore.py)
+ON_APISERVER = tests/component/manifests $(addprefix tests/component/controllers/test_,content_versions.py claimstore.py generations.py)
 ON_OLDER = tests/cluster $(ON_APISERVER) $(addprefix tests/acceptance/test_,sandbox_*.py behind_nat.py demo_*.py \
   docs_commands.py helm_release.py hub.py install.py moving.py)
 ONLY_K = $(if $(ONLY),-k '$(ONLY)')

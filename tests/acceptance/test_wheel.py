@@ -156,4 +156,4 @@ print(json.dumps([vkprovider.__file__, str(find_manifests()), str(find_examples(
     assert Path(package).is_relative_to(home)
     assert Path(manifests).is_relative_to(home)
     assert Path(examples, "affinity.yaml").is_relative_to(home)
-    assert version.startswith("v1.36.")
+    assert version.startswith("v1.37.")

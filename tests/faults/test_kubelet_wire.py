@@ -94,7 +94,7 @@ async def stage(apiserver: ApiServer, tmp_path: Path) -> AsyncIterator[Stage]:
         yield stage
 
 
-@pytest.mark.parametrize(("kubectl", "way", "pod"), list(itertools.product(["1.36", "other"], WAYS, ["new", "old"])))
+@pytest.mark.parametrize(("kubectl", "way", "pod"), list(itertools.product(["own", "other"], WAYS, ["new", "old"])))
 async def test_fifty_megabytes_there_and_back(stage: Stage, kubectl: str, way: str, pod: str) -> None:
     if kubectl not in stage.kubectls:
         pytest.skip("there is one kubectl")
@@ -111,13 +111,13 @@ async def test_fifty_sessions_of_all_kinds(stage: Stage, way: str) -> None:
 
     async def forward(number: int) -> None:
         sent = random.Random(number).randbytes(1_000_000)
-        async with stage.forwarding("new", port_of(server), kubectl="1.36", environ=WAYS[way]) as port:
+        async with stage.forwarding("new", port_of(server), kubectl="own", environ=WAYS[way]) as port:
             assert await there_and_back(port, sent) == digest(sent)
 
     async def run(number: int) -> None:
         typed = random.Random(number).randbytes(1_000_000)
         arguments = ("exec", "-i", "new", "-c", "c", "--", "cat")
-        result = await stage.run(*arguments, kubectl="1.36", stdin=typed, environ=WAYS[way])
+        result = await stage.run(*arguments, kubectl="own", stdin=typed, environ=WAYS[way])
         assert (result.code, hashlib.sha256(result.out).digest()) == (0, digest(typed)), result.err
 
     async with server, asyncio.TaskGroup() as sessions:
@@ -131,9 +131,9 @@ async def test_fifty_sessions_of_all_kinds(stage: Stage, way: str) -> None:
 async def test_session_without_a_byte_for_a_while(stage: Stage, way: str) -> None:
     """Neither an exec session nor a forwarded connection ends because nothing is said."""
     server = await asyncio.start_server(echo, "127.0.0.1", 0)
-    process = await stage.start("exec", "-i", "new", "-c", "c", "--", "cat", kubectl="1.36", environ=WAYS[way])
+    process = await stage.start("exec", "-i", "new", "-c", "c", "--", "cat", kubectl="own", environ=WAYS[way])
     try:
-        async with server, stage.forwarding("new", port_of(server), kubectl="1.36", environ=WAYS[way]) as port:
+        async with server, stage.forwarding("new", port_of(server), kubectl="own", environ=WAYS[way]) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             await asyncio.sleep(IDLE_S)
             writer.write(b"still there")
@@ -152,7 +152,7 @@ async def test_session_without_a_byte_for_a_while(stage: Stage, way: str) -> Non
 async def test_input_that_nobody_reads_for_a_while(stage: Stage, way: str) -> None:
     """kubectl goes on although its pings stand behind what is not read."""
     process = await stage.start(
-        "exec", "-i", "new", "-c", "c", "--", "late", str(IDLE_S), kubectl="1.36", environ=WAYS[way]
+        "exec", "-i", "new", "-c", "c", "--", "late", str(IDLE_S), kubectl="own", environ=WAYS[way]
     )
     try:
         out, err = await process.communicate(bytes(400_000))

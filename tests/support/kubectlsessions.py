@@ -172,8 +172,8 @@ async def staged(server: ApiServer, directory: Path, limits: Limits) -> AsyncIte
     number = next(_numbers)
     namespace = f"sessions-{number}"
     kubelet = KubeletServer(limits, serving_tls(directory / "tls"))
-    kubectls = {"1.36": server.programs / "kubectl"}
-    if (other := find_kubectl()) != kubectls["1.36"]:
+    kubectls = {"own": server.programs / "kubectl"}
+    if (other := find_kubectl()) != kubectls["own"]:
         kubectls["other"] = other
     async with Admin(server) as admin, kubelet.running():
         await _make(admin, namespace, kubelet.port)

@@ -19,10 +19,10 @@ def minor(version: str) -> int:
     return int(version.removeprefix("v").split(".")[1])
 
 
-def test_oldest_is_the_oldest_that_is_supported_and_one_is_in_between() -> None:
-    oldest, between = programs.versions()
+def test_versions_are_the_oldest_supported_one_between_and_the_one_before_the_sandboxes() -> None:
+    oldest, between, before = programs.versions()
     assert oldest == ".".join(map(str, KUBERNETES_OLDEST))
-    assert minor(oldest) < minor(between) < minor(kubernetes_version(build.module_files()[0]))
+    assert minor(oldest) < minor(between) < minor(before) == minor(kubernetes_version(build.module_files()[0])) - 1
 
 
 @pytest.mark.parametrize("version", programs.versions())

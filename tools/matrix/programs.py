@@ -1,7 +1,7 @@
 """`python -m tools.matrix.programs 1.30` builds that control plane once, and prints the directory of its programs.
 
-Each folder beside this file pins one version of Kubernetes: the oldest that is supported, and one between that and the
-sandbox's. To upgrade the patch, in its folder: replace the version of every `k8s.io` module in go.mod, then
+Each folder beside this file pins one version of Kubernetes: the oldest that is supported, the one before the sandbox's,
+and one between. To upgrade the patch, in its folder: replace the version of every `k8s.io` module in go.mod, then
 `go get -tool k8s.io/kubernetes/cmd/kube-apiserver@VERSION` and `go get -tool go.etcd.io/etcd/server/v3@VERSION`, the
 version of `go.etcd.io/etcd/client/v3` in go.mod.
 """

@@ -102,7 +102,7 @@ async def test_a_silent_watch_is_opened_again(pods: Pods, client: KubeClient) ->
 
 
 async def test_a_watch_that_stays_silent_leads_to_a_list(pods: Pods, client: KubeClient) -> None:
-    """As after a restore of etcd: the version is of the future, and the API server (1.36.3) waits for it in silence."""
+    """As after a restore of etcd: the version is of the future, and the API server (1.37.2) waits for it in silence."""
     await pods.add("a", "b")
 
     def of_the_future(body: bytes) -> bytes:

@@ -1,6 +1,6 @@
 """What stock Kubernetes reports about our Pods and Nodes before vkprovider can: a part of its text, and the remedy.
 
-The texts are those of Kubernetes 1.36; a test provokes the scheduler's and admission's on a real control plane.
+The texts are those of Kubernetes 1.37; a test provokes the scheduler's and admission's on a real control plane.
 """
 
 from typing import Final

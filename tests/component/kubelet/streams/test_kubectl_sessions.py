@@ -23,7 +23,7 @@ DEFAULT: Mapping[str, str] = {}
 WAYS = {"websocket": DEFAULT, "spdy": WITHOUT_WEBSOCKETS}
 DISCARDED = "discarding message"
 """Of a kubectl that reads before it has opened its streams (https://github.com/kubernetes/kubernetes/issues/131189)."""
-ALL = list(itertools.product(["1.36", "other"], WAYS, ["new", "old"]))
+ALL = list(itertools.product(["own", "other"], WAYS, ["new", "old"]))
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ async def test_port_forward(stage: Stage, kubectl: str, way: str, pod: str) -> N
 @pytest.mark.parametrize("way", WAYS)
 async def test_terminal(stage: Stage, way: str) -> None:
     arguments = ("exec", "-it", "new", "-c", "c", "--", "sizes")
-    async with stage.terminal(*arguments, kubectl="1.36", size=(90, 30), environ=WAYS[way]) as terminal:
+    async with stage.terminal(*arguments, kubectl="own", size=(90, 30), environ=WAYS[way]) as terminal:
         await terminal.until(lambda shown: b"90x30" in shown)
         terminal.resize(132, 50)
         await terminal.until(lambda shown: b"132x50" in shown)
@@ -104,7 +104,7 @@ async def test_fifty_sessions_at_a_time(stage: Stage) -> None:
     async def one(number: int) -> None:
         typed = str(number).encode() * 1000
         way = WITHOUT_WEBSOCKETS if number % 2 else DEFAULT
-        result = await stage.run("exec", "-i", "new", "-c", "c", "--", "cat", kubectl="1.36", stdin=typed, environ=way)
+        result = await stage.run("exec", "-i", "new", "-c", "c", "--", "cat", kubectl="own", stdin=typed, environ=way)
         assert (result.code, result.out) == (0, typed), result.err
 
     async with asyncio.TaskGroup() as sessions:
@@ -138,7 +138,7 @@ async def test_other_clients_of_the_api_server(stage: Stage, apiserver: ApiServe
 
 async def test_kubectl_that_is_killed_frees_its_session(stage: Stage) -> None:
     for way in WAYS.values():
-        process = await stage.start("exec", "-i", "new", "-c", "c", "--", "wait", kubectl="1.36", environ=way)
+        process = await stage.start("exec", "-i", "new", "-c", "c", "--", "wait", kubectl="own", environ=way)
         await open_sessions(stage, 1)
         process.kill()
         await process.wait()

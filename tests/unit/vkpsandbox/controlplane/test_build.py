@@ -21,27 +21,27 @@ def test_cache_key_changes_with_either_file() -> None:
 
 def test_our_module_pins_what_we_build() -> None:
     go_mod, go_sum = build.module_files()
-    assert kubernetes_version(go_mod) == "v1.36.3"
+    assert kubernetes_version(go_mod) == "v1.37.2"
     text = go_mod.decode()
-    assert etcd_version(go_mod) == "v3.6.8"
+    assert etcd_version(go_mod) == "v3.7.0"
     assert all(f"\t{package}\n" in text for package in build.PROGRAMS.values())
-    assert b"k8s.io/client-go v0.36.3/go.mod" in go_sum
+    assert b"k8s.io/client-go v0.37.2/go.mod" in go_sum
 
 
 def test_every_staging_module_is_replaced() -> None:
     lines = build.module_files()[0].decode().splitlines()
     unresolved = {line.split()[0] for line in lines if " v0.0.0 " in f"{line} " and "=>" not in line}
-    replaced = {line.split()[0] for line in lines if line.endswith("v0.36.3") and "=>" in line}
+    replaced = {line.split()[0] for line in lines if line.endswith("v0.37.2") and "=>" in line}
     assert unresolved <= replaced
     assert len(replaced) > 30
 
 
 def test_linker_flags_set_the_version_in_both_packages() -> None:
-    flags = build.linker_flags("v1.36.3", "2026-01-02T03:04:05Z").split(" ")
+    flags = build.linker_flags("v1.37.2", "2026-01-02T03:04:05Z").split(" ")
     for package in ("k8s.io/component-base/version", "k8s.io/client-go/pkg/version"):
-        assert f"{package}.gitVersion=v1.36.3" in flags
+        assert f"{package}.gitVersion=v1.37.2" in flags
         assert f"{package}.gitMajor=1" in flags
-        assert f"{package}.gitMinor=36" in flags
+        assert f"{package}.gitMinor=37" in flags
         assert f"{package}.buildDate=2026-01-02T03:04:05Z" in flags
 
 
@@ -259,4 +259,4 @@ def test_two_builds_at_once_are_one(tmp_path: Path) -> None:
     assert [process.returncode for process in both] == [0, 0], answers
     assert len({out for out, _ in answers}) == 1
     assert calls.read_text().splitlines() == ["cgo=0"] * len(build.PROGRAMS)
-    assert sum("another process prepares the control plane v1.36.3" in said for _, said in answers) == 1
+    assert sum("another process prepares the control plane v1.37.2" in said for _, said in answers) == 1
