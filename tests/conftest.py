@@ -4,6 +4,7 @@ import asyncio
 import re
 import signal
 from collections.abc import AsyncIterator, Generator, Iterator, Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from types import FrameType
 from typing import Any, get_args
@@ -34,6 +35,9 @@ WORKERS = (
 SETTINGS = {"WORKER_PROBE_SECONDS": "1", "LAB_START_TIMEOUT": "20", "RECONCILE_INTERVAL": "5"}
 """Of the provider, so that tests need not wait long."""
 
+_SHARED = pytest.StashKey[ExitStack]()
+"""What the component tests of a process share."""
+
 _FOLDERS = ("unit", "component", "cluster", "acceptance", "faults")
 """In the order in which they run."""
 
@@ -57,6 +61,7 @@ def pytest_configure(config: pytest.Config) -> None:
     `nohup`, shells without job control and some CI start a run with SIGINT ignored, and programs inherit that, so that
     those of tests would not take Ctrl-C. A handler that does nothing ignores it as well, and is not inherited.
     """
+    config.stash[_SHARED] = ExitStack()
     record.configure(config)
     skips.configure(config)
     twins = ["--twins"] if config.getoption("--twins") else []
@@ -72,6 +77,12 @@ def _ignore(_number: int, _frame: FrameType | None) -> None:
 def pytest_sessionstart() -> None:
     """Keep plugins that ask for the current event loop from creating one, which nobody would close (Python 3.11)."""
     asyncio.set_event_loop(None)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """End the API server of component tests, which come first, before a test that has a whole cluster."""
+    if item.get_closest_marker("cluster") is not None:
+        item.config.stash[_SHARED].close()
 
 
 def pytest_collection_finish(session: pytest.Session) -> None:
@@ -184,10 +195,13 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, tunnel: Tunnel) -> Iterato
 
 
 @pytest.fixture(scope="session")
-def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.ApiServer]:
-    """etcd and kube-apiserver with our CRDs, RBAC and policies; about 5 s, once per process of tests."""
-    with real.running(tmp_path_factory.mktemp("apiserver")) as server:
-        yield server
+def apiserver(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Iterator[real.ApiServer]:
+    """etcd and kube-apiserver with our CRDs, RBAC and policies; about 5 s, once per process of tests.
+
+    They end before the first cluster test of the process: idle ones of four processes take half a core.
+    """
+    with pytestconfig.stash[_SHARED] as stack:
+        yield stack.enter_context(real.running(tmp_path_factory.mktemp("apiserver")))
 
 
 @pytest.fixture
