@@ -6,6 +6,8 @@ with the API server's message.
 """
 
 import asyncio
+import random
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from functools import partial
@@ -77,6 +79,8 @@ class KubeClient:
         namespace: Of the kubeconfig's context, or of the ServiceAccount.
         context: The kubeconfig's; empty in a cluster.
         flow: Admits its requests.
+        now: A monotonic clock, for its pace and its informers.
+        dice: Evenly between 0 and 1, for the same.
         relisting: Held by the informer that lists again.
         writes: Requested writes by resource (`pods/status`) and verb (`patch`).
     """
@@ -89,6 +93,8 @@ class KubeClient:
         *,
         user_agent: str = USER_AGENT,
         timeout_s: float = 15,
+        now: Callable[[], float] = time.monotonic,
+        dice: Callable[[], float] = random.random,
     ) -> None:
         from vkprovider.kube.http.transport import Transport  # noqa: PLC0415 (see above)
 
@@ -96,8 +102,10 @@ class KubeClient:
         self.namespace = access.namespace
         self.context = access.context
         self._timeout_s = timeout_s
-        self._bucket = TokenBucket(settings.qps, settings.burst)
-        self.flow = Flow(settings.in_flight_max)
+        self.now = now
+        self.dice = dice
+        self._bucket = TokenBucket(settings.qps, settings.burst, now=now)
+        self.flow = Flow(settings.in_flight_max, now=now)
         self._transport = Transport(access, reload, user_agent=user_agent)
         self.relisting = asyncio.Lock()
         self.writes: dict[tuple[str, str], int] = {}

@@ -13,8 +13,6 @@ A list that fails changes nothing: "could not list" is never "empty".
 """
 
 import asyncio
-import random
-import time
 from collections.abc import Callable, Mapping
 from typing import Final, Generic, NamedTuple
 
@@ -142,7 +140,7 @@ class Informer(Generic[T]):
     def silent_s(self) -> float:
         """For how long it has heard nothing, if that is longer than its watches ever are silent; else 0."""
         heard_s = self.last_event_monotonic_s
-        quiet_s = time.monotonic() - heard_s if heard_s else 0.0
+        quiet_s = self._client.now() - heard_s if heard_s else 0.0
         return quiet_s if quiet_s > 2 * self._patience.silence_s else 0.0
 
     @property
@@ -228,7 +226,7 @@ class Informer(Generic[T]):
             params["continue"] = page.metadata.continue_
         self._store.replace(fresh, unread)
         self._version = page.metadata.resource_version
-        self.last_event_monotonic_s = time.monotonic()
+        self.last_event_monotonic_s = self._client.now()
         self.synced.set()
 
     async def _list_in_turn(self) -> None:
@@ -237,7 +235,7 @@ class Informer(Generic[T]):
         Raises:
             OutsideError: As of `_list`.
         """
-        await asyncio.sleep(random.uniform(0.0, min(_JITTER_S_MAX, self._patience.silence_s / 10)))
+        await asyncio.sleep(self._client.dice() * min(_JITTER_S_MAX, self._patience.silence_s / 10))
         async with self._client.relisting:
             await self._list()
         self._silenced = False
@@ -262,17 +260,17 @@ class Informer(Generic[T]):
             "watch": "1",
             "allowWatchBookmarks": "true",
             "resourceVersion": self._version,
-            "timeoutSeconds": str(random.randint(*self._patience.watch_s)),
+            "timeoutSeconds": self._watch_s(),
         }
         opened = False
-        began_s, heard_s = time.monotonic(), self.last_event_monotonic_s
+        began_s, heard_s = self._client.now(), self.last_event_monotonic_s
         try:
             async with self._client.stream(
                 self._path, params, inactivity_s=self._patience.silence_s, brief=self._brief
             ) as batches:
                 opened = True
                 async for lines in batches:
-                    self.last_event_monotonic_s = time.monotonic()
+                    self.last_event_monotonic_s = self._client.now()
                     for line in lines:
                         if line:
                             self._read_line(line)
@@ -287,15 +285,20 @@ class Informer(Generic[T]):
             if self._silences >= self._patience.silences:
                 self._version, self._silences, self._silenced = "", 0, True
             self._log.info("the watch fell silent", error=str(error), lists_again=not self._version)
-        if self.last_event_monotonic_s != heard_s or time.monotonic() - began_s >= _BRIEF_S:
+        if self.last_event_monotonic_s != heard_s or self._client.now() - began_s >= _BRIEF_S:
             return 0.0
         # Some servers signal only like this that they have compacted our version (kubernetes #137089).
         return self._delay_s(1) if self._count_odd() else 0.0
 
+    def _watch_s(self) -> str:
+        """Return how long the server is to keep a watch open."""
+        least, most = self._patience.watch_s
+        return str(least + int(self._client.dice() * (most - least)))
+
     def _delay_s(self, failures: int, *, outage: bool = False) -> float:
         first_s, cap_s = self._backoff_s
         cap_s = self._outage_cap_s if outage else cap_s
-        return delay_s(failures, first_s=first_s, cap_s=cap_s, dice=random.random(), floor=_BACKOFF_FLOOR)
+        return delay_s(failures, first_s=first_s, cap_s=cap_s, dice=self._client.dice(), floor=_BACKOFF_FLOOR)
 
     def _read_line(self, line: bytes) -> None:
         """Apply one watch line to the cache.

@@ -111,7 +111,7 @@ class KeyedQueue(Generic[K]):
         self._heap: list[tuple[float, int, K]] = []  # of `_later`, and outdated entries
         self._pushes = 0  # breaks ties in the heap, so that keys need no order
         self._running: dict[K, _Run] = {}
-        self._workers: set[asyncio.Task[None]] = set()
+        self._workers: dict[asyncio.Task[None], None] = {}  # a set whose order is that of their starts
         self._timer: asyncio.TimerHandle | None = None
         self._timer_s = _NEVER_S
         self._quiet = asyncio.Event()
@@ -242,7 +242,7 @@ class KeyedQueue(Generic[K]):
             free = len(self._workers) - len(self._running)
             for _ in range(min(len(self._due) - free, self._workers_max - len(self._workers))):
                 worker = asyncio.create_task(self._work(reconcile), name=f"{self.name}-worker")
-                self._workers.add(worker)
+                self._workers[worker] = None
                 worker.add_done_callback(self._ended)  # also of one that was cancelled before its first step
 
     async def _work(self, reconcile: Reconcile[K]) -> None:
@@ -252,7 +252,7 @@ class KeyedQueue(Generic[K]):
 
     def _ended(self, worker: asyncio.Task[None]) -> None:
         """Remove a worker that found no more keys, or was interrupted."""
-        self._workers.discard(worker)
+        self._workers.pop(worker, None)
         if not worker.cancelled() and (error := worker.exception()) is not None:
             self._log.error("a worker of the queue failed", error=repr(error))
         self._staff()

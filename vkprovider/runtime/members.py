@@ -115,7 +115,7 @@ class Members:
         Raises:
             OutsideError: The API server refused or did not answer.
         """
-        for replica in self.present() - {self._ctx.replica}:
+        for replica in sorted(self.present() - {self._ctx.replica}):
             if self.is_gone(replica):
                 await self.end(replica)
 

@@ -1,12 +1,12 @@
 """The API server of virtual worlds: objects with resourceVersion and UID, and the history that watches read."""
 
-import asyncio
 import itertools
 from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
 
+from tests.support.virtualtime import now_s
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, from_status
 
@@ -15,26 +15,24 @@ NODE_LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{names.NODE_LEASE
 MEMBERS: Final = "/apis/coordination.k8s.io/v1/namespaces/home/leases"
 
 
-def now_s() -> float:
-    """Return the true time."""
-    return asyncio.get_running_loop().time()
-
-
 class Server:
     """The API server: objects by path, optimistic concurrency, and the history that watches read.
 
     Attributes:
+        version: The resourceVersion of the last write.
+        history: The lines of watches with their resourceVersions, by collection.
+        news: Called with every new line, by collection.
         records: Every accepted write of a record: when, the worker, the epoch and process of the writer.
         refused: How many writes of records a precondition refused.
     """
 
     def __init__(self) -> None:
         self.objects: dict[str, dict[str, Any]] = {}
-        self.history: list[tuple[str, bytes]] = []
+        self.history: dict[str, list[tuple[int, bytes]]] = {}
         self.records: list[tuple[float, str, int, str]] = []
         self.refused = 0
-        self.news: list[Callable[[], None]] = []
-        self._versions = itertools.count(1)
+        self.news: dict[str, list[Callable[[], None]]] = {}
+        self.version = 0
         self._uids = itertools.count(1)
 
     def answer(self, method: str, path: str, body: bytes | None) -> bytes:
@@ -64,7 +62,7 @@ class Server:
         if path.rpartition("/")[2] != "leases":
             raise from_status(404, f"{path} not found")
         items = [found for name, found in self.objects.items() if name.rpartition("/")[0] == path]
-        return msgspec.json.encode({"metadata": {"resourceVersion": str(len(self.history))}, "items": items})
+        return msgspec.json.encode({"metadata": {"resourceVersion": str(self.version)}, "items": items})
 
     def _put(self, path: str, old: dict[str, Any] | None, new: dict[str, Any]) -> bytes:
         metadata, was = new["metadata"], old["metadata"] if old is not None else {}
@@ -79,7 +77,7 @@ class Server:
             raise from_status(409, f"{path} has been modified")
         uid = was.get("uid") or f"uid-{next(self._uids)}"
         namespace = path.split("/")[-3]
-        metadata |= {"resourceVersion": str(next(self._versions)), "uid": uid, "namespace": namespace}
+        metadata |= {"resourceVersion": self._next_version(), "uid": uid, "namespace": namespace}
         self.objects[path] = new
         if path.startswith(RECORDS):
             data = new["data"]
@@ -93,11 +91,17 @@ class Server:
         if any(found["metadata"][key] != value for key, value in held.items()):
             raise from_status(409, f"{path} has been modified")
         del self.objects[path]
+        found["metadata"]["resourceVersion"] = self._next_version()
         self._tell("DELETED", path, found)
         return b"{}"
 
+    def _next_version(self) -> str:
+        self.version += 1
+        return str(self.version)
+
     def _tell(self, kind: str, path: str, found: dict[str, Any]) -> None:
+        collection = path.rpartition("/")[0]
         line = msgspec.json.encode({"type": kind, "object": found})
-        self.history.append((path.rpartition("/")[0], line))
-        for tell in self.news:
+        self.history.setdefault(collection, []).append((self.version, line))
+        for tell in self.news.get(collection, ()):
             tell()

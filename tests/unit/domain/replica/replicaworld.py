@@ -1,28 +1,36 @@
-"""Real replicas in virtual time: `Membership`, `Ownership` and their informers, and an API server in memory.
+"""Real replicas in virtual time: `Membership`, `Ownership`, their informers and a queue, and an API server in memory.
 
 The API server keeps objects with resourceVersion and UID, refuses what a precondition forbids, and sends watches in
 order. Between it and a replica requests and answers take time, get lost, or are held up and arrive late, also when the
 replica that sent them has been fenced, or has ended. A replica may be stopped like a process (SIGSTOP) between any two
 steps of its tasks. Each has a monotonic clock that runs a little fast or slow, and a wall clock that is minutes off.
+
+All chance comes from the seed of the world: the same world takes the same steps every time.
 """
 
 import asyncio
+import bisect
 import contextlib
+import hashlib
 import random
-import types
-from collections.abc import AsyncGenerator, Callable, Coroutine, Generator
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from tests.unit.domain.replica.apistore import Server, now_s
-from vkprovider.api.errors import Fenced, InputError, OutsideError
+import msgspec
+
+from tests.support.virtualtime import Process, now_s
+from tests.unit.domain.replica.apistore import Server
+from vkprovider.api.errors import Fenced, OutsideError
 from vkprovider.controllers.worker.node_leases import NODES
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 from vkprovider.kube.http.credentials import ClusterAccess
+from vkprovider.kube.queue import DONE, KeyedQueue, Result
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.ownership import Ownership
@@ -30,68 +38,48 @@ from vkprovider.settings.cluster import KubeSettings, ReplicaSettings
 
 ACT_S: Final = 0.7
 """How often a replica acts for each of its Nodes."""
-TURN_S: Final = 0.5
-"""How often it looks after what it has to take or to hand over."""
+PROBE_S: Final = 5.0
+"""How often the reconciler of workers looks at one that this replica owns."""
+REST_S: Final = 10.0
+"""How long work in hand may hold up a handover, as in the reconciler of workers; half of all have nothing in hand."""
+TAKE_AGAIN_S: Final = 1.0
 SAMPLE_S: Final = 0.2
-
-
-@dataclass(eq=False)
-class Process:
-    """One process of the operating system, which may be stopped, cut off from the API server, or dead.
-
-    Attributes:
-        stopped_until: It takes no step before; the true time.
-        cut_until: Nothing passes between it and the API server before.
-    """
-
-    stopped_until: float = 0.0
-    cut_until: float = 0.0
-    dead: bool = False
-    runs: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def stopped(self) -> bool:
-        return self.dead or self.stopped_until > now_s()
-
-    @types.coroutine
-    def step(self, work: Coroutine[Any, Any, None]) -> Generator[Any, Any, None]:
-        """Run a coroutine, and hold it between two steps while the process is stopped."""
-        value: Any = None
-        thrown: BaseException | None = None
-        while True:
-            while self.stopped and not self.dead:
-                try:
-                    yield from asyncio.sleep(max(0.01, self.stopped_until - now_s())).__await__()
-                except asyncio.CancelledError as error:
-                    thrown = error
-            try:
-                waits = work.send(value) if thrown is None else work.throw(thrown)
-            except StopIteration:
-                return
-            thrown = None
-            try:
-                value = yield waits
-            except BaseException as error:  # noqa: BLE001 (whatever is thrown belongs to the coroutine)
-                thrown = error
 
 
 class Network(KubeClient):
     """The client of one replica, whose transport is a network that delays, loses and holds up."""
 
-    def __init__(self, world: "World", process: Process) -> None:
+    def __init__(self, world: "World", line: "Line", now: Callable[[], float]) -> None:
         async def reload() -> ClusterAccess:
             raise AssertionError
 
-        super().__init__(ClusterAccess("http://memory", "home"), reload, KubeSettings(in_flight_max=1000))
-        self._transport = Wire(world, process)  # type: ignore[assignment]
+        access, dice = ClusterAccess("http://memory", "home"), line.rand.random
+        super().__init__(access, reload, KubeSettings(in_flight_max=1000), now=now, dice=dice)
+        self._transport = Wire(world, line)  # type: ignore[assignment]
+
+
+@dataclass(eq=False)
+class Line:
+    """The way between a process and the API server.
+
+    Attributes:
+        rand: Its chance, and that of the process.
+        cut_until: Nothing passes before.
+        sent: How many requests were sent, without those that open watches.
+    """
+
+    process: Process
+    rand: random.Random
+    cut_until: float = 0.0
+    sent: int = 0
 
 
 class Wire:
     """What a transport does, without sockets."""
 
-    def __init__(self, world: "World", process: Process) -> None:
+    def __init__(self, world: "World", line: Line) -> None:
         self.world = world
-        self.process = process
+        self.line = line
         self.errors: dict[str, int] = {}
         self.requests_total = 0
 
@@ -103,9 +91,9 @@ class Wire:
 
     def _late_s(self) -> float:
         """Return how long a message takes: what a cut holds up arrives after it."""
-        world, late_s = self.world, self.world.rand.uniform(0, self.world.late_s)
-        held_s = self.process.cut_until - now_s()
-        return late_s if held_s <= 0 else held_s + late_s + world.rand.uniform(0, 1)
+        rand, late_s = self.line.rand, self.line.rand.uniform(0, self.world.late_s)
+        held_s = self.line.cut_until - now_s()
+        return late_s if held_s <= 0 else held_s + late_s + rand.uniform(0, 1)
 
     async def exchange(
         self,
@@ -117,7 +105,7 @@ class Wire:
         **_: Any,
     ) -> bytes:
         """Send a request: it arrives, whatever becomes of its sender, or is lost; so does its answer."""
-        world, loop = self.world, asyncio.get_running_loop()
+        world, rand, loop = self.world, self.line.rand, asyncio.get_running_loop()
         answered: asyncio.Future[bytes] = loop.create_future()
 
         def settle(answer: bytes | OutsideError) -> None:
@@ -133,99 +121,112 @@ class Wire:
                 answer = world.server.answer(method, urlsplit(path).path, body)
             except OutsideError as error:
                 answer = error
-            if world.rand.random() >= world.lossy:
+            if rand.random() >= world.lossy:
                 loop.call_later(self._late_s(), settle, answer)
 
-        if self.process.dead:
+        if self.line.process.dead:
             raise asyncio.CancelledError
         if guard is not None:
             guard()
-        if world.rand.random() >= world.lossy:
+        self.line.sent += 1
+        if rand.random() >= world.lossy:
             loop.call_later(self._late_s(), arrive)
         return await answered
 
-    async def lines(
-        self, path: str, params: dict[str, str], *, opened: Callable[[], None], **_: Any
-    ) -> AsyncGenerator[list[bytes], None]:
-        """Follow a collection from a version; every line takes its time, and none overtakes another."""
-        server, at, news = self.world.server, int(params["resourceVersion"]), asyncio.Event()
-        opened()
-        server.news.append(news.set)
+    @contextlib.asynccontextmanager
+    async def lines(self, path: str, params: dict[str, str], **_: Any) -> AsyncGenerator[AsyncIterator[list[bytes]]]:
+        """Follow a collection from a version."""
+        await asyncio.sleep(self._late_s())
+        async with contextlib.aclosing(self._follow(path, int(params["resourceVersion"]))) as batches:
+            yield batches
+
+    async def _follow(self, path: str, version: int) -> AsyncGenerator[list[bytes]]:
+        """Yield what is new: every line takes its time, and none overtakes another."""
+        server, news = self.world.server, asyncio.Event()
+        tells, history = server.news.setdefault(path, []), server.history.setdefault(path, [])
+        tells.append(news.set)
         try:
             while True:
-                found = [line for of, line in server.history[at:] if of == path]
-                at = len(server.history)
+                found = history[bisect.bisect_right(history, version, key=_version) :]
                 if found:
+                    version = _version(found[-1])
                     await asyncio.sleep(self._late_s() + self.world.watches_late_s)
-                    yield found
+                    yield [line for _, line in found]
                 else:
                     news.clear()
                     await news.wait()
         finally:
-            server.news.remove(news.set)
+            tells.remove(news.set)
+
+
+def _version(entry: tuple[int, bytes]) -> int:
+    return entry[0]
 
 
 @dataclass(eq=False)
 class Replica:
-    """One process with its ownership, and a driver in place of the reconciler of workers."""
+    """One process with its ownership, and what the reconciler of workers does about it."""
 
     world: "World"
     name: str
     process: Process
+    line: Line
     ctx: Context
+    membership: Membership
+    queue: KeyedQueue[str]
     ownership: Ownership
-    tasks: "set[asyncio.Task[None]]" = field(default_factory=set)
     records: dict[tuple[str, int], str] = field(default_factory=dict)
 
     def start(self) -> None:
         """Start all loops, as a replica does."""
-        ownership, membership = self.ownership, self.ownership.membership
+        ownership, membership = self.ownership, self.membership
         membership.ready.set()
         for loop in (
             ownership.leases.run,
             membership.members.leases.run,
             membership.run,
-            partial(membership.run_fence, fenced=lambda: None, resumed=lambda: None, led=lambda: None),
+            partial(membership.run_fence, fenced=lambda: None, resumed=self._resume, led=lambda: None),
             ownership.plan.run,
             ownership.run_heartbeat,
             membership.run_clear_up,
             self._work,
             self._act,
         ):
-            self._begin(loop)
+            self.process.start(loop())
 
-    def _begin(self, loop: Callable[[], Coroutine[Any, Any, None]]) -> "asyncio.Task[None]":
-        async def run() -> None:
-            await self.process.step(loop())
+    def _resume(self) -> None:
+        for worker in self.world.workers:
+            self.queue.add(worker)
 
-        task = asyncio.ensure_future(run())
-        self.tasks.add(task)
-        task.add_done_callback(self.tasks.discard)
-        return task
-
-    def die(self) -> None:
-        """End as SIGKILL does; what was sent still arrives."""
-        self.process.dead = True
-        for task in list(self.tasks):
-            task.cancel()
+    def holds(self, worker: str) -> bool:
+        """Return whether it runs and its guard lets it act for a worker."""
+        if self.process.stopped or worker not in self.ownership.epochs:
+            return False
+        try:
+            self.ownership.guard(worker)()
+        except Fenced:
+            return False
+        return True
 
     async def _work(self) -> None:
-        busy: dict[str, asyncio.Task[None]] = {}
-        while True:
-            for worker in self.world.workers:
-                if worker not in busy or busy[worker].done():
-                    busy[worker] = self._begin(partial(self._turn, worker))
-            await asyncio.sleep(TURN_S)
+        await self.ownership.plan.settled.wait()
+        self._resume()
+        await self.queue.run(self._reconcile)
 
-    async def _turn(self, worker: str) -> None:
-        with contextlib.suppress(OutsideError, InputError, Fenced):
-            match self.ownership.plan.act(worker):
-                case Duty.TAKE:
-                    await self.ownership.acquire(worker, "uid")
-                case Duty.HAND_OVER:
-                    await self.ownership.release(worker)
-                case _:
-                    return
+    async def _reconcile(self, worker: str) -> Result:
+        match self.ownership.plan.act(worker):
+            case Duty.STAND_BY:
+                return DONE
+            case Duty.HAND_OVER:
+                await asyncio.sleep(max(0.0, self.line.rand.uniform(-REST_S, REST_S)))
+                await self.ownership.release(worker)
+                return DONE
+            case Duty.TAKE:
+                if not await self.ownership.acquire(worker, "uid"):
+                    return Result(TAKE_AGAIN_S)
+            case Duty.OWN:
+                pass
+        return Result(PROBE_S)
 
     async def _act(self) -> None:
         """Act for every Node as the guard allows: at once, and by a write that may arrive late."""
@@ -234,7 +235,7 @@ class Replica:
                 with contextlib.suppress(Fenced):
                     self.ownership.guard(worker)()
                     self.world.acts.append((now_s(), worker, epoch, self.ctx.process))
-                    self._begin(partial(self._record, worker, epoch))
+                    self.process.start(self._record(worker, epoch))
             await asyncio.sleep(ACT_S)
 
     async def _record(self, worker: str, epoch: int) -> None:
@@ -258,14 +259,18 @@ class World:
     """Some replicas and their API server.
 
     Attributes:
+        seed: Of all chance.
         lossy: How likely a request or an answer is lost.
         late_s: How long a message takes at most.
         watches_late_s: How much longer the lines of watches take.
         acts: Every side effect that a guard allowed: the true time, worker, epoch, and process.
         doubles: Moments in which the guards of two replicas that were running let them act for one worker.
+        bare: When each worker was last seen without a replica that acts for it.
+        uneven_at: When the shares were last seen uneven.
+        faults: What was wrong when all had been well for long enough.
     """
 
-    rand: random.Random
+    seed: int
     workers: list[str]
     lossy: float
     late_s: float
@@ -274,50 +279,63 @@ class World:
     acts: list[tuple[float, str, int, str]] = field(default_factory=list)
     doubles: list[tuple[float, str, list[str]]] = field(default_factory=list)
     replicas: dict[str, Replica] = field(default_factory=dict)
-    started: int = 0
+    started: list[Replica] = field(default_factory=list)
+    bare: dict[str, list[float]] = field(default_factory=dict)
+    uneven_at: float = 0.0
+    faults: list[str] = field(default_factory=list)
 
     def start(self, name: str) -> None:
         """Start a process, perhaps under the name of one that is dead."""
-        self.started += 1
-        process, rand, loop = Process(), self.rand, asyncio.get_running_loop()
+        number, loop = len(self.started) + 1, asyncio.get_running_loop()
+        rand = random.Random(f"{self.seed} {number}")
         rate, wall_s = rand.uniform(0.99, 1.01), rand.uniform(-300, 300)
-        kube = Network(self, process)
+        line = Line(Process(), rand)
+
+        def now() -> float:
+            return loop.time() * rate
+
+        kube = Network(self, line, now)
         ctx = Context(
             kube=kube,
-            events=EventRecorder(kube, component="vkprovider", instance=name),
+            events=EventRecorder(kube, component="vkprovider", instance=name, now=now),
             installation="i",
             replica=name,
             namespace="home",
-            now=lambda: loop.time() * rate,
+            now=now,
             wall=lambda: 1.8e9 + loop.time() + wall_s,
             dice=rand.random,
-            process=f"host{self.started}-1-abcd",
+            process=f"host{number}-1-abcd",
         )
-        ownership = Ownership(
-            ctx,
-            Membership(ctx, ReplicaSettings().lease_ttl_s),
-            NODES,
-            lambda: self.workers,
-            levels=ReplicaSettings().workload_levels,
-            wake=lambda _: None,
-        )
-        replica = self.replicas[name] = Replica(self, name, process, ctx, ownership)
+        membership = Membership(ctx, ReplicaSettings().lease_ttl_s)
+        queue = KeyedQueue[str](name="workers", workers=64, now=loop.time, rand=rand.random)
+        levels = ReplicaSettings().workload_levels
+        ownership = Ownership(ctx, membership, NODES, lambda: self.workers, levels=levels, wake=queue.add)
+        replica = Replica(self, name, line.process, line, ctx, membership, queue, ownership)
+        self.replicas[name] = replica
+        self.started.append(replica)
         replica.start()
 
-    async def watch_guards(self) -> None:
-        """Look again and again whether two replicas that run may act for one worker."""
+    @property
+    def living(self) -> dict[str, Replica]:
+        """The replicas that were not killed, by name."""
+        return {name: replica for name, replica in self.replicas.items() if not replica.process.dead}
+
+    async def watch(self) -> None:
+        """Look again and again whether each worker has a replica that may act for it, and one only."""
         while True:
+            now, living, loads = now_s(), self.living, Counter[str]()
             for worker in self.workers:
-                may = [name for name, replica in self.replicas.items() if self._may_act(replica, worker)]
+                may = [name for name, replica in living.items() if replica.holds(worker)]
                 if len(may) > 1:
-                    self.doubles.append((now_s(), worker, may))
+                    self.doubles.append((now, worker, may))
+                loads.update(may)
+                if not may:
+                    self.bare.setdefault(worker, []).append(now)
+            if max(loads[name] for name in living) - min(loads[name] for name in living) > 1:
+                self.uneven_at = now
             await asyncio.sleep(SAMPLE_S)
 
-    def _may_act(self, replica: Replica, worker: str) -> bool:
-        if replica.process.stopped:
-            return False
-        try:
-            replica.ownership.guard(worker)()
-        except Fenced:
-            return False
-        return True
+    def digest(self) -> str:
+        """Return a number that differs between any two histories."""
+        history = [lines for _, lines in sorted(self.server.history.items())]
+        return hashlib.sha256(msgspec.json.encode([self.acts, self.server.records, history])).hexdigest()[:16]
