@@ -105,7 +105,7 @@ def test_what_a_worker_grants_and_promises_is_noted(cluster: Cluster) -> None:
         assert notes["PortsNotOpened"].startswith("the provider's default range is 10000-20000, PATty opens 2000-7999")
         extra.simulator.cml("POST", "/users", {"username": "learner", "password": "learner-Pa55"})
         learner = {"username": "learner", "password": "learner-Pa55"}
-        cluster.apply(secret("modest", learner, extra.url), namespace=SYSTEM)
+        cluster.apply(secret("modest", learner, extra.url))
         assert "NotAdministrator" in notes_of(cluster, "CMLWorker/modest")
         assert not faults_of(cluster, "CMLWorker/modest")
 

@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from tests.support.cluster import Cluster, container, is_ready
-from tests.support.extra import SYSTEM, cmlworker, secret
+from tests.support.extra import cmlworker, secret
 from tests.support.history import History
 from tests.support.simulator import Simulator
 from tests.support.topologies import definition, pod, topology
@@ -48,7 +48,7 @@ def neighbour(sandbox: Sandbox, tmp_path_factory: pytest.TempPathFactory) -> Ite
     with Sandbox.up("second", directory=tmp_path_factory.mktemp("second"), workers=1, tied=True) as made:
         cluster = Cluster(made)
         account = {"username": shared.username, "password": shared.password}
-        cluster.apply(secret("shared", account, shared.url), namespace=SYSTEM)
+        cluster.apply(secret("shared", account, shared.url))
         cluster.apply(cmlworker("shared", shared.url, environment="default"))
         until(lambda: is_ready(cluster.get("/api/v1/nodes/vnode.shared")), 90, "the neighbour's node is not Ready")
         yield cluster

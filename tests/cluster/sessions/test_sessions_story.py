@@ -14,7 +14,7 @@ from tests.cluster.test_lablets_life import done, made
 from tests.support import docs
 from tests.support.browser import browser, press
 from tests.support.cluster import Cluster, condition, container, is_ready, waiting_reason
-from tests.support.extra import SYSTEM, secret
+from tests.support.extra import LOGINS, SYSTEM, secret
 from tests.support.lds import LdsSide
 from tests.support.plugin import succeeded
 from tests.support.topologies import definition, pod, topology
@@ -217,8 +217,8 @@ def test_learner_gets_visible_devices_with_credentials(cluster: Cluster, lds: Ld
     cluster.define(definition(name, topology(devices, tags), deviceSecretName=name))
     cluster.apply(learner("waits", name), namespace=namespace)
     until(lambda: waiting_reason(made(cluster, namespace, "waits")) == "DeviceSecretInvalid", 60)
-    cluster.apply(secret(name, account), namespace=SYSTEM)
-    cluster.delete_later("secret", name, f"--namespace={SYSTEM}")
+    cluster.apply(secret(name, account))
+    cluster.delete_later("secret", name, f"--namespace={LOGINS}")
     now = wait_state(cluster, namespace, "waits", "READY")
     address = cluster.workers[0].worker.address
     vnc, serial = port_of(now, "workstation_vnc"), port_of(now, "R1_serial")
