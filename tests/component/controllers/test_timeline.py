@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from tests.component.controllers.harness import World
+from tests.component.controllers.looking import when
 from vkprovider.controllers import timeline
 
 
@@ -13,6 +14,8 @@ async def test_a_pod_is_followed_from_its_arrival_to_its_removal(world: World, t
     await lablet.ready()
     await lablet.delete()
     await lablet.gone()
+    index = running.replica.index  # what the API server has told the test, it may not have told the replica
+    await when(lambda: lablet.uid not in index.items, "the replica has seen the removal")
     await running.stop()
     running.replica.counters.timeline.close()
     lines = [line.split(" ", 2) for line in path.read_text().splitlines()]

@@ -3,6 +3,7 @@
 import asyncio
 import os
 from base64 import b64encode
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
@@ -20,7 +21,7 @@ KEY = b64encode(os.urandom(32)).decode()
 
 
 async def asked(url: str, headers: dict[str, str]) -> httpx.Response:
-    async with httpx.AsyncClient() as http:
+    async with httpx.AsyncClient(timeout=60) as http:  # as `Browsing`: a review alone may take the portal 5 s
         return await http.post(f"{url}/login/code", headers={**headers, "Accept": "application/json"})
 
 
@@ -128,9 +129,11 @@ async def test_codes_and_failed_logins_are_limited(world: PortalWorld) -> None:
         assert made_ones.count(200) <= 11
         assert made_ones[-1] == 429
         await browser.get("/login")
-        tries = [(await browser.post("/login", token="made-up")).status_code for _ in range(25)]
-        assert tries[0] == 401
-        assert tries[-1] == 429
+        tries = Counter[int]()
+        while not tries[429]:  # one more may be tried every 2 s, which some requests take on a busy machine
+            tries[(await browser.post("/login", token="made-up")).status_code] += 1
+            assert tries.total() <= 60
+        assert tries[401] >= 20
         for header in ("X-Forwarded-For", "Forwarded", "X-Real-IP"):
             forged = await browser.post("/login", {header: "10.0.0.7"}, token="made-up")
             assert forged.status_code == 429, "anybody may write what a proxy would say"
@@ -173,12 +176,12 @@ async def test_who_fails_keeps_nobody_else_at_the_same_address_from_the_login(wo
         Browsing(made.client.url) as mallory,
         Browsing(made.client.url) as alice,
     ):
-        code = (await asked(made.client.url, made.alice)).json()["code"]
         for at in range(30):
             assert (await mallory.log_in({"Authorization": f"Bearer made-up-{at}"})).status_code == 401
             assert (await mallory.post(f"/login/{'A' * 31}{at:02}")).status_code == 403
         assert (await alice.log_in(made.alice)).status_code == 303
-        assert (await asked(made.client.url, made.alice)).status_code == 200
+        # Made now: on a busy machine it takes longer until here than a code is valid.
+        code = (await asked(made.client.url, made.alice)).json()["code"]
         assert (await mallory.post(f"/login/{code}")).status_code == 303
 
 
@@ -189,7 +192,7 @@ async def test_a_used_code_that_is_sent_again_and_again_keeps_nobody_from_the_lo
         Browsing(made.client.url) as mallory,
         Browsing(made.client.url) as alice,
     ):
-        used, fresh = [(await asked(made.client.url, made.alice)).json()["code"] for _ in range(2)]
+        used = (await asked(made.client.url, made.alice)).json()["code"]
         await mallory.get("/login")
         assert (await mallory.post(f"/login/{used}")).status_code == 303
         made.running.api.asked.clear()
@@ -200,5 +203,6 @@ async def test_a_used_code_that_is_sent_again_and_again_keeps_nobody_from_the_lo
             )
             assert {answer.status_code for answer in await asyncio.gather(*sent)} <= {403, 429}
         assert not [each.line for each in made.running.api.asked if "-code-" in each.path]
+        fresh = (await asked(made.client.url, made.alice)).json()["code"]
         await alice.get(f"/login/{fresh}")
         assert (await alice.post(f"/login/{fresh}")).status_code == 303
