@@ -288,6 +288,7 @@ async def test_logins_of_an_earlier_version_move_by_the_command_that_the_worker_
     worker = await world.worker(simulator.url)
     lablet = await world.pod(await world.define(), worker)
     before = await lablet.ready()
+    await lablet.claim(lambda row: row.get("readyAt"))
     await first.crash()
     secret = await world.admin.get(f"{SECRETS}/{worker}")
     assert secret is not None
@@ -304,7 +305,8 @@ async def test_logins_of_an_earlier_version_move_by_the_command_that_the_worker_
     assert writes(simulator, asked) == []
     assert not [each for each in running.api.asked if "/secrets/" in each.path and f"/{LOGINS}/" not in each.path]
     server = world.server
-    env = {"PATH": f"{server.programs}:{os.environ['PATH']}", "KUBECONFIG": str(server.kubeconfig)}
+    home = str(server.kubeconfig.parent)  # where kubectl keeps what it has discovered
+    env = {"PATH": f"{server.programs}:{os.environ['PATH']}", "KUBECONFIG": str(server.kubeconfig), "HOME": home}
     moved = await asyncio.create_subprocess_exec("bash", "-ec", command[0], env=env)
     assert await moved.wait() == 0
     await world.node(worker, is_ready)

@@ -109,12 +109,13 @@ def device_secret_refusal(secret: Metadata, namespace: str, *, is_workers: bool)
 def move_command(before: str, namespace: str) -> str:
     """Return the command by which an admin moves all logins from the provider's namespace into that of logins.
 
-    Only the admin's own rights are used: nothing of vkprovider may read both.
+    Only the admin's own rights are used: nothing of vkprovider may read both. It stands in messages, where a run of
+    blanks becomes one, and deletes nothing that is not in the namespace of logins: kubectl refuses others with `-n`.
     """
-    drop = "-e '/^    resourceVersion:/d' -e '/^    uid:/d'"
+    drop = r"-e '/^ \{4\}resourceVersion:/d' -e '/^ \{4\}uid:/d'"
     return (
         f"kubectl -n {before} get secrets -l {names.LABEL_USED_FOR} -o yaml | sed {drop} "
-        f"-e 's/^    namespace: .*/    namespace: {namespace}/' | kubectl apply --server-side -f - && "
+        rf"-e 's/^\( \{{4\}}namespace:\) .*/\1 {namespace}/' | kubectl -n {namespace} apply --server-side -f - && "
         f"kubectl -n {before} delete secrets -l {names.LABEL_USED_FOR}"
     )
 

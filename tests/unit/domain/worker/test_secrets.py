@@ -2,9 +2,17 @@
 
 import pytest
 
+from vkprovider.api.errors import shorten
 from vkprovider.api.messages import Fault
 from vkprovider.api.objects import Metadata, Secret
-from vkprovider.domain.worker.secrets import credentials_of, device_secret_refusal, host_of, worker_secret_refusal
+from vkprovider.domain.worker.secrets import (
+    credentials_of,
+    device_secret_refusal,
+    host_of,
+    move_command,
+    worker_secret_refusal,
+)
+from vkprovider.shipped import find_manifests
 
 NS = "vkprovider-system"
 URL = "https://cml-1.example.com"
@@ -115,3 +123,11 @@ def test_credentials_of_a_secret(data: dict[str, bytes], reason: str, text: str)
     away = credentials_of(Secret(secret("worker", "elsewhere.example.com"), data), NS, URL)
     assert isinstance(away, Fault)
     assert away.reason == "SecretNotAllowed"
+
+
+def test_the_command_that_moves_logins_outlives_the_message_that_tells_it() -> None:
+    """Where its blanks become one, sed would change no namespace, and what is deleted then is all that there is."""
+    command = move_command(NS, f"{NS}-logins")
+    assert shorten(f"it does not exist: {command}", 1000).endswith(f": {command}")
+    assert f"kubectl -n {NS}-logins apply" in command, "which takes nothing of another namespace"
+    assert command in (find_manifests().parent / "docs" / "upgrade.md").read_text(encoding="utf-8")
