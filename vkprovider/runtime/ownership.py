@@ -10,6 +10,7 @@ is still the one in which the work began.
 import asyncio
 from collections.abc import Callable, Collection, Sequence
 from typing import Final, Protocol
+from weakref import WeakValueDictionary
 
 import structlog
 
@@ -79,6 +80,7 @@ class Ownership:
         self._holders = holders
         self._held: dict[str, Lease] = {}
         self._renewed_at: dict[str, float] = {}
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._news = asyncio.Event()
         self.kind = kind
         self.membership = membership
@@ -158,6 +160,8 @@ class Ownership:
     async def acquire(self, key: str, uid: str) -> bool:
         """Acquire a key if it is free or its holder is gone; return whether this replica owns it.
 
+        Of several calls at once the first one asks: the others would take its Lease for that of another replica.
+
         Args:
             key: The key.
             uid: The UID of the object that it stands for; see `LeaseKind`.
@@ -166,16 +170,17 @@ class Ownership:
             InputError: `LeaseKind.foreign`: a Lease of that name is not of this installation.
             OutsideError: The API server refused or did not answer.
         """
-        if self.is_fenced:
-            return False
-        if key in self.epochs:
-            return True
-        # As the watch shows it, because a replica that dies leaves hundreds; if it was written since, the API server
-        # refuses ours.
-        seen = self._leases.known(key)
-        if seen is not None and await self._take(key, seen, uid):
-            return True
-        return await self._take(key, await self._leases.read(key), uid)
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            if self.is_fenced:
+                return False
+            if key in self.epochs:
+                return True
+            # As the watch shows it, because a replica that dies leaves hundreds; if it was written since, the API
+            # server refuses ours.
+            seen = self._leases.known(key)
+            if seen is not None and await self._take(key, seen, uid):
+                return True
+            return await self._take(key, await self._leases.read(key), uid)
 
     async def _take(self, key: str, lease: Lease | None, uid: str) -> bool:
         """Write a Lease that is free, or whose holder is gone, in our name; return whether we own its key then."""

@@ -232,6 +232,18 @@ async def test_a_lock_that_could_not_be_released_is_released_later(world: Portal
     await world.until_unlocked()
 
 
+async def test_a_lock_that_is_wanted_twice_at_once_is_taken_once(world: PortalWorld) -> None:
+    """By a lab's turn and by a pass that looks for left ones: neither takes the other's Lease for another replica's."""
+    running = await world.replica()
+    locks = running.replica.locks
+    for delay_s in (0.5, 1.0):
+        running.api.fault(r"^POST .*/leases$", delay_s=delay_s)
+    assert all(await asyncio.gather(locks.take("twice"), locks.take("twice")))
+    assert locks.holds("twice")
+    await locks.release("twice")
+    await world.until_unlocked()
+
+
 async def test_a_namespace_that_somebody_deletes_is_gone_and_can_be_had_again(world: PortalWorld) -> None:
     running, name = await world.replica(), await world.define()
     world.stage.boots = False
