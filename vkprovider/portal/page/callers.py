@@ -85,6 +85,19 @@ class KnownCaller(NamedTuple):
     caller: Caller
 
 
+class Entitled(NamedTuple):
+    """Somebody who may act on the lab of a user.
+
+    Attributes:
+        caller: Who it is.
+        of_class: The class that gives the right to; None if the right is to any lab of the user. A learner's next lab
+            may be of another class.
+    """
+
+    caller: Caller
+    of_class: str | None = None
+
+
 class CallerSource(Protocol):
     """Finds out who asks."""
 
@@ -205,7 +218,7 @@ class PortalCallers:
             raise _refusal(known)
         return known.caller
 
-    async def manager_or_teacher(self, request: web.Request, user: str, class_: str) -> Caller:
+    async def manager_or_teacher(self, request: web.Request, user: str, class_: str) -> Entitled:
         """Return the sender of a request, who may manage the lab of a user, or teach its class.
 
         Args:
@@ -217,20 +230,24 @@ class PortalCallers:
             Refused: 401, 403, or 503.
         """
         known = await self.known(request)
-        if not (await self.manages(known, user) or await self.teaches(known, user, class_)):
-            raise _refusal(known)
-        return known.caller
+        if await self.manages(known, user):
+            return Entitled(known.caller)
+        if await self.teaches(known, user, class_):
+            return Entitled(known.caller, class_)
+        raise _refusal(known)
 
-    async def owner_or_teacher(self, request: web.Request, user: str, class_: str) -> Caller:
+    async def owner_or_teacher(self, request: web.Request, user: str, class_: str) -> Entitled:
         """Return the sender of a request, whose name the lab has, or who may teach its class.
 
         Raises:
             Refused: 401, 403, or 503.
         """
         known = await self.known(request)
-        if not (await self.owns(known, user) or await self.teaches(known, user, class_)):
-            raise _refusal(known)
-        return known.caller
+        if await self.owns(known, user):
+            return Entitled(known.caller)
+        if await self.teaches(known, user, class_):
+            return Entitled(known.caller, class_)
+        raise _refusal(known)
 
     async def myself(self, request: web.Request) -> Caller:
         """Return the sender of a request, who may have a lab.

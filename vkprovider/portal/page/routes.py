@@ -122,13 +122,13 @@ class PortalPage:
 
     async def _delete(self, request: web.Request) -> web.StreamResponse:
         user = request.match_info["username"]
-        caller = await self._callers.manager_or_teacher(request, user, self._class_of(user))
+        caller, of_class = await self._callers.manager_or_teacher(request, user, self._class_of(user))
         if not self._dialect.waits:
-            await self._requests.delete(user, caller.username)
+            await self._requests.delete(user, caller.username, of_class)
             return web.Response(status=self._dialect.deleted)
         async with self._index.listen(user) as changed:
             before = self._index.lab(user)
-            await self._requests.delete(user, caller.username)
+            await self._requests.delete(user, caller.username, of_class)
             await self._until_gone(user, before.record if before is not None else None, changed)
         return web.Response(status=self._dialect.deleted)
 
@@ -188,9 +188,9 @@ class PortalPage:
 
     async def _extend(self, request: web.Request) -> web.StreamResponse:
         user = request.match_info["username"]
-        caller = await self._callers.owner_or_teacher(request, user, self._class_of(user))
+        caller, of_class = await self._callers.owner_or_teacher(request, user, self._class_of(user))
         asked_s = _seconds(await _json(request, empty={})) or self._settings.extend_s
-        end = await self._requests.extend(user, caller.username, asked_s)
+        end = await self._requests.extend(user, caller.username, asked_s, of_class)
         return web.json_response(self._bodies.end(end))
 
     async def _lab_form(self, request: web.Request) -> web.StreamResponse:

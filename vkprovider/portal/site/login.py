@@ -1,6 +1,7 @@
 """Log in with a token of the cluster, and log out."""
 
 import secrets
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -248,7 +249,7 @@ class Login:
         self, request: web.Request, then: str, words: str = "", status: HTTPStatus = HTTPStatus.OK
     ) -> web.Response:
         bound, csrf = self.bind_form(request)
-        here = f"{'http' if is_plain(request) else 'https'}://{request.host}{link(request, '')}"
+        here = shlex.quote(f"{'http' if is_plain(request) else 'https'}://{request.host}{link(request, '')}")
         response = self._layout.render(
             request, "login.html", status=status, form_csrf=csrf, then=then, words=words, here=here
         )

@@ -12,6 +12,7 @@ from tests.component.controllers.looking import eventually, when
 from tests.component.portal.page.harness import SPAWNER, PageWorld, Running
 from tests.component.portal.people import HUB_ROLE, RBAC, USER_ROLE
 from tests.support.apiserver import SYSTEM
+from tests.support.faultyapi import Asked
 from vkprovider.api import names
 from vkprovider.portal.page import callers
 
@@ -196,13 +197,8 @@ async def test_the_verb_use_alone_opens_the_routes_of_users(world: PageWorld) ->
     await eventually(allowed, "a refusal is remembered for a few seconds alone")
 
 
-async def test_a_teacher_looks_after_the_labs_of_the_own_class(world: PageWorld) -> None:
-    running = await world.replica()
-    mine, other, none = (world.user(name) for name in ("ann", "ben", "cat"))
-    class_ = f"class-{world.run}"
-    for user, of in ((mine, class_), (other, "another"), (none, "")):
-        await world.lab(user, class_=of)
-        await when(lambda user=user: running.index.lab(user), "the lab is known")  # type: ignore[misc]
+async def teacher_of(world: PageWorld, running: Running, class_: str, user: str) -> dict[str, str]:
+    """Make the teacher of a class, in which a user has a lab; return headers with the token once the right counts."""
     token = await world.person("teacher")
     await world.admin.create("/api/v1/namespaces", {"metadata": {"name": class_}})
     rules = [{"apiGroups": [names.GROUP], "resources": ["userlabs"], "verbs": ["teach"]}]
@@ -216,9 +212,20 @@ async def test_a_teacher_looks_after_the_labs_of_the_own_class(world: PageWorld)
     await world.admin.create(f"{roles}/rolebindings", binding)
 
     async def allowed() -> bool:
-        return (await ask(running, "GET", f"/labs/{mine}", token)).status_code == 200
+        return (await ask(running, "GET", f"/labs/{user}", token)).status_code == 200
 
     await eventually(allowed, "the right counts")
+    return token
+
+
+async def test_a_teacher_looks_after_the_labs_of_the_own_class(world: PageWorld) -> None:
+    running = await world.replica()
+    mine, other, none = (world.user(name) for name in ("ann", "ben", "cat"))
+    class_ = f"class-{world.run}"
+    for user, of in ((mine, class_), (other, "another"), (none, "")):
+        await world.lab(user, class_=of)
+        await when(lambda user=user: running.index.lab(user), "the lab is known")  # type: ignore[misc]
+    token = await teacher_of(world, running, class_, mine)
     for path, body in ((f"/labs/{mine}/create", OPTIONS), (f"/lab-form/{mine}", None), ("/labs", None)):
         method = "POST" if body else "GET"
         assert (await ask(running, method, path, token, body)).status_code == 403, path
@@ -227,6 +234,37 @@ async def test_a_teacher_looks_after_the_labs_of_the_own_class(world: PageWorld)
         for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/events"), ("POST", "/extend")):
             answer = await ask(running, method, f"/labs/{user}{path}", token, {} if method == "POST" else None)
             assert answer.status_code == 403, (user, path)
+
+
+@pytest.mark.parametrize(("method", "path"), [("DELETE", ""), ("POST", "/extend")])
+async def test_a_lab_that_changes_class_while_the_right_is_reviewed_stays_as_it_is(
+    world: PageWorld, method: str, path: str
+) -> None:
+    """The right is to labs of the class, and the lab that is there now is of another one."""
+    running = await world.replica()
+    class_ = f"moving-{world.run}"
+    first, moving = world.user("ann"), world.user("ben")
+    await world.lab(first, class_=class_)
+    pod = await world.pod(moving, await world.lab(moving, class_=class_))
+    await when(lambda: all(map(running.index.lab, (first, moving))), "the labs are known")
+    await when(lambda: (lab := running.index.lab(moving)) and lab.own_pod, "the Pod is known")
+    token = await teacher_of(world, running, class_, first)
+    [namespace] = [
+        f"/api/v1/namespaces/{lab.record.namespace}" for lab in running.index.of_class(class_) if lab.own_pod
+    ]
+    before = await world.admin.get(pod)
+
+    async def moves(asked: Asked) -> None:
+        if asked.json["spec"]["resourceAttributes"]["verb"] == "teach":
+            await world.admin.patch(namespace, {"metadata": {"labels": {names.LABEL_CLASS: "another"}}})
+            await when(lambda: running.index.of_class("another"), "the lab is of another class")
+
+    running.api.fault("subjectaccessreviews", count=None, first=moves)
+    answer = await ask(running, method, f"/labs/{moving}{path}", token, {} if path else None)
+    assert answer.status_code == 404
+    assert running.index.of_class("another")
+    assert (await world.admin.get(namespace))["metadata"]["annotations"].get(names.ANNOTATION_ENDING) is None  # type: ignore[index]
+    assert await world.admin.get(pod) == before
 
 
 # ------------------------------------------------------------------ headers of an ingress

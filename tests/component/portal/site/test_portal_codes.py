@@ -91,6 +91,17 @@ async def test_who_is_logged_in_is_asked_before_the_session_changes(world: Porta
         assert f"You are logged in as <strong>{made.people.prefix}bob</strong>" in page.text
 
 
+async def test_a_link_that_no_page_led_to_logs_in_and_pages_say_as_whom(world: PortalWorld) -> None:
+    """Programs open addresses so, mail programs as well as kubectl: docs/security.md."""
+    async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, Browsing(made.client.url) as browser:
+        code = (await asked(made.client.url, made.alice)).json()["code"]
+        page = await browser.get(f"/login/{code}", **{"Sec-Fetch-Site": "none"})
+        assert "data-send-now" in page.text
+        assert (await browser.post(f"/login/{code}")).status_code == 303
+        for path in ("/labs/alice", "/classes"):
+            assert f"{made.people.prefix}alice" in (await browser.get(path)).text, path
+
+
 async def test_an_expired_code_logs_nobody_in_and_is_removed(
     world: PortalWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:

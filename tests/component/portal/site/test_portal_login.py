@@ -1,7 +1,9 @@
 """Log in with a token of the cluster, see the front page, log out."""
 
 import asyncio
+import html
 import os
+import re
 import time
 from base64 import b64decode, b64encode
 
@@ -59,6 +61,13 @@ async def test_another_host_of_the_domain_sets_no_session(world: PortalWorld) ->
         assert (await browser.get("/", **here)).headers["location"] == "/labs/alice"
         browser.cookies = {name.removeprefix("__Host-"): text for name, text in browser.cookies.items()}
         assert (await browser.get("/", **here)).headers["location"] == "/login?next=/"
+
+
+async def test_the_command_of_the_login_is_one_word_for_a_shell_whatever_the_host(world: PortalWorld) -> None:
+    async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, Browsing(made.client.url) as browser:
+        shown = await browser.get("/login", Host="$(id)")
+        [command] = re.findall(r"<code>(kubectl lablet portal .*?)</code>", shown.text)
+        assert html.unescape(command) == "kubectl lablet portal --url 'https://$(id)'"
 
 
 @pytest.mark.parametrize("path", ["/static/site-000000000000.css", "/static/../parts.py"])
