@@ -7,6 +7,7 @@ from typing import Any
 
 import aiohttp
 import pytest
+import yaml
 from cryptography import x509
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
 from cryptography.hazmat.primitives.hashes import SHA256
@@ -87,6 +88,26 @@ async def test_a_token_may_do_what_the_table_says_and_nothing_else(
             return await rights(clients[account], place) - everybody == told - everybody
 
         await eventually(is_told, f"{account} may do in {place} what the table says")
+
+
+def test_each_account_that_ships_has_its_rows() -> None:
+    """And each binding to one: a file of manifests that is added is read as well."""
+    home, accounts, bound, mounted = find_manifests(), set[str](), set[tuple[str, str]](), set[str]()
+    for path in sorted(home.rglob("*.yaml")):
+        if path.relative_to(home).parts[0] in {"examples", "helm"}:  # an admin's own; made of the others
+            continue
+        for body in filter(None, yaml.safe_load_all(path.read_text(encoding="utf-8"))):
+            meta, kind, spec = body.get("metadata", {}), body.get("kind", ""), body.get("spec") or {}
+            if kind == "ServiceAccount":
+                accounts.add(f"{meta['namespace']}/{meta['name']}")
+            elif kind in {"RoleBinding", "ClusterRoleBinding"}:
+                subjects = (each for each in body["subjects"] if each["kind"] == "ServiceAccount")
+                bound |= {(f"{each['namespace']}/{each['name']}", meta.get("namespace", "")) for each in subjects}
+            elif "template" in spec and spec["template"]["spec"].get("automountServiceAccountToken", True):
+                mounted.add(spec["template"]["spec"].get("serviceAccountName", "default"))
+    assert accounts == set(ACCOUNTS)
+    assert bound == {(row.account, row.where) for row in BOUND}
+    assert mounted == {account.partition("/")[2] for account in accounts}
 
 
 def test_no_token_reads_secrets_beside_its_own_purpose() -> None:

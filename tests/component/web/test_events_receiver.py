@@ -5,6 +5,7 @@ import hashlib
 import hmac
 import io
 import json
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,6 +17,7 @@ from cloudevents.core.bindings import http
 from cloudevents.core.v1.event import CloudEvent
 from structlog.testing import capture_logs
 
+from tests.support.bombs import BOMBS, Bomb, thrown
 from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
 from vkprovider.web import events
 from vkprovider.web.events import Receiver
@@ -50,7 +52,7 @@ async def board(request: pytest.FixtureRequest) -> AsyncIterator[Board]:
     receiver = Receiver(board.accept, getattr(request, "param", SECRETS), wall=lambda: board.time_s)
     app = web.Application()
     app.router.add_post("/events", receiver.handle)
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     board.url = f"http://127.0.0.1:{runner.addresses[0][1]}/events"
@@ -244,3 +246,22 @@ async def test_what_is_wrong_is_said(
     code, answer, _ = await post(board, body, headers | BEARER)
     assert (code, answer["code"], answer["reason"]) == (status, status, reason)
     assert answer["message"]
+
+
+@pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb.name)
+@pytest.mark.parametrize("said", [(), (b"X-Hub-Signature-256: sha256=" + b"0" * 64,), (b"ce-specversion: 1.0",)])
+async def test_a_stranger_s_bomb_costs_nothing(board: Board, bomb: Bomb, said: tuple[bytes, ...]) -> None:
+    """Nothing is read of what is no event, and of a signed one no more than a megabyte."""
+    began = time.process_time()
+    assert await thrown(board.url, bomb, *said) in {400, 401, 413, 415}
+    assert time.process_time() - began < 0.05
+    assert board.taken == []
+
+
+@pytest.mark.parametrize("kind", [b"application/cloudevents+json", b"application/cloudevents-batch+json"])
+async def test_an_event_without_an_end_is_cut_at_the_limit(board: Board, kind: bytes) -> None:
+    [endless] = [bomb for bomb in BOMBS if bomb.name == "endless chunks"]
+    event = endless._replace(headers=(b"Content-Type: " + kind, b"Transfer-Encoding: chunked"))
+    began = time.process_time()
+    assert await thrown(board.url, event, b"X-Hub-Signature-256: sha256=" + b"0" * 64) == 413
+    assert time.process_time() - began < 0.05
