@@ -71,3 +71,23 @@ async def test_each_wipe_of_a_lab_for_its_time_has_an_event_of_its_own(world: Wo
         f"{told}unset it",
         f"{told}unset it (start again number 2)",
     ]
+
+
+async def test_a_definition_says_how_long_its_lab_may_boot_also_while_one_does(world: World) -> None:
+    """The Event of a wipe says which field to raise, and to raise it is enough."""
+    await world.replica()
+    simulator = await world.simulator(boot_seconds=(1e6, 1e6))
+    worker, definition = await world.worker(simulator.url), await world.define(bootTimeoutSeconds=60)
+    assert (await world.definition(definition))["status"]["bootTimeoutSeconds"] == 60
+    lablet = await world.pod(definition, worker)
+    await lablet.until(lambda pod: waiting(pod).get("message", "").endswith("1 min at most"))
+    assert await world.events("LabStartTimeout", lablet.name) == []
+    world.slept_s += 61  # the machine was suspended, with the wall clock
+    world.ahead_s += 61
+    event = await world.until_event("LabStartTimeout", lablet.name)
+    how = f"raise spec.bootTimeoutSeconds of LabletDefinition {definition}, now 60"
+    assert event["message"] == f"not booted 60 s after the start: h0; to wait longer, {how}"
+    await world.change_definition(definition, bootTimeoutSeconds=600)
+    await world.definition(definition, lambda found: found["status"]["bootTimeoutSeconds"] == 600)
+    pod = await lablet.until(lambda pod: waiting(pod).get("message", "").endswith("10 min at most"))
+    assert pod["status"]["containerStatuses"][0]["restartCount"] == 1

@@ -21,6 +21,7 @@ from vkprovider.domain.userlab.stream import tell_of as tell
 T0 = 1_800_000_000
 CREATE = ToldOperation("c1", deletes=False, at=T0 + 0.5, title="Lab asked for: ospf:2.0, small")
 DELETE = ToldOperation("d1", deletes=True, at=T0 + 500.0, since=T0 + 500.0, title="Deletion asked for")
+MISSING = "waiting for r1 (since 08:00 UTC), 45 min at most; the last such lab took 25 min"
 IMPORTED, CONVERGED = "vkprovider.io/LabImported", "vkprovider.io/LabConverged"
 
 
@@ -29,7 +30,12 @@ def at(second: float) -> str:
 
 
 def pod(
-    *true: tuple[str, int], devices: str = "", waiting: str = "", meta: dict[str, Any] | None = None, **more: Any
+    *true: tuple[str, int],
+    devices: str = "",
+    waiting: str = "",
+    message: str = "",
+    meta: dict[str, Any] | None = None,
+    **more: Any,
 ) -> Pod:
     notes = {"vkprovider.io/devices": devices} if devices else {}
     body = {
@@ -40,7 +46,9 @@ def pod(
                 {"type": type_, "status": "True", "lastTransitionTime": at(when), "reason": f"r{when}"}
                 for type_, when in true
             ],
-            "containerStatuses": [{"name": "lab", "state": {"waiting": {"reason": waiting}}}] if waiting else [],
+            "containerStatuses": (
+                [{"name": "lab", "state": {"waiting": {"reason": waiting, "message": message}}}] if waiting else []
+            ),
             **more,
         },
     }
@@ -131,6 +139,16 @@ def test_a_lab_that_was_kept_warm_tells_nothing_of_before_it_was_taken() -> None
         (pod(), 3, ""),
         (pod(waiting="ImportingLab"), 0, "ImportingLab"),
         (pod((IMPORTED, 1), devices="1/4", waiting="StartingNodes"), 0, "Devices boot: 1 of 4"),
+        (
+            pod((IMPORTED, 1), devices="1/4", waiting="StartingNodes", message=f"1 of 4 devices booted, {MISSING}"),
+            0,
+            f"Devices boot: 1 of 4, {MISSING}",
+        ),
+        (
+            pod((IMPORTED, 1), devices="0/1", waiting="LabQueued", message="CML has queued r1 (since 08:00 UTC)"),
+            0,
+            "Devices boot: 0 of 1; CML has queued r1 (since 08:00 UTC)",
+        ),
         (pod((IMPORTED, 1), devices="4/4", waiting="ProvisioningSession"), 0, "ProvisioningSession"),
     ],
 )
