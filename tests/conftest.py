@@ -81,7 +81,7 @@ def pytest_sessionstart() -> None:
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """End the API server of component tests, which come first, before a test that has a whole cluster."""
-    if item.get_closest_marker("cluster") is not None:
+    if item.path.is_relative_to(HOME / "cluster"):
         item.config.stash[_SHARED].close()
 
 
