@@ -75,7 +75,7 @@ async def ask(spec: CMLWorkerSpec, credentials: Credentials | None) -> WorkerPro
             return WorkerProbe(version)
         began_s = time.time()
         answer = await session.send(LIST_LABS.to(params={"show_all": "true"}))
-        skew_s = _skew_s(answer, (began_s + time.time()) / 2)
+        skew_s = _skew_s(answer, began_s, time.time())
         return WorkerProbe(
             version,
             skew_s=skew_s,
@@ -135,10 +135,14 @@ async def _unless_refused(call: Awaitable[T]) -> T | None:
         return None
 
 
-def _skew_s(answer: Response, now_s: float) -> float | None:
-    """Return how far the worker's clock is ahead of this machine's; it shows whole seconds."""
+def _skew_s(answer: Response, asked_s: float, answered_s: float) -> float | None:
+    """Return how far the worker's clock is at least ahead of this machine's; it shows whole seconds.
+
+    It was read at some time between question and answer, so that a slow answer tells of no skew.
+    """
     try:
         date: datetime = parsedate_to_datetime(answer.headers["date"])
     except (KeyError, ValueError):
         return None
-    return date.timestamp() + 0.5 - now_s
+    at_s = date.timestamp() + 0.5
+    return at_s - min(max(at_s, asked_s), answered_s)

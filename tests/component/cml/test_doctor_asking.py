@@ -1,8 +1,11 @@
 """What `vkprovider doctor` asks a worker, and what it makes of the answers."""
 
+import asyncio
 import time
+from email.utils import formatdate
 
 import pytest
+from aiohttp import web
 
 from tests.component.cml.conftest import MiniCml, reply
 from vkprovider.api.errors import InputError, Unauthorized
@@ -42,6 +45,19 @@ async def test_a_clock_that_is_behind(licensed: MiniCml) -> None:
     licensed.replies["/labs"] = reply(200, "[]", Date=hour_ago)
     probe = await ask(spec_of(licensed), ADMIN)
     assert probe.skew_s == pytest.approx(-3600, abs=5)
+
+
+async def test_a_slow_answer_tells_of_no_skew(licensed: MiniCml) -> None:
+    """A worker read its clock at some time between question and answer, nobody knows when."""
+
+    async def slow(_: web.Request) -> web.StreamResponse:
+        date = formatdate(usegmt=True)
+        await asyncio.sleep(2.5)
+        return web.Response(text="[]", content_type="application/json", headers={"Date": date})
+
+    licensed.replies["/labs"] = slow
+    probe = await ask(spec_of(licensed), ADMIN)
+    assert probe.skew_s == pytest.approx(0, abs=0.55), "whole seconds"
 
 
 async def test_a_figure_that_the_user_may_not_read_is_unknown(licensed: MiniCml) -> None:

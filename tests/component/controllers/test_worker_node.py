@@ -227,6 +227,10 @@ async def test_wrong_password_is_said_and_a_corrected_secret_heals(world: World)
     await world.node(worker, is_ready)
 
 
+RBAC: Final = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{LOGINS}"
+ROLES, BINDINGS = f"{RBAC}/roles", f"{RBAC}/rolebindings"
+
+
 def login_of(found: dict[str, Any]) -> tuple[str, str]:
     """Return status and reason of a CMLWorker's condition Ready."""
     ready = condition(found, "Ready")
@@ -279,6 +283,35 @@ async def test_secret_that_goes_is_said_while_the_login_of_before_lasts(world: W
     await world.admin.patch(f"{SECRETS}/{worker}", {"metadata": {"labels": labels}})
     await world.cmlworker(worker, lambda found: login_of(found) == ("True", "WorkerReady"))
     await world.node(worker, is_ready)
+
+
+async def test_logins_stand_in_the_namespace_of_the_setting(world: World) -> None:
+    """With a Role and a RoleBinding there (docs/connect-cml.md); until then it says what it cannot read."""
+    place = world.namespace
+    running = await world.replica(EAGER, VKPROVIDER_LOGINS_NAMESPACE=place)
+    simulator = await world.simulator()
+    worker = await world.worker(simulator.url, ready=False)
+    found = await world.cmlworker(worker, lambda found: login_of(found) == ("False", "CredentialsInvalid"))
+    assert f"Secret {place}/{worker} cannot be read" in condition(found, "Ready")["message"]
+    made = []
+    for path, body in (
+        (SECRETS, await world.admin.get(f"{SECRETS}/{worker}")),
+        (ROLES, await world.admin.get(f"{ROLES}/vkprovider")),
+        (BINDINGS, await world.admin.get(f"{BINDINGS}/vkprovider")),
+    ):
+        assert body is not None
+        meta = {name: body["metadata"].get(name, {}) for name in ("name", "labels", "annotations")}
+        there = path.replace(LOGINS, place)
+        await world.admin.create(there, {**body, "metadata": meta})
+        made.append(f"{there}/{meta['name']}")
+    try:
+        await world.node(worker, is_ready)
+        assert {each.path for each in running.api.asked if "/secrets/" in each.path} == {
+            f"{SECRETS.replace(LOGINS, place)}/{worker}"
+        }
+    finally:
+        for path in made:
+            await world.admin.delete(path)
 
 
 async def test_logins_of_an_earlier_version_move_by_the_command_that_the_worker_says(world: World) -> None:
