@@ -30,6 +30,7 @@ ELSEWHERE: Final = {
     "PodSpec": {
         "affinity": "scheduler",
         "automountServiceAccountToken": "admission",
+        "evictionResponders": "those who answer EvictionRequests; from 1.37 on",
         "hostname": "DNS names in EndpointSlices; StatefulSets and indexed Jobs set it",
         "nodeSelector": "scheduler",
         "preemptionPolicy": "scheduler",
