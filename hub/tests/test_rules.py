@@ -2,6 +2,7 @@
 
 import json
 from datetime import UTC, datetime, timedelta
+from email.utils import format_datetime
 
 import pytest
 from jupyterhub_vkprovider.activity import activity_of
@@ -190,6 +191,15 @@ def test_an_open_tab_is_no_activity_and_a_console_is() -> None:
     assert activity_of(typed, spawned, NOW) == NOW - timedelta(minutes=30)
     assert activity_of(typed, None, NOW) == NOW - timedelta(minutes=30)
     assert activity_of(typed, NOW - timedelta(minutes=30), NOW) is None
+
+
+@pytest.mark.parametrize("off", [timedelta(hours=2), timedelta(hours=-2), timedelta(days=1)])
+def test_activity_is_told_by_the_clock_of_the_hub_however_far_it_is_off(off: timedelta) -> None:
+    """A hub two hours ahead would take who types for idle, and stop the lab."""
+    typed = {"last_activity": "2026-03-01T09:30:00Z"}
+    date = format_datetime(NOW, usegmt=True)
+    assert activity_of(typed, None, NOW + off, date) == NOW + off - timedelta(minutes=30)
+    assert activity_of(typed, None, NOW + timedelta(seconds=5), date) == NOW - timedelta(minutes=30)
 
 
 def test_an_exposed_lab_is_active_until_its_end() -> None:

@@ -76,7 +76,7 @@ async def give_all(kube: KubeClient, namespace: str, deployment: str, wishes: Se
     while True:
         pool, meta = await _pool(found, namespace, deployment)
         pods = await pods_in(kube, namespace).list()
-        step = next_step(pool, pods, wishes, int(time.time()), refill=refill)
+        step = next_step(pool, pods, wishes, int(kube.clock.wall()), refill=refill)
         if isinstance(step, Done):
             return Given(step, pool)
         late = time.monotonic() - last_at > _PATIENCE_S

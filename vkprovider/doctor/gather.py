@@ -110,6 +110,7 @@ class Doctor:
         if not elsewhere:
             await self._check_setup()
             alive = await self._replicas()
+            await self._check_clocks()
             await self._check_workers(alive)
             await self._check_lablets()
         findings = setup.sort([*self._found, *self._reading.found])
@@ -213,7 +214,7 @@ class Doctor:
         first = await self._members(about)
         if self._reading.failed(about):
             return set()
-        now = time.time()
+        now = self._now_s()
         ages = {name: now - renewed_unix_s(lease) for name, lease in first.items()}
         silent = {name: age for name, age in ages.items() if age > (first[name].spec.lease_duration_seconds or 0)}
         if silent:
@@ -222,13 +223,17 @@ class Doctor:
             for name in [n for n in silent if n in again and renewed_unix_s(again[n]) != renewed_unix_s(first[n])]:
                 del silent[name]
         alive = set(first) - set(silent)
-        for name in sorted(alive):
-            if ages[name] < 0 or ages[name] > (first[name].spec.lease_duration_seconds or 0):
-                self._found += setup.check_clock(about, f"replica {name}", -ages[name])
         self._found += setup.check_replicas(self._namespace, alive, silent)
         versions = {name: first[name].metadata.annotations.get(names.ANNOTATION_VERSION, "") for name in alive}
         self._found += setup.check_versions(self._namespace, versions)
         return alive
+
+    async def _check_clocks(self) -> None:
+        """Report what the replicas of all our programs say of their clocks."""
+        about = f"Namespace/{self._namespace}"
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{self._namespace}/leases"
+        for lease in await self._reading.list(path, Lease, about, {"labelSelector": _MANAGED["labelSelector"]}):
+            self._found += setup.check_skew(about, lease)
 
     async def _members(self, about: str) -> dict[str, Lease]:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{self._namespace}/leases"
@@ -316,7 +321,9 @@ class Doctor:
         pods = await self._reading.list("/api/v1/pods", kind, "Pod", unfinished)
         relevant = [pod for pod in pods if lablets.is_relevant(pod, definitions)]
         boot_s = lablets.boot_timeouts(resources)
-        self._found += lablets.check_pods(relevant, datetime.now(UTC), definitions, self._nodes, boot_s)
+        self._found += lablets.check_pods(
+            relevant, datetime.fromtimestamp(self._now_s(), UTC), definitions, self._nodes, boot_s
+        )
         await self._check_workloads(definitions)
         await self._check_waits(resources, boot_s)
 

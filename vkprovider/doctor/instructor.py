@@ -100,7 +100,9 @@ class Classroom:
         for definition in classroom.of_class(everything, self._namespace, used):
             found += await self._check_definition(definition, workers, command)
         boot_s, relevant = lablets.boot_timeouts(everything), [p for p in pods if lablets.is_relevant(p, known)]
-        found += lablets.check_pods(relevant, datetime.now(UTC), known, boot_s=boot_s)
+        found += lablets.check_pods(
+            relevant, datetime.fromtimestamp(self._kube.clock.wall(), UTC), known, boot_s=boot_s
+        )
         found += workloads.check_workloads({"ReplicaSet": pools}, refusals, known)
         for quota in quotas:
             found += classroom.check_quota(quota)

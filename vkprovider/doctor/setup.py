@@ -217,6 +217,16 @@ def check_clock(about: str, whose: str, ahead_s: float) -> list[Finding]:
     return [note(about, DoctorReason.CLOCK_SKEW, text, "Run a time service on both.")]
 
 
+def check_skew(about: str, lease: Lease) -> list[Finding]:
+    """Report a clock that a replica has found to be off, and says so on its Lease."""
+    said = lease.metadata.annotations.get(names.ANNOTATION_CLOCK_SKEW, "")
+    if not said:
+        return []
+    text = f"the clock of the machine of {lease.metadata.name} is {said.removeprefix('-')} s "
+    text += "behind the API server's" if said.startswith("-") else "ahead of the API server's"
+    return [note(about, DoctorReason.CLOCK_SKEW, f"{text}; no lab ends by it", "Run a time service there.")]
+
+
 def sort(findings: list[Finding]) -> tuple[Finding, ...]:
     """Sort by level: faults, what could not be checked, notes; otherwise keep the order."""
     order = list(Level)

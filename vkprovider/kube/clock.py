@@ -13,6 +13,8 @@ AGREE_AFTER_S: Final = 30.0
 """How long one reading must hold until it is believed."""
 AGREE_WITHIN_S: Final = 2.5
 """How far readings of one clock lie apart: a date has whole seconds, and an answer is on its way for a time."""
+SKEW_S: Final = 30.0
+"""A machine whose clock is off by more should be told."""
 _REFINE_S: Final = 60.0
 """For how long the best reading counts: the server's clock may be slewed."""
 
@@ -23,6 +25,11 @@ def monotonic() -> float:
 
 
 _BOOTTIME = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
+def is_off(skew_s: float) -> bool:
+    """Return whether a machine's clock is off by more than anybody should leave it."""
+    return abs(skew_s) > SKEW_S
 
 
 class Reading(NamedTuple):
@@ -100,6 +107,11 @@ class ApiClock:
     def wall(self) -> float:
         """Return the server's Unix seconds, never ahead of it."""
         return self._now() + self._belief.best.offset if self._belief is not None else self._own()
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the server has told the time."""
+        return self._belief is not None
 
     def is_sure(self) -> bool:
         """Return whether something may end because a stamp has passed."""

@@ -112,6 +112,9 @@ class LdsClient(LabDelivery):
         """Return a client of the same connections whose every request is guarded."""
         return LdsClient(self.deployment, self._service, guard=guard, known=self._known)
 
+    def server_time(self) -> int:
+        return self._service.server_time()
+
     async def info(self) -> Info:
         now_s = asyncio.get_running_loop().time()
         if self._known.info is None or now_s >= self._known.until_s:

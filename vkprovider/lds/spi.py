@@ -25,6 +25,9 @@ class LabDelivery(Protocol):
     def guarded(self, guard: Guard) -> "LabDelivery":
         """Return this deployment with a guard, called right before every request, which raises to stop it."""
 
+    def server_time(self) -> int:
+        """Return its time by its last answer, in Unix seconds, never ahead of it; 0 while it is unknown."""
+
     async def close(self) -> None:
         """Close all connections, also of those with a guard."""
 

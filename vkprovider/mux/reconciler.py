@@ -176,7 +176,15 @@ class Muxes:
         channels += [lablet_channel(each.exposure, self._settings.prefix) for each in lablets]
         now = self._ctx.wall()
         mux = mux._replace(forwarded=muxslices.forwarded_udp(self._index.own_slices(mux.ref).values()))
-        plan = decide(mux, channels, stored.state, now, prefix=self._settings.prefix, rest_s=self._settings.rest_s)
+        plan = decide(
+            mux,
+            channels,
+            stored.state,
+            now,
+            prefix=self._settings.prefix,
+            rest_s=self._settings.rest_s,
+            sure=self._ctx.is_sure(),
+        )
         found: dict[Owner, Sequence[Source]] = {}
         refused: dict[Owner, Mapping[str, str]] = {}
         reserved = reserved_addresses(self._objects, self._index, self._ctx, self._refused)

@@ -22,6 +22,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound, OutsideError
 from vkprovider.api.objects import Lease
 from vkprovider.domain.replica import lease as leases
+from vkprovider.kube.clock import is_off
 from vkprovider.kube.flow import Lane
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.members import Members
@@ -50,6 +51,7 @@ class Membership:
     Attributes:
         members: The Leases of all replicas.
         ready: Set when this replica knows enough to be given work; it is not a member before.
+        joined: Whether this replica has been a member.
         elsewhere: The namespace of another installation that has the cluster, so that this replica is no member; empty
             if none has.
     """
@@ -72,6 +74,7 @@ class Membership:
         self._renew_began_at = -1e9
         self._regained = False
         self._is_first = False
+        self.joined = False
         self.elsewhere = ""
         self._news = asyncio.Event()
         self.ready = asyncio.Event()
@@ -163,7 +166,7 @@ class Membership:
                 self.members.listen()
                 self._regained = True
                 self._changed()
-            self._renew_began_at = began
+            self._renew_began_at, self.joined = began, True
 
     async def run_fence(
         self, *, fenced: Callable[[], None], resumed: Callable[[], None], led: Callable[[], None]
@@ -209,7 +212,7 @@ class Membership:
             seconds=int(self._ttl_s),
             metadata={
                 "labels": {ctx.program.member_label: "true", names.LABEL_MANAGED_BY: names.MANAGER},
-                "annotations": self._said,
+                "annotations": {**self._said, **_skew(ctx)},
             },
         )
         members, limit_s = ctx.api.member_leases, self._times.renew_s
@@ -272,6 +275,11 @@ class Membership:
             )
         except OutsideError as error:
             _log.warning("cannot delete the replica's Lease", error=str(error))
+
+
+def _skew(ctx: Context) -> Mapping[str, str]:
+    """Return what a Lease says of a clock that is off, for `vkprovider doctor`."""
+    return {names.ANNOTATION_CLOCK_SKEW: f"{ctx.skew_s():.0f}"} if is_off(ctx.skew_s()) else {}
 
 
 def _runs(pid: int) -> bool:

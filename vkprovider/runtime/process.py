@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import structlog
 
+from vkprovider.kube.clock import AGREE_AFTER_S, is_off
 from vkprovider.kube.informer import Informer
 from vkprovider.runtime import parts as of
 from vkprovider.runtime.context import Context
@@ -24,8 +25,8 @@ _log: Final = structlog.get_logger(__name__)
 _HAND_OVER_S: Final = 8.0
 _FLUSH_S: Final = 1.0
 _LEAVE_S: Final = 2.0
-_SKEW_S: Final = 30.0
-"""A clock that is off by more is named in `/ready`."""
+_UNSURE_S: Final = 2 * AGREE_AFTER_S
+"""A replica that is not certain of the time for longer says so in `/ready`."""
 """The limits of the end: with the time that parts take, they stay within the default grace period of a Pod."""
 
 
@@ -34,15 +35,23 @@ class Process:
     """One replica of a program: its parts, run together.
 
     Attributes:
+        serves_fenced: Whether it is ready behind its Service although it must not act. What fences one replica often
+            fences all of them, and people then still see what was known.
         refusals: Requests to its page that were refused, by reason.
     """
 
     ctx: Context
     membership: Membership
     parts: tuple[Part, ...]
+    serves_fenced: bool = False
     refusals: Tally[str] = field(default_factory=Tally)
+    _began: float = field(init=False)
     _listed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
     _known: asyncio.Event = field(default_factory=asyncio.Event, init=False)
+
+    def __post_init__(self) -> None:
+        """Note when it was made."""
+        object.__setattr__(self, "_began", self.ctx.now())
 
     @property
     def informers(self) -> tuple[Informer[Any], ...]:
@@ -83,15 +92,25 @@ class Process:
         """List why it is not ready: what is not known yet, and a Lease that could not be renewed."""
         if self.membership.elsewhere:
             return [f"installed in the namespace {self.membership.elsewhere}"]
-        return self.not_ready() + (["lease"] if self.membership.is_fenced else [])
+        serves = self.serves_fenced and self.membership.joined
+        return self.not_ready() + (["lease"] if self.membership.is_fenced and not serves else [])
 
     def notes(self) -> list[str]:
         """List what is wrong and does not keep it from work: a clock that is off, watches that say nothing."""
         silent = [f"{each.name} for {each.silent_s:.0f} s" for each in self.informers if each.silent_s]
         notes = [f"nothing is heard from the API server of {', '.join(silent)}"] if silent else []
-        if abs(skew_s := self.ctx.skew_s()) > _SKEW_S:
+        if self.serves_fenced and self.membership.is_fenced:
+            notes.append(
+                "this replica could not renew its Lease: it shows what it knows, and writes nothing until it can"
+            )
+        if is_off(skew_s := self.ctx.skew_s()):
             how = f"{abs(skew_s):.0f} s {'ahead of' if skew_s > 0 else 'behind'} the API server's"
             notes.append(f"the clock of this machine is {how}, which decides when time is over: set it, such as by NTP")
+        if not self.ctx.is_sure() and self.ctx.now() - self._began > _UNSURE_S:
+            notes.append(
+                "answers of the API server disagree about the time: nothing ends, and no port is given again, because "
+                "its time has passed; set the clocks of its machines"
+            )
         return notes
 
     async def _start(self) -> None:

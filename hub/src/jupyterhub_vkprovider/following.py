@@ -48,11 +48,13 @@ class Observed:
         status: None if it tells none.
         body: The whole of it.
         silent: Whether it does not answer.
+        date: When it says so, by its `Date`; "" if it does not tell.
     """
 
     status: Status | None
     body: dict[str, object]
     silent: bool = False
+    date: str = ""
 
 
 async def observe(service: Service) -> Observed:
@@ -73,7 +75,7 @@ async def observe(service: Service) -> Observed:
         body = json.loads(answer.body)
     except ValueError:
         body = {}
-    return Observed(status_of(body), body if isinstance(body, dict) else {})
+    return Observed(status_of(body), body if isinstance(body, dict) else {}, date=answer.date)
 
 
 def settled(goal: Goal, status: Status | None, times: int) -> Line | None:

@@ -49,10 +49,15 @@ class TokenFileError(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer below 300, or a redirect."""
+    """An answer below 300, or a redirect.
+
+    Attributes:
+        date: The header `Date`: the portal has that of its API server there.
+    """
 
     code: int
     body: bytes
+    date: str = ""
 
 
 @dataclass(frozen=True)
@@ -206,7 +211,7 @@ async def _checked(answer: aiohttp.ClientResponse) -> Answer:
     """
     body = await answer.read()
     if answer.status < HTTPStatus.BAD_REQUEST:
-        return Answer(answer.status, body)
+        return Answer(answer.status, body, answer.headers.get("Date", ""))
     refusal = refusal_of(answer.status, body)
     if answer.status in _PASSING or (answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not refusal.types):
         raise SilentError(f"HTTP {answer.status}: {refusal.text}")

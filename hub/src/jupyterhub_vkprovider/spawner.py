@@ -305,7 +305,7 @@ class VkproviderSpawner(Spawner):
         if observed.status is not Status.RUNNING or self.orm_spawner is None:
             return
         known = self.orm_spawner.last_activity
-        at = activity_of(observed.body, known and known.replace(tzinfo=UTC), datetime.now(UTC))
+        at = activity_of(observed.body, known and known.replace(tzinfo=UTC), datetime.now(UTC), observed.date)
         if at is not None:
             naive = at.replace(tzinfo=None)  # as the hub's database has its times
             self.orm_spawner.last_activity = naive

@@ -67,11 +67,12 @@ class MuxWorld:
 
     # ------------------------------------------------------------------------------------------ replicas
 
-    async def replica(self, *, wall_ahead_s: float = 0.0, **env: str) -> Running:
+    async def replica(self, *, wall_ahead_s: float = 0.0, doubts: bool = False, **env: str) -> Running:
         """Start a replica behind a proxy of its own, with the rights of its ServiceAccount.
 
         Args:
             wall_ahead_s: By how much its wall clock is ahead.
+            doubts: Whether it waits until the time is certain, half a minute, before a number is given again.
             env: Settings; by default it looks at nothing again by itself.
         """
         api = await self._stack.enter_async_context(FaultyApi(self.server.url, self.server.client_tls()))
@@ -91,9 +92,9 @@ class MuxWorld:
         page = page_of(settings)
         await page.start()
         ctx = await context_of(settings, page)
-        if wall_ahead_s:
-            wall = ctx.wall
-            ctx = dataclasses.replace(ctx, wall=lambda: wall() + wall_ahead_s)
+        wall = ctx.wall
+        is_sure = ctx.is_sure if doubts else lambda: True
+        ctx = dataclasses.replace(ctx, wall=lambda: wall() + wall_ahead_s, is_sure=is_sure)
         replica = mux_process(ctx, settings)
         page.serve(replica.process)
         stop = asyncio.Event()

@@ -163,6 +163,19 @@ def test_clocks(ahead_s: float, found: bool) -> None:  # noqa: FBT001 (a column 
     assert [(f.level, f.reason) for f in findings] == ([(Level.NOTE, "ClockSkew")] if found else [])
 
 
+@pytest.mark.parametrize(
+    ("said", "found"),
+    [("", []), ("7200", ["7200 s ahead of the API server's"]), ("-45", ["45 s behind the API server's"])],
+)
+def test_a_replica_whose_clock_is_off_says_so_on_its_lease(said: str, found: list[str]) -> None:
+    notes = {"vkprovider.io/clock-skew": said} if said else {}
+    lease = msgspec.convert({"metadata": {"name": "vkprovider-portal-replica-p1", "annotations": notes}}, Lease)
+    findings = setup.check_skew("Namespace/vkprovider-system", lease)
+    assert [f.reason for f in findings] == ["ClockSkew"] * len(found)
+    for finding, text in zip(findings, found, strict=True):
+        assert f"of vkprovider-portal-replica-p1 is {text}" in finding.message
+
+
 def test_what_is_not_installed_is_installed_as_a_whole() -> None:
     """The first remedy that a newcomer follows brings the Deployment and the policies, too."""
     found = [setup.check_crd(wanted, None)[0] for wanted in crds()]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
 from vkprovider.classroom.pods import LabletPod
-from vkprovider.cli.lablet.extend import _wish, new_end
+from vkprovider.cli.lablet.extend import _end, _wish, new_end
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 USER, END, SESSION = "vkprovider.io/username", "vkprovider.io/timeslot-end", "vkprovider.io/lds-session-id"
@@ -73,6 +73,11 @@ def test_what_cannot_be_extended(pod: LabletPod, by: int | None, until: datetime
     assert says in caught.value.message
 
 
+def _both(by: str | None, until: str | None) -> None:
+    _wish(by, until)
+    _end(until or "", NOW)
+
+
 @pytest.mark.parametrize(
     ("by", "until", "says"),
     [
@@ -86,9 +91,10 @@ def test_what_cannot_be_extended(pod: LabletPod, by: int | None, until: datetime
 )
 def test_wrong_options(by: str | None, until: str | None, says: str) -> None:
     with pytest.raises(click.UsageError, match=says):
-        _wish(by, until, NOW)
+        _both(by, until)
 
 
 def test_options() -> None:
-    assert _wish("1h30m", None, NOW) == (timedelta(minutes=90), None)
-    assert _wish(None, "+90m", NOW) == (None, later(90))
+    assert _wish("1h30m", None) == timedelta(minutes=90)
+    assert _wish(None, "+90m") is None
+    assert _end("+90m", NOW) == later(90)

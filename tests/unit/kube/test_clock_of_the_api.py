@@ -1,33 +1,10 @@
 """The API server's clock by its answers: late or never, but never early, whatever the own clock and one answer say."""
 
-import math
-from email.utils import formatdate
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.kube.clock import AGREE_AFTER_S, AGREE_WITHIN_S, ApiClock
-
-UNIX = 1_795_671_269.0
-DAY_S = 86_400.0
-
-
-class Machine:
-    """A machine, its clocks, and a server whose answers it hears."""
-
-    def __init__(self, off_s: float = 0.0) -> None:
-        self.up_s = 1000.0
-        self.off_s = off_s
-        self.clock = ApiClock(now=lambda: self.up_s, own=lambda: self.true + self.off_s)
-
-    @property
-    def true(self) -> float:
-        """The server's time."""
-        return UNIX + self.up_s
-
-    def hear(self, server_off_s: float = 0.0, on_its_way_s: float = 0.0) -> None:
-        """Hear an answer that the server has sent a moment ago; its date has whole seconds."""
-        self.clock.note(formatdate(math.floor(self.true - on_its_way_s + server_off_s), usegmt=True))
+from tests.unit.machines import DAY_S, Machine
+from vkprovider.kube.clock import AGREE_AFTER_S, AGREE_WITHIN_S
 
 
 @given(off_s=st.floats(-DAY_S, DAY_S), waits=st.lists(st.floats(0.1, 40.0), min_size=1, max_size=30), data=st.data())

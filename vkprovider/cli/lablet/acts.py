@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 
 import click
 
@@ -10,6 +9,7 @@ from vkprovider.api import names
 from vkprovider.api.wording import count
 from vkprovider.classroom.pods import LabletPod, change
 from vkprovider.cli.lablet.classes.grades import LISTING, entries_or_why, grade_of
+from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.page.options import PageOptions
@@ -132,7 +132,7 @@ def reset(*, yes: bool, wait: bool, timeout_s: int, chosen: Chosen) -> None:
     async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
         check_alive(pod)
         check_not_collecting(pod)
-        asked: Mapping[str, str | None] = {names.ANNOTATION_RESET: datetime.now(UTC).isoformat()}
+        asked: Mapping[str, str | None] = {names.ANNOTATION_RESET: clock.now().isoformat()}
         if pod.metadata.annotations.get(names.ANNOTATION_DESIRED_STATE, "").upper() == State.STOPPED:
             asked = {**asked, names.ANNOTATION_DESIRED_STATE: None}
         await change(kube, pod, annotations=asked)

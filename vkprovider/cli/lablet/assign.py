@@ -2,7 +2,7 @@
 
 import random
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Final
 
 import click
@@ -21,6 +21,7 @@ from vkprovider.classroom.deployments import (
     scale_command,
 )
 from vkprovider.classroom.pods import LabletPod, pods_in
+from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.output.formats import Output
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
@@ -60,14 +61,14 @@ def assign(
         return
     if refill or output != "table":
         raise click.UsageError("--refill and -o are for --from-file")
-    wish = wish_of(user or "", since, until, datetime.now(UTC))
     if not pooled:
         name = pod_name(what)
 
-    async def work(kube: KubeClient, namespace: str) -> LabletPod:
-        return await (_assign_one_of if pooled else _assign_pod)(kube, namespace, name, wish)
+    async def work(kube: KubeClient, namespace: str) -> tuple[LabletPod, Wish]:
+        wish = wish_of(user or "", since, until, await clock.asked(kube))
+        return await (_assign_one_of if pooled else _assign_pod)(kube, namespace, name, wish), wish
 
-    pod = place.run(work)
+    pod, wish = place.run(work)
     click.echo(f"pod/{pod.metadata.name} assigned to {wish.user}{f' until {wish.end}' if wish.end else ''}")
 
 

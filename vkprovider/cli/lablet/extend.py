@@ -1,6 +1,6 @@
 """`kubectl lablet extend`: a later end of learners' timeslots."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Final
 
 import click
@@ -8,6 +8,7 @@ import click
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict
 from vkprovider.classroom.pods import LabletPod, change
+from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.pods import check_alive, check_not_collecting, read
@@ -20,11 +21,11 @@ _ATTEMPTS: Final = 20
 
 def extend(*, by: str | None, until: str | None, chosen: Chosen) -> None:
     """Give the learner of each POD more time: move the end of the timeslot."""
-    now = datetime.now(UTC)
-    added, end = _wish(by, until, now)
+    added = _wish(by, until)
 
     async def work(kube: KubeClient, pod: LabletPod, _: Progress) -> str:
-        name, namespace = pod.metadata.name, pod.metadata.namespace
+        name, namespace, now = pod.metadata.name, pod.metadata.namespace, clock.now()
+        end = _end(until, now) if until is not None else None
         for _attempt in range(_ATTEMPTS):
             later = new_end(pod, added, end, now)
             try:
@@ -42,8 +43,8 @@ def extend(*, by: str | None, until: str | None, chosen: Chosen) -> None:
     chosen.each(work, concerns=lambda pod: bool(pod.user))
 
 
-def _wish(by: str | None, until: str | None, now: datetime) -> tuple[timedelta | None, datetime | None]:
-    """Parse the options; one of the two results is None.
+def _wish(by: str | None, until: str | None) -> timedelta | None:
+    """Return by how much the time is extended; None if its end is named, which is no fault of the command line.
 
     Raises:
         UsageError: Both or none are given, or one is invalid.
@@ -53,11 +54,21 @@ def _wish(by: str | None, until: str | None, now: datetime) -> tuple[timedelta |
     if by is not None:
         if not (seconds := seconds_of(by)):
             raise click.UsageError(f"invalid duration {by!r} of --by (try 30m or 1h30m)")
-        return timedelta(seconds=seconds), None
-    end = moment(until or "", now)
+        return timedelta(seconds=seconds)
+    moment(until or "", clock.now())
+    return None
+
+
+def _end(until: str, now: datetime) -> datetime:
+    """Return the new end that the command line names.
+
+    Raises:
+        UsageError: It is over.
+    """
+    end = moment(until, now)
     if end <= now:
         raise click.UsageError(f"--until {rfc3339(end)} is over already; name a later time")
-    return None, end
+    return end
 
 
 def new_end(pod: LabletPod, added: timedelta | None, end: datetime | None, now: datetime) -> datetime:

@@ -1,7 +1,6 @@
 """`kubectl lablet refresh`: request a refresh of a definition's content, and wait for the outcome."""
 
 import asyncio
-from datetime import UTC, datetime
 from typing import Final
 
 import click
@@ -11,6 +10,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import NotFound
 from vkprovider.api.models.status import LastRefresh, definition_status
 from vkprovider.api.objects import CustomResource
+from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.output.formats import one
 from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.place import Place
@@ -91,7 +91,7 @@ async def _refresh(kube: KubeClient, name: str, progress: Progress, *, force: bo
     """
     api = Api(kube, kube.namespace)
     caller = (await api.review_self()).status.user_info
-    at = datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    at = clock.now().isoformat(timespec="microseconds").replace("+00:00", "Z")
     raw = refresh.write(caller.username, at, force=force)
     try:
         found = await api.definitions.patch(name, {"metadata": {"annotations": {names.ANNOTATION_REFRESH: raw}}})

@@ -8,6 +8,7 @@ import click
 import msgspec
 
 from vkprovider.api.errors import InputError, OutsideError
+from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.refusals import advised
 from vkprovider.kube.client import KubeClient
 from vkprovider.settings.cluster import KubeSettings
@@ -41,6 +42,7 @@ class Place(msgspec.Struct, frozen=True):
 
     async def _connected(self, work: Callable[[KubeClient, str], Coroutine[Any, Any, T]]) -> T:
         kube = await KubeClient.connect(KubeSettings(kubeconfig=self.kubeconfig), context=self.context)
+        clock.follow(kube.clock)
         namespace = self.namespace or kube.namespace
         try:
             return await work(kube, namespace)

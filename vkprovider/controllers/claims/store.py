@@ -197,6 +197,7 @@ class ClaimStore:
                 pod_uid=pod_uid,
                 now_unix=self._ctx.now_unix,
                 rest_s=rest_s,
+                sure=self._ctx.is_sure(),
                 avoid=avoid,
             )
         except InputError as error:
@@ -274,7 +275,8 @@ class ClaimStore:
 
     async def _write_now(self) -> float | None:
         generation = self._generation
-        self._table.forget_rested(self._ctx.now_unix)
+        if self._ctx.is_sure():
+            self._table.forget_rested(self._ctx.now_unix)
         fitting = fit(self._table.stored, self._saved, worker=self._worker, installation=self._ctx.installation)
         self._refuse(fitting.refused)
         self._withheld = fitting.withheld

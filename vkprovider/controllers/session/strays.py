@@ -80,7 +80,7 @@ class StraySessions:
 
     async def _archive_strays(self, client: LabDelivery, listed: Collection[LabSessionInfo]) -> None:
         """Archive sessions of this installation that no claim names; none while a claim cannot be read."""
-        before = self.ctx.now_unix - _STRAY_S
+        before = client.server_time() - _STRAY_S  # its stamps are judged by its clock
         old = [info for info in listed if info.created_at is not None and info.created_at.timestamp() < before]
         if not old:
             return
@@ -95,6 +95,8 @@ class StraySessions:
 
     async def _archive_heard(self) -> None:
         """Archive sessions that only their events name: the answer to their creation was lost, and cannot be listed."""
+        if not self.ctx.is_sure():
+            return
         heard = [row.session for row in self.inbox.strays(_STRAY_S) if _ID.fullmatch(row.session)]
         if not heard:
             return

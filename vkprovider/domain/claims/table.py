@@ -63,11 +63,13 @@ class ClaimTable:
         pod_uid: str,
         now_unix: int,
         rest_s: float,
+        sure: bool = True,
         avoid: Collection[tuple[str, int]] = (),
     ) -> dict[str, int]:
         """Choose free outside ports; nothing is held yet.
 
-        Of the ports to `avoid`, as (protocol, port), the Pod keeps those that it has. A port rests for `rest_s`.
+        Of the ports to `avoid`, as (protocol, port), the Pod keeps those that it has. A port rests for `rest_s`, and
+        longer while it is not `sure` what time it is.
 
         Raises:
             InputError: `TooManyPorts`, `PortRangeFull`; `PortsResting` if there are enough once no port rests.
@@ -76,7 +78,7 @@ class ClaimTable:
         resting = {
             rest.key: rest.until
             for rest in self.stored.resting
-            if rest_left_s(rest.until, now_unix=now_unix, rest_s=rest_s)
+            if not sure or rest_left_s(rest.until, now_unix=now_unix, rest_s=rest_s)
         }
         try:
             return choose(avoid={*avoid, *resting})

@@ -106,6 +106,7 @@ def decide(
     *,
     prefix: str = names.MUX_PREFIX,
     rest_s: float = REST_S,
+    sure: bool = True,
     bytes_max: int = STORE_BYTES_MAX,
 ) -> Plan:
     """Decide about every port of a mux. The same facts yield the same plan, and so does what the plan stores.
@@ -117,9 +118,10 @@ def decide(
         now: In Unix seconds.
         prefix: The prefix of annotations.
         rest_s: How long a freed number rests before another channel or another learner gets it.
+        sure: Whether the time is certain: until it is, no rest is over, and no port leaves the Service for its age.
         bytes_max: The size at which the store takes no more ports.
     """
-    return _Pass(mux, channels, state, now, prefix, rest_s, bytes_max).plan()
+    return _Pass(mux, channels, state, now, prefix, rest_s, sure, bytes_max).plan()
 
 
 class _Pass:
@@ -131,12 +133,14 @@ class _Pass:
         now: float,
         prefix: str,
         rest_s: float,
+        sure: bool,  # noqa: FBT001 (as `decide` has it)
         bytes_max: int,
     ) -> None:
         self._mux = mux
         self._prefix = prefix
         self._before = state
         self._now = now
+        self._sure = sure
         self._bytes_max = bytes_max
         self._bounds = bounds_of(mux, prefix)
         self._refused: list[Refused] = []
@@ -146,7 +150,7 @@ class _Pass:
                 told = f"another object stands for {channel.owner} already, whose ports these would be"
                 self._refuse(channel, MuxReason.MUX_PORT_CONFLICT, told)
         there = {owner: channel.ports for owner, channel in self._channels.items()}
-        self._ledger = Ledger(state, there, now=now, rest_s=rest_s, forwarded=mux.forwarded)
+        self._ledger = Ledger(state, there, now=now, rest_s=rest_s, sure=sure, forwarded=mux.forwarded)
 
     def plan(self) -> Plan:
         asking = self._asking()
@@ -160,7 +164,8 @@ class _Pass:
         served = [
             ServicePort(each.name, each.row.mux_port, each.row.protocol) for its in mapped.values() for each in its
         ]
-        drains = find_drains(state, served, self._now, self._bounds.limit)
+        kept = () if self._sure else {(port.protocol, port.port) for port in self._mux.ports}
+        drains = find_drains(state, served, self._now, self._bounds.limit, kept)
         ports = sorted((*served, *(drain.port for drain in drains)), key=lambda port: (port.port, port.protocol))
         return Plan(
             state,

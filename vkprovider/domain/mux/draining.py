@@ -7,10 +7,10 @@ name, with `DISCARD` as its only backend. It forwards to nobody: no machine has 
 alone.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from vkprovider.domain.mux.facts import Owner, ServicePort
+from vkprovider.domain.mux.facts import Owner, PortKey, ServicePort
 from vkprovider.domain.mux.state import MuxState, Resting, owner_of
 from vkprovider.domain.ports.allocator import UDP
 
@@ -20,6 +20,10 @@ for 60 s before another learner gets it."""
 DISCARD: Final[Mapping[str, str]] = {"IPv4": "192.0.2.254", "IPv6": "100::1"}
 """Addresses that no machine has, and that the API server takes for endpoints: of TEST-NET-1 (RFC 5737) and of the
 discard prefix (RFC 6666)."""
+
+
+UNSURE_S: Final = 5.0
+"""How soon is looked again whether the time is certain."""
 
 
 class Drain(NamedTuple):
@@ -36,7 +40,13 @@ class Drain(NamedTuple):
     until: float | None
 
 
-def find_drains(state: MuxState, served: Sequence[ServicePort], now: float, limit: int | None) -> tuple[Drain, ...]:
+def find_drains(
+    state: MuxState,
+    served: Sequence[ServicePort],
+    now: float,
+    limit: int | None,
+    kept: Container[PortKey] = (),
+) -> tuple[Drain, ...]:
     """Return the UDP ports that stay in the Service of a mux though no channel has them there.
 
     Those are numbers that were freed lately, and those of channels that are refused.
@@ -46,11 +56,12 @@ def find_drains(state: MuxState, served: Sequence[ServicePort], now: float, limi
         served: The ports of channels in the Service, which come first.
         now: In Unix seconds.
         limit: The most ports of the Service.
+        kept: Those that it has, and that leave it for no age, because the time is not certain.
     """
     taken = {port.name for port in served}
     keys = {(port.protocol, port.port) for port in served}
     found: list[Drain] = []
-    for owner, port_name, number, until in _unserved(state, now):
+    for owner, port_name, number, until in _unserved(state, now, kept):
         if (UDP, number) in keys or (limit is not None and len(served) + len(found) >= limit):
             continue
         names = (owner.mux_port_name(port_name), owner.mux_port_name(f"{port_name}/{number}"))
@@ -66,9 +77,11 @@ def drains_until(rest: Resting) -> float:
     return rest.freed_at + DRAIN_S if rest.protocol == UDP else float("-inf")
 
 
-def _unserved(state: MuxState, now: float) -> Iterable[tuple[Owner, str, int, float | None]]:
+def _unserved(state: MuxState, now: float, kept: Container[PortKey]) -> Iterable[tuple[Owner, str, int, float | None]]:
     for rest in reversed(state.resting):
         until = drains_until(rest)
+        if rest.protocol == UDP and rest.key in kept:
+            until = max(until, now + UNSURE_S)
         if now < until:
             yield rest.owner, rest.port_name, rest.port, until
     for row in state.claims:

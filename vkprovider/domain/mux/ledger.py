@@ -5,7 +5,7 @@ from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 
 from vkprovider.api.errors import InputError
 from vkprovider.domain.mux import state as muxstate
-from vkprovider.domain.mux.draining import drains_until
+from vkprovider.domain.mux.draining import UNSURE_S, drains_until
 from vkprovider.domain.mux.facts import Owner, PortKey, ServicePort
 from vkprovider.domain.mux.requests import Request, within
 from vkprovider.domain.mux.state import MuxState, Resting, owner_of
@@ -30,6 +30,7 @@ class Ledger:
         *,
         now: float,
         rest_s: float,
+        sure: bool = True,
         forwarded: Container[str] = frozenset(),
     ) -> None:
         """Begin with what was stored; a claim whose channel has no such port any more is freed.
@@ -39,10 +40,12 @@ class Ledger:
             there: The ports of the channels that exist.
             now: In Unix seconds.
             rest_s: How long a freed number rests.
+            sure: Whether the time is certain: until it is, no rest is over.
             forwarded: As in `Mux`: a number is freed when it leads nowhere, which may be after it was stored as freed.
         """
         self._now = now
         self._rest_s = rest_s
+        self._sure = sure
         self._claims: dict[Owner, dict[str, PortRow]] = {}
         self._recovered: dict[PortKey, PortRow] = {}
         self._shown: set[Owner] = set()
@@ -105,7 +108,8 @@ class Ledger:
         rest = self._resting.get(key)
         if rest is None or rest.owner == owner or self._is_over(rest):
             return None
-        return rest.freed_at + self._rest_s
+        until = rest.freed_at + self._rest_s
+        return until if self._sure else max(until, self._now + UNSURE_S)
 
     def next_rested(self, owner: Owner, ranges: Sequence[PortRange]) -> float | None:
         """Return when the next number in ranges has rested for a channel; None if none rests there."""
@@ -228,7 +232,7 @@ class Ledger:
         return kept and rest.protocol == protocol and self._is_over(rest) and within(ranges, rest.port)
 
     def _is_over(self, rest: Resting) -> bool:
-        return rest.freed_at + self._rest_s <= self._now
+        return self._sure and rest.freed_at + self._rest_s <= self._now
 
     def _hold(self, owner: Owner, row: PortRow) -> None:
         self._wake(row.key)

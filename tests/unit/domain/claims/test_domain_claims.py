@@ -295,6 +295,12 @@ def test_a_port_that_was_lent_to_a_mux_rests_before_another_lablet_gets_it() -> 
     assert wider == {"a": 2001}
 
 
+def test_a_port_rests_until_it_is_certain_that_its_time_is_over() -> None:
+    table, span = exposed_table(), PortRange(2000, 2000)
+    with pytest.raises(InputError, match="PortsResting"):
+        table.allocate([Wanted("a")], span, per_instance_max=9, pod_uid="q", now_unix=NOW + 9000, rest_s=60, sure=False)
+
+
 def test_a_range_that_is_too_small_anyway_is_said_to_be() -> None:
     two = [Wanted("a"), Wanted("b")]
     with pytest.raises(InputError, match="PortRangeFull"):

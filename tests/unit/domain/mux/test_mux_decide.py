@@ -227,6 +227,27 @@ def test_a_request_for_a_number_that_rests_waits_and_says_until_when() -> None:
     assert given(after(mux(), [channel("app/a")], waits.state, NOW + 11)) == {"app/a": [80]}, "its own at once"
 
 
+def test_a_number_rests_until_it_is_certain_that_its_time_is_over() -> None:
+    gone = after(mux(), [], after(mux(), [channel("app/a")]).state, NOW)
+    later = NOW + 2 * REST_S
+    unsure = decide(mux(), [channel("app/b")], gone.state, later, rest_s=REST_S, sure=False)
+    assert refused(unsure) == {"app/b": MuxReason.MUX_PORT_RESTING}
+    assert unsure.wake_at == later + 5
+    assert given(decide(mux(), [channel("app/b")], unsure.state, later, rest_s=REST_S)) == {"app/b": [80]}
+
+
+def test_a_freed_udp_port_leaves_the_service_when_its_time_is_certainly_over() -> None:
+    udp = channel("app/a", "", ServicePort("voice", 5060, "UDP"))
+    first = after(mux(), [udp])
+    shown = mux(ports=first.ports)
+    gone = after(shown, [], first.state, NOW)
+    later = NOW + 100
+    unsure = decide(shown, [], gone.state, later, rest_s=REST_S, sure=False)
+    assert ([drain.port.port for drain in unsure.drains], unsure.wake_at) == ([5060], later + 5)
+    assert decide(mux(), [], gone.state, later, rest_s=REST_S, sure=False).drains == (), "it has left already"
+    assert decide(shown, [], gone.state, later, rest_s=REST_S).drains == ()
+
+
 def test_fresh_numbers_come_first_then_the_one_that_rested_longest() -> None:
     three = mux("20000-20003")
     names = ["app/a", "app/b", "app/c"]

@@ -1,7 +1,6 @@
 """`kubectl lablet assign --from-file`: each learner of a list gets a lablet of a pool, which gets smaller by it."""
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Final
 
 import click
@@ -16,6 +15,7 @@ from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.assign import wish_of
 from vkprovider.cli.lablet.classes.sources import read_text
 from vkprovider.cli.lablet.login import login_url
+from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.devices import ports_of
 from vkprovider.cli.shared.output.formats import Column, Listing, Output
 from vkprovider.cli.shared.page.asking import PageRefused, open_page
@@ -51,7 +51,7 @@ LISTING: Final[Listing[HandOut]] = Listing(
     row=HandOut,
     columns=(
         Column("LEARNER", lambda row: row.learner),
-        Column("UNTIL", lambda row: local(row.until, datetime.now(UTC))),
+        Column("UNTIL", lambda row: local(row.until, clock.now())),
         Column("ACCESS", lambda row: row.access),
         Column("NAME", lambda row: row.name),
     ),
@@ -72,12 +72,13 @@ def assign_all(
 ) -> None:
     """Give each learner of a list a lablet of a pool, unless the learner has one, and print the hand-out."""
     try:
-        learners, now = learners_in(read_text(source), source), datetime.now(UTC)
+        learners = learners_in(read_text(source), source)
     except RosterError as error:
         raise click.ClickException(str(error)) from None
-    wishes = [wish_of(learner, since, until, now) for learner in learners]
 
     async def work(kube: KubeClient, namespace: str) -> tuple[Done, list[str], dict[str, str]]:
+        now = await clock.asked(kube)
+        wishes = [wish_of(learner, since, until, now) for learner in learners]
         try:
             given = await give_all(kube, namespace, deployment, wishes, refill=refill)
         except GivingError as error:

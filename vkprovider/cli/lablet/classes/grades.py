@@ -13,6 +13,7 @@ import msgspec
 
 from vkprovider.api.errors import OutsideError
 from vkprovider.classroom.pods import LabletPod
+from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.output.formats import Column, Listing, Output
 from vkprovider.cli.shared.page.archives import open_archives
 from vkprovider.cli.shared.page.options import PageOptions
@@ -51,7 +52,7 @@ class Grade(msgspec.Struct, frozen=True):
 
 
 def _when(row: Grade) -> str:
-    return local(row.at, datetime.now(UTC))
+    return local(row.at, clock.now())
 
 
 LISTING: Final[Listing[Grade]] = Listing(

@@ -3,7 +3,7 @@
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import click
@@ -11,6 +11,7 @@ import click
 from vkprovider.api.wording import count
 from vkprovider.classroom.pods import pods_in
 from vkprovider.cli.lablet.lists.rows import Row, left_of, row_of
+from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.output.formats import Column, Listing, Output
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Scope
@@ -28,7 +29,7 @@ _ORDER: Final = list(Standing)
 def age(created: str, now: datetime) -> str:
     """Format an age as kubectl does.
 
-    >>> age("2026-01-01T00:00:00Z", datetime(2026, 1, 1, 2, 5, tzinfo=UTC))
+    >>> age("2026-01-01T00:00:00Z", datetime.fromisoformat("2026-01-01T02:05:00Z"))
     '125m'
     """
     at = time_of(created)
@@ -41,10 +42,6 @@ def left(row: Row, now: datetime) -> str:
     if rest is None:
         return ""
     return span(rest) if rest > timedelta() else "over"
-
-
-def _now() -> datetime:
-    return datetime.now(UTC)
 
 
 def _colour(row: Row) -> str:
@@ -63,8 +60,8 @@ LISTING: Final[Listing[Row]] = Listing(
         Column("NAMESPACE", lambda row: row.namespace),
         Column("LEARNER", lambda row: row.user),
         Column("STATE", lambda row: row.words, colour=_colour),
-        Column("SINCE", lambda row: local(row.since, _now())),
-        Column("LEFT", lambda row: left(row, _now())),
+        Column("SINCE", lambda row: local(row.since, clock.now())),
+        Column("LEFT", lambda row: left(row, clock.now())),
         Column("DEVICES", lambda row: row.devices),
         Column("REASON", _reason),
         Column("NAME", lambda row: row.name),
@@ -72,8 +69,8 @@ LISTING: Final[Listing[Row]] = Listing(
         Column("VERSION", lambda row: row.version, wide=True),
         Column("WORKER", lambda row: row.worker, wide=True),
         Column("LAB", lambda row: row.lab, wide=True),
-        Column("AGE", lambda row: age(row.created, _now()), wide=True),
-        Column("UNTIL", lambda row: local(row.until, _now()), wide=True),
+        Column("AGE", lambda row: age(row.created, clock.now()), wide=True),
+        Column("UNTIL", lambda row: local(row.until, clock.now()), wide=True),
         Column("ADDRESS", lambda row: row.address, wide=True),
         Column("CONTENT", lambda row: row.digest[:DIGEST_CHARS], wide=True),
         Column("LINK", lambda row: row.link, wide=True),
@@ -143,7 +140,7 @@ def list_lablets(
         rows = [row for pod in found if _chosen(row := row_of(pod), states, learners)]
         where = f" in {namespace} namespace" if namespace else ""
         such = " of those" if found else ""
-        LISTING.show(sorted_rows(rows, sort, _now()), output, nothing=f"No lablets found{such}{where}.", but=but)
+        LISTING.show(sorted_rows(rows, sort, clock.now()), output, nothing=f"No lablets found{such}{where}.", but=but)
         if rows and output in {"table", "wide"}:
             click.echo(summary(rows), err=True)
 
