@@ -57,7 +57,7 @@ test: ## Check, beside unit, component and cluster tests; ONLY=name: those with 
 	@$(MAKE) --no-print-directory -j2 $(if $(ONLY),,check) tests
 
 tests: $(STAMP)
-	@$(PYTEST) tests/unit tests/component tests/cluster $(SPREAD) $(GUARDED) --record=build/tests/test.tsv --session-timeout=4200 $(ONLY_K)
+	@$(PYTEST) tests/unit tests/component tests/cluster $(SPREAD) $(GUARDED) --record=build/tests/test.tsv --session-timeout=4800 $(ONLY_K)
 
 unit: $(STAMP) ## Unit tests: two minutes
 	@$(PYTEST) tests/unit $(SPREAD) --session-timeout=600 $(ONLY_K)

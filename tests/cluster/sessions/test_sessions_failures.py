@@ -28,7 +28,8 @@ def shown(heading: str) -> list[str]:
 
 
 def plain(line: str) -> str:
-    """A line without its layout and the age of an Event."""
+    """A line without its layout and the age of an Event, and without what schedulers before 1.37 say besides."""
+    line = line.replace("no new claims to deallocate, ", "")
     return re.sub(r"^((?:Normal|Warning) \S+) (?:<age>|\S+(?: \(x\d+ over \S+\))?) ", r"\1 ", " ".join(line.split()))
 
 
