@@ -23,6 +23,7 @@ from vkprovider.api.errors import Gone, OutsideError, Throttled, Unavailable
 from vkprovider.domain.backoff import delay_s
 from vkprovider.kube import watch
 from vkprovider.kube.client import KubeClient
+from vkprovider.kube.flow import Lane
 from vkprovider.kube.http import answers
 from vkprovider.kube.store import Handler, Store, key_of
 from vkprovider.kube.watch import Decoder, HasMetadata, Head, Named, T
@@ -32,7 +33,6 @@ __all__ = ["ALERT", "CALM", "HasMetadata", "Head", "Informer", "Patience"]
 _log: Final = structlog.get_logger(__name__)
 
 _BACKOFF_FLOOR: Final = 0.1  # full jitter would now and then not wait at all
-_LIST_S_MAX: Final = 60.0
 _JITTER_S_MAX: Final = 3.0
 """Before a list after a silence: all replicas may have been silenced at once."""
 _BRIEF_S: Final = 1.0
@@ -48,11 +48,13 @@ class Patience(NamedTuple):
         silence_s: A watch is opened again after so long without a byte. Bookmarks come every minute, and one before the
             end.
         silences: After so many silences in a row everything is listed again.
+        list_s: The deadline of a page of a list.
     """
 
     watch_s: tuple[int, int]
     silence_s: float
     silences: int
+    list_s: float = 60.0
 
 
 CALM: Final = Patience((240, 300), 120.0, 2)
@@ -90,6 +92,7 @@ class Informer(Generic[T]):
         patience: Patience = CALM,
         backoff_s: tuple[float, float] = (0.8, 30.0),
         outage_cap_s: float = 5.0,
+        lane: Lane = Lane.WORK,
     ) -> None:
         """Configure the informer; nothing is sent before `run`.
 
@@ -109,6 +112,7 @@ class Informer(Generic[T]):
             backoff_s: First and greatest bound of the back-off after an error.
             outage_cap_s: The greatest bound while the server is unreachable: requests cost it nothing then, and changes
                 wait behind this.
+            lane: What its lists are for.
         """
         self.name = name
         self.synced = asyncio.Event()
@@ -130,6 +134,7 @@ class Informer(Generic[T]):
         self._patience = patience
         self._backoff_s = backoff_s
         self._outage_cap_s = outage_cap_s
+        self._lane = lane
         self._version = ""  # where the watch goes on; empty: list first
         self._failures = 0  # in a row
         self._odd = 0  # watches in a row that were refused, or over at once with nothing said
@@ -214,7 +219,7 @@ class Informer(Generic[T]):
         unread: set[str] = set()
         params = {**self._selectors, "limit": str(self._page_size)}
         while True:
-            body = await self._client.get(self._path, params, timeout_s=_LIST_S_MAX)
+            body = await self._client.get(self._path, params, timeout_s=self._patience.list_s, lane=self._lane)
             try:
                 page = watch.page(body)
             except watch.UNDECODABLE as error:

@@ -16,7 +16,7 @@ from vkprovider.domain.replica import lease as leases
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.flow import Lane
-from vkprovider.kube.informer import Informer
+from vkprovider.kube.informer import CALM, Informer
 from vkprovider.runtime.context import Context
 
 
@@ -76,6 +76,9 @@ class Leases:
             Lease,
             name=f"{kind.noun}-leases",
             label_selector=",".join(f"{label}={value}" for label, value in kind.labels.items()),
+            patience=CALM._replace(list_s=leases.REQUEST_S),
+            outage_cap_s=leases.OUTAGE_CAP_S,
+            lane=Lane.AT_ONCE,
         )
 
     def known(self, key: str) -> Lease | None:
@@ -91,7 +94,7 @@ class Leases:
             OutsideError: The API server refused or did not answer.
         """
         name = self._kind.name_of(key)
-        lease = await self._leases.get(name)
+        lease = await self._leases.get(name, timeout_s=leases.REQUEST_S, lane=Lane.AT_ONCE)
         if lease is not None and not self._is_ours(lease):
             raise self._kind.foreign(name)
         return lease
@@ -133,7 +136,7 @@ class Leases:
         )
         write = self._leases.create if old is None else self._leases.replace
         try:
-            return await write(body, lane=Lane.AT_ONCE, guard=self._may_act)
+            return await write(body, timeout_s=leases.REQUEST_S, lane=Lane.AT_ONCE, guard=self._may_act)
         except (Conflict, NotFound):
             return None
 
@@ -150,6 +153,7 @@ class Leases:
                 self._kind.name_of(key),
                 uid=meta.uid,
                 resource_version=meta.resource_version,
+                timeout_s=leases.REQUEST_S,
                 lane=Lane.AT_ONCE,
                 guard=self._may_act,
             )

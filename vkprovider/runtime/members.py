@@ -18,7 +18,7 @@ from vkprovider.api.objects import Lease
 from vkprovider.domain.replica import lease as leases
 from vkprovider.domain.replica.lease import Seen
 from vkprovider.kube.flow import Lane
-from vkprovider.kube.informer import Informer
+from vkprovider.kube.informer import CALM, Informer
 from vkprovider.runtime.context import PROVIDER, Context
 
 _log: Final = structlog.get_logger(__name__)
@@ -26,6 +26,8 @@ _log: Final = structlog.get_logger(__name__)
 MEMBER_PREFIX: Final = PROVIDER.member_prefix
 LABEL_MEMBER: Final = PROVIDER.member_label
 """Of replicas of the provider."""
+_PATIENCE: Final = CALM._replace(silence_s=15.0, silences=1, list_s=leases.REQUEST_S)
+"""A replica's own renewals come every few seconds: a watch that is silent for longer is dead."""
 
 
 class Members:
@@ -50,12 +52,19 @@ class Members:
         self._listening_since = -1e9
         self._seen: dict[str, Seen] = {}
         self.leases: Informer[Lease] = Informer(
-            ctx.kube, ctx.api.member_leases.path, Lease, name="replicas", label_selector=ctx.program.member_label
+            ctx.kube,
+            ctx.api.member_leases.path,
+            Lease,
+            name="replicas",
+            label_selector=ctx.program.member_label,
+            patience=_PATIENCE,
+            outage_cap_s=leases.OUTAGE_CAP_S,
+            lane=Lane.AT_ONCE,
         )
         self.leases.add_handler(self._member_changed)
 
     def listen(self) -> None:
-        """Count silence from now: the replica that looks was away itself."""
+        """Count silence from now: the replica that looks could not hear the API server itself."""
         self._listening_since = self._ctx.now()
 
     def _member_changed(self, old: Lease | None, new: Lease | None) -> None:
@@ -80,6 +89,11 @@ class Members:
         since, gone_s = self._listening_since, self._gone_s
         return leases.gone(self._seen.get(replica), self._ctx.now(), listening_since=since, gone_s=gone_s)
 
+    def gone_in_s(self, replica: str) -> float:
+        """Return after how much more silence a replica will count as gone; 0 if it does."""
+        seen = self._seen.get(replica)
+        return 0.0 if seen is None else max(0.0, max(seen.at, self._listening_since) + self._gone_s - self._ctx.now())
+
     def said(self) -> dict[str, Mapping[str, str]]:
         """Return the annotations of each replica's Lease, by the replica."""
         return {
@@ -100,7 +114,10 @@ class Members:
             return not await self._turned_up(replica)
         try:
             ended = await self._ctx.api.member_leases.delete(
-                self._prefix + replica, resource_version=seen.resource_version, lane=Lane.AT_ONCE
+                self._prefix + replica,
+                resource_version=seen.resource_version,
+                timeout_s=leases.REQUEST_S,
+                lane=Lane.AT_ONCE,
             )
         except Conflict:  # it lives, and our watch is late: listen again
             self._seen[replica] = leases.heard(self._seen.get(replica, seen), self._ctx.now())
@@ -121,7 +138,8 @@ class Members:
 
     async def _turned_up(self, replica: str) -> bool:
         """Read the Lease of a replica that is not known: it may have joined, and our watch be late."""
-        found = await self._ctx.api.member_leases.get(self._prefix + replica, lane=Lane.AT_ONCE)
+        name, leases_of_all = self._prefix + replica, self._ctx.api.member_leases
+        found = await leases_of_all.get(name, timeout_s=leases.REQUEST_S, lane=Lane.AT_ONCE)
         if found is None:
             return False
         self._member_changed(None, found)

@@ -33,6 +33,7 @@ _log: Final = structlog.get_logger(__name__)
 LOOK_S: Final = 0.5
 """How often silence is looked for; it is no event."""
 _CLEAR_UP_S: Final = 5.0
+_AGAIN_S: Final = 0.1
 
 
 class LeaseListener(Protocol):
@@ -72,6 +73,7 @@ class Membership:
         self._lease: Lease | None = None
         self._namesake = ""
         self._renew_began_at = -1e9
+        self._answered_at = -1e9
         self._regained = False
         self._is_first = False
         self.joined = False
@@ -151,9 +153,13 @@ class Membership:
             elif self._lease is not None:
                 await self.leave()
                 self._lose()
-            await asyncio.sleep(
-                max(0.1, self._times.renew_s * (0.9 + 0.2 * self._ctx.dice()) - (self._ctx.now() - began))
-            )
+            await asyncio.sleep(max(_AGAIN_S, self._pause_s() - (self._ctx.now() - began)))
+
+    def _pause_s(self) -> float:
+        """Return how long after a renewal the next one begins: as soon as a silent namesake counts as gone."""
+        pause_s = self._times.renew_s * (0.9 + 0.2 * self._ctx.dice())
+        gone_in_s = self.members.gone_in_s(self._ctx.replica) if self._namesake else 0.0
+        return min(pause_s, gone_in_s) if gone_in_s else pause_s
 
     async def _keep(self, began: float) -> None:
         """Renew the Lease, and act again if this replica was fenced."""
@@ -162,11 +168,17 @@ class Membership:
         except OutsideError as error:
             _log.warning("cannot renew the replica's Lease", replica=self._ctx.replica, error=str(error))
         else:
-            if self.is_fenced:  # we were not listening to the others either
-                self.members.listen()
+            if self.is_fenced:
                 self._regained = True
                 self._changed()
             self._renew_began_at, self.joined = began, True
+
+    def _heard(self) -> None:
+        """Note an answer to a renewal; if there was none for long, this replica heard nothing of the others either."""
+        now = self._ctx.now()
+        if now - self._answered_at >= self._times.fence_s:
+            self.members.listen()
+        self._answered_at = now
 
     async def run_fence(
         self, *, fenced: Callable[[], None], resumed: Callable[[], None], led: Callable[[], None]
@@ -220,14 +232,17 @@ class Membership:
         try:
             renewed = await write(body, timeout_s=limit_s, lane=Lane.AT_ONCE)
         except (Conflict, NotFound):
+            self._heard()
             found = await members.get(name, timeout_s=limit_s, lane=Lane.AT_ONCE)
             if found is None:  # another replica took this one for dead
                 self._lose()
+            elif not await self._meet(found):
                 raise
-            if not await self._meet(found) or not again:
+            if not again:
                 raise
             await self._renew(again=False)  # the fence does not wait for another period
             return
+        self._heard()
         self._lease, self._namesake = renewed, ""
 
     def _lose(self) -> None:
@@ -240,7 +255,7 @@ class Membership:
         """Find out which process wrote the Lease of our name: this one, an earlier one, or another one that lives.
 
         Returns:
-            Whether it was this one.
+            Whether this one may write it now.
 
         Raises:
             OutsideError: The API server refused or did not answer.
@@ -253,7 +268,10 @@ class Membership:
             self._lose()
         if leases.has_ended(theirs, ctx.process, runs=_runs):
             self._lease = lease
-        elif not await self.members.end(ctx.replica) and self._namesake != theirs:
+            return True
+        if await self.members.end(ctx.replica):
+            return True
+        if self._namesake != theirs:
             self._namesake = theirs
             _log.error(
                 "another process has the name of this replica; joins when it has ended. Give each one its own "
@@ -271,6 +289,7 @@ class Membership:
             await self._ctx.api.member_leases.delete(
                 self._ctx.program.member_prefix + self._ctx.replica,
                 resource_version=self._lease.metadata.resource_version,
+                timeout_s=leases.REQUEST_S,
                 lane=Lane.AT_ONCE,
             )
         except OutsideError as error:

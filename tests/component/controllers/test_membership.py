@@ -11,7 +11,7 @@ from tests.component.controllers.parts import Clock, context, owning_none, to_ac
 from tests.support.apiserver import MEMBERS, Admin
 from tests.support.faultyapi import FaultyApi
 from tests.support.tunnels import eventually, running
-from vkprovider.api.errors import Conflict
+from vkprovider.api.errors import Conflict, Unavailable
 from vkprovider.api.objects import Lease
 from vkprovider.app.tunnels import dialled
 from vkprovider.kube.client import KubeClient
@@ -157,13 +157,18 @@ async def test_the_name_of_a_replica_that_lives_is_not_taken(
 async def test_the_name_of_a_replica_that_is_silent_is_ended_like_any_other(
     api: FaultyApi, members: Members, clock: Clock, membership: Membership
 ) -> None:
+    """Silence counts from the first answer, and the name is taken in the same turn that ends it."""
     silent = await members.join("me")
     hear(membership, silent)
-    clock.now += GONE_S
-    with pytest.raises(Conflict):
-        await membership._renew()
-    assert api.asked[-1].json["preconditions"] == {"resourceVersion": silent["metadata"]["resourceVersion"]}
+    for waited_s in (0.0, GONE_S / 2):
+        clock.now += waited_s
+        with pytest.raises(Conflict):
+            await membership._renew()
+        assert 0 < membership._pause_s() <= GONE_S / 2
+    clock.now += GONE_S / 2
     await membership._renew()
+    assert [asked.method for asked in api.asked[-4:]] == ["POST", "GET", "DELETE", "POST"]
+    assert api.asked[-2].json["preconditions"] == {"resourceVersion": silent["metadata"]["resourceVersion"]}
     assert membership.lease_age_s is not None
 
 
@@ -172,8 +177,6 @@ async def test_a_container_that_crashed_leaves_its_name_to_the_next(
 ) -> None:
     host, pid, _ = membership._ctx.process.rsplit("-", 2)
     crashed = await members.join("me", f"{host}-{pid}-ffff")
-    with pytest.raises(Conflict):
-        await membership._renew()
     await membership._renew()
     assert [asked.method for asked in api.asked] == ["POST", "GET", "PUT"]
     assert api.asked[-1].json["metadata"]["resourceVersion"] == crashed["metadata"]["resourceVersion"]
@@ -183,17 +186,41 @@ async def test_a_container_that_crashed_leaves_its_name_to_the_next(
 async def test_a_membership_that_another_replica_has_ended_is_lost_with_all_nodes(
     admin: Admin, members: Members, ctx: Context
 ) -> None:
-    """The API server would create a Lease anew that is only replaced by name and version."""
+    """The API server would create a Lease anew that is only replaced by name and version. It joins again at once."""
     lost: list[str] = []
     membership = to_act(losing(ctx, lost))
     await membership._renew()
+    [first] = await admin.items(MEMBERS)
     await admin.delete(f"{MEMBERS}/{MEMBER_PREFIX}me")
-    with pytest.raises(Conflict):
-        await membership._renew()
-    assert (lost, membership.is_fenced) == (["all"], True)
-    assert await members.exist() == set()
     await membership._renew()
+    assert (lost, membership.is_fenced) == (["all"], True)
+    [second] = await admin.items(MEMBERS)
     assert await members.exist() == {"me"}
+    assert second["metadata"]["uid"] != first["metadata"]["uid"]
+
+
+@pytest.mark.usefixtures("admin")
+async def test_silence_counts_for_as_long_as_the_api_server_answers(
+    api: FaultyApi, members: Members, clock: Clock, membership: Membership
+) -> None:
+    """That a replica could not act itself does not make it deaf; that no renewal of its own was answered does."""
+    hear(membership, await members.join("silent"))
+    await membership._renew()
+    clock.now += GONE_S / 2
+    await membership._renew()
+    membership._lose()
+    clock.now += GONE_S / 2
+    await membership._renew()
+    assert membership.members.is_gone("silent")
+    api.fault("^PUT", status=503, count=None)
+    clock.now += GONE_S
+    with pytest.raises(Unavailable):
+        await membership._renew()
+    api.heal()
+    await membership._renew()
+    assert not membership.members.is_gone("silent"), "it may have been cut off as well"
+    clock.now += GONE_S
+    assert membership.members.is_gone("silent")
 
 
 @pytest.mark.usefixtures("admin")
@@ -272,8 +299,9 @@ async def test_replicas_name_each_other_to_agents(admin: Admin, members: Members
         "process-of-behind-a-proxy": "",
     }
     await eventually(lambda: dialled(membership) == expected)
-    clock.now += GONE_S
-    await membership._renew()
+    for _ in range(2):
+        clock.now += GONE_S / 2
+        await membership._renew()
     membership._renew_began_at = clock.now
     assert dialled(membership) == {ctx.process: "https://me.example.com"}
     watching.cancel()

@@ -14,6 +14,13 @@ from typing import Any, Final
 
 from vkprovider.api.objects import Lease
 
+REQUEST_S: Final = 5.0
+"""The deadline of a request about a Lease.
+
+For so long, and for `renew_s` and `gone_s`, a key may have no owner after all is well again.
+"""
+OUTAGE_CAP_S: Final = 2.0
+"""How long at most the Leases are not listed again while the API server is away."""
 _EPOCH_BITS: Final = 20
 """Room for the epochs of one Lease; with the time in seconds the sum stays below 2**53, as JSON wants it."""
 

@@ -13,7 +13,6 @@ import bisect
 import contextlib
 import hashlib
 import random
-from collections import Counter
 from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -36,7 +35,7 @@ from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.ownership import Ownership
 from vkprovider.settings.cluster import KubeSettings, ReplicaSettings
 
-ACT_S: Final = 0.7
+ACT_S: Final = 1.5
 """How often a replica acts for each of its Nodes."""
 PROBE_S: Final = 5.0
 """How often the reconciler of workers looks at one that this replica owns."""
@@ -180,8 +179,8 @@ class Replica:
     def start(self) -> None:
         """Start all loops, as a replica does."""
         ownership, membership = self.ownership, self.membership
-        membership.ready.set()
         for loop in (
+            self._start,
             ownership.leases.run,
             membership.members.leases.run,
             membership.run,
@@ -194,19 +193,19 @@ class Replica:
         ):
             self.process.start(loop())
 
+    async def _start(self) -> None:
+        """Become a member when all is listed, as the process does."""
+        for informer in (self.ownership.leases, self.membership.members.leases):
+            await informer.synced.wait()
+        self.membership.ready.set()
+
     def _resume(self) -> None:
         for worker in self.world.workers:
             self.queue.add(worker)
 
-    def holds(self, worker: str) -> bool:
-        """Return whether it runs and its guard lets it act for a worker."""
-        if self.process.stopped or worker not in self.ownership.epochs:
-            return False
-        try:
-            self.ownership.guard(worker)()
-        except Fenced:
-            return False
-        return True
+    def held(self) -> list[str]:
+        """Return the workers that it may act for, if it runs: those whose guards would let it."""
+        return [] if self.process.stopped or self.ownership.is_fenced else list(self.ownership.epochs)
 
     async def _work(self) -> None:
         await self.ownership.plan.settled.wait()
@@ -323,15 +322,19 @@ class World:
     async def watch(self) -> None:
         """Look again and again whether each worker has a replica that may act for it, and one only."""
         while True:
-            now, living, loads = now_s(), self.living, Counter[str]()
-            for worker in self.workers:
-                may = [name for name, replica in living.items() if replica.holds(worker)]
+            now, living = now_s(), self.living
+            holders: dict[str, list[str]] = {worker: [] for worker in self.workers}
+            loads = dict.fromkeys(living, 0)
+            for name, replica in living.items():
+                for worker in replica.held():
+                    holders[worker].append(name)
+                    loads[name] += 1
+            for worker, may in holders.items():
                 if len(may) > 1:
                     self.doubles.append((now, worker, may))
-                loads.update(may)
-                if not may:
+                elif not may:
                     self.bare.setdefault(worker, []).append(now)
-            if max(loads[name] for name in living) - min(loads[name] for name in living) > 1:
+            if max(loads.values()) - min(loads.values()) > 1:
                 self.uneven_at = now
             await asyncio.sleep(SAMPLE_S)
 

@@ -1,6 +1,6 @@
 """Up to five real replicas and a dozen Nodes in virtual time, with everything that may go wrong (R004-024 to R004-039).
 
-A few stories, the same ones every time.
+A few stories, the same ones every time; `tests/faults/test_peace.py` tells two thousand.
 """
 
 import os
@@ -21,7 +21,8 @@ from tests.unit.domain.replica.stories import (
     wild,
 )
 
-SEEDS: Final = (0, 1, 2, 3, 4, 5, 7, 9, 10, 11, 12, 13, 14, 17, 18, 19)
+SEEDS: Final = (*range(24), 46, 63, 64, 68, 74, 140, 163, 242)
+"""The first ones, and some of those that once left a Node without an owner."""
 KINDS: Final[tuple[tuple[Kind, int], ...]] = (
     ("restart", 2),
     ("cut", 0),
@@ -71,7 +72,7 @@ def test_a_story_takes_the_same_course_every_time() -> None:
 
 def test_a_write_sent_before_the_fence_that_arrives_after_the_takeover_is_refused() -> None:
     """One of two owners is cut off and stopped with writes under way; the other takes over meanwhile."""
-    world = played(Story(7, 2, 6, (Trouble(20.0, "cut", 0, 30.0), Trouble(20.5, "stop", 0, 25.0))))
+    world = played(Story(7, 2, 6, (Trouble(20.0, "cut", 0, 30.0), Trouble(21.6, "stop", 0, 24.0))))
     check_acts(world)
     check_records(world)
     owners = {(worker, process) for _, worker, _, process in world.acts}
