@@ -5,7 +5,7 @@ from typing import Final
 
 import structlog
 
-from vkprovider.api.errors import Forbidden, InputError, Invalid
+from vkprovider.api.errors import Forbidden, InputError, Invalid, Unavailable
 from vkprovider.api.messages import Fault
 from vkprovider.api.reasons import MuxReason
 from vkprovider.concurrency import at_most
@@ -48,6 +48,8 @@ from vkprovider.settings.mux import MuxSettings
 
 _log: Final = structlog.get_logger(__name__)
 _TAKE_AGAIN_S: Final = 1.0
+_ASK_AGAIN_S: Final = 2.0
+"""After a request for a mux that nobody serves got no answer: a back-off would outlast what kept the answer away."""
 
 
 class Muxes:
@@ -124,6 +126,11 @@ class Muxes:
                 except InputError as error:
                     _log.error("cannot serve a mux", mux=key, error=error.message)
                     return Result(self._settings.reconcile_s)
+                except Unavailable as error:
+                    if error.status:
+                        raise
+                    _log.warning("cannot serve a mux yet; tries again", mux=key, error=error.message)
+                    return Result(_ASK_AGAIN_S)
                 if not taken:
                     return Result(_TAKE_AGAIN_S)
             case Duty.OWN:

@@ -1,6 +1,7 @@
 """Several replicas in one loop: who acts for which node, what a loss leaves to the next, who must not act."""
 
 import asyncio
+import itertools
 from collections import Counter
 
 import structlog
@@ -308,3 +309,44 @@ async def test_handover_waits_for_a_slow_step(world: World) -> None:
     await world.replica()
     await lablet.ready()
     assert len(imports(simulator)) == 1
+
+
+async def test_handover_is_called_off_when_its_taker_ends_meanwhile(world: World) -> None:
+    """Nobody would take what is released then, for as long as the others leave it to a replica that is gone."""
+    first = await world.replica()
+    simulators = [await world.simulator() for _ in range(2)]
+    workers, definition = [await world.worker(each.url) for each in simulators], await world.define()
+    for simulator in simulators:
+        simulator.faults.add(Fault(kind="delay", route="^POST .*/import", delay_s=8.0), simulator.now())
+    lablets = [await world.pod(definition, worker) for worker in workers]
+    await when(lambda: first.replica.counters.steps.get("IMPORT", 0) > 1, "both imports begin")
+    second = await world.replica()
+    known = first.replica.fleet.items
+    await when(lambda: any(each.parked for each in known.values()), "a handover waits for the import")
+    await second.stop()
+    for lablet in lablets:
+        await lablet.ready()
+    assert not any(each.parked for each in known.values())
+    assert nodes_of(first) == set(workers)
+    for worker in workers:
+        assert (await world.lease(worker))["leaseTransitions"] == 0
+
+
+async def test_requests_for_a_node_that_get_no_answer_are_repeated_at_a_steady_pace(world: World) -> None:
+    """A back-off that grew meanwhile would leave the Node without an owner when the answers come again."""
+    only = await world.replica()
+    await when(only.replica.ownership.plan.settled.is_set, "it takes part")
+    only.api.fault(r"^POST .*/kube-node-lease/leases", count=None, drop=True)
+    worker = await world.worker(ready=False)
+    moments: list[float] = []
+
+    def tried() -> bool:
+        asked = len(only.api.matching(r"^POST .*/kube-node-lease/leases"))
+        moments.extend([only.ctx.now()] * (asked - len(moments)))
+        return asked >= 9  # a back-off would wait for up to 26 s by then
+
+    await when(tried, "it tries nine times")
+    gaps = [after - before for before, after in itertools.pairwise(moments)]
+    assert max(gaps) < 3.0, gaps
+    only.api.heal()
+    await world.lease(worker, lambda spec: spec.get("holderIdentity") == only.name)

@@ -9,7 +9,7 @@ from typing import Final
 
 import structlog
 
-from vkprovider.api.errors import Fenced, Forbidden, InputError, Invalid, OutsideError
+from vkprovider.api.errors import Fenced, Forbidden, InputError, Invalid, OutsideError, Unavailable
 from vkprovider.api.models.status import worker_status
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource
@@ -36,6 +36,8 @@ from vkprovider.settings.cluster import PortSettings, WorkerSettings
 
 _log: Final = structlog.get_logger(__name__)
 _TAKE_AGAIN_S: Final = 1.0
+_ASK_AGAIN_S: Final = 2.0
+"""After a request for a Node without an owner got no answer: a back-off would outlast what kept the answer away."""
 _CLAIM_WRITES_MAX: Final = 6
 """Workers whose claims are written at once. The others wait, and what their lablets claim meanwhile joins that write: a
 busy API server gets fewer and larger writes, an idle one each at once."""
@@ -172,14 +174,14 @@ class Workers:
             case duty:
                 taking = duty is Duty.TAKE
         try:
-            if taking:
-                await self._nodes.check(name, resource.metadata.uid)
-                if not await self._ownership.acquire(name, resource.metadata.uid):
-                    return Result(_TAKE_AGAIN_S)
-                if self._ownership.plan.planned.get(name) == self._ctx.replica:
-                    self._queue.add(name)  # behind the others that a replica left when it died: their Leases expire
-                    return Result()
+            if taking and (wait := await self._take(name, resource)) is not None:
+                return wait
             worker = await self._open(name, resource)
+        except Unavailable as error:
+            if error.status or name in self.items:
+                raise
+            _log.warning("cannot act for a node yet; tries again", worker=name, error=error.message)
+            return Result(_ASK_AGAIN_S)
         except InputError as fault:
             self._stop_using(name, fault)
             return await self._refuse(resource, fault)
@@ -208,6 +210,16 @@ class Workers:
             await self._forget(name)
             return Result()
         return Result(self._observer.next_s(worker))
+
+    async def _take(self, name: str, resource: CustomResource) -> Result | None:
+        """Take a Node; return None if its worker is to be opened at once."""
+        await self._nodes.check(name, resource.metadata.uid)
+        if not await self._ownership.acquire(name, resource.metadata.uid):
+            return Result(_TAKE_AGAIN_S)
+        if self._ownership.plan.planned.get(name) != self._ctx.replica:
+            return None
+        self._queue.add(name)  # behind the others that a replica left when it died: their Leases expire
+        return Result()
 
     def _identify(self, resource: CustomResource, worker: Worker) -> None:
         """Record the identity of the worker's controller, and whether an earlier CMLWorker has it, or its ports."""
@@ -239,6 +251,10 @@ class Workers:
         if worker is not None:
             worker.parked = True
             await self._lablets.wait_idle(name, _PARK_S)
+            if self._ownership.plan.act(name) is Duty.OWN:  # whom it was for has gone
+                worker.parked = False
+                self._lablets.worker_changed(worker)
+                return Result(_TAKE_AGAIN_S)
             await worker.write_rest()
         await self._ownership.release(name)
         await self._forget(name)

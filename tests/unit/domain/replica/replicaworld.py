@@ -23,7 +23,7 @@ import msgspec
 
 from tests.support.virtualtime import Process, now_s
 from tests.unit.domain.replica.apistore import Server
-from vkprovider.api.errors import Fenced, OutsideError
+from vkprovider.api.errors import Fenced, OutsideError, Unavailable
 from vkprovider.controllers.worker.node_leases import NODES
 from vkprovider.domain.replica.plan import Duty
 from vkprovider.kube.client import KubeClient
@@ -42,6 +42,7 @@ PROBE_S: Final = 5.0
 REST_S: Final = 10.0
 """How long work in hand may hold up a handover, as in the reconciler of workers; half of all have nothing in hand."""
 TAKE_AGAIN_S: Final = 1.0
+ASK_AGAIN_S: Final = 2.0
 SAMPLE_S: Final = 0.2
 
 
@@ -218,11 +219,16 @@ class Replica:
                 return DONE
             case Duty.HAND_OVER:
                 await asyncio.sleep(max(0.0, self.line.rand.uniform(-REST_S, REST_S)))
+                if self.ownership.plan.act(worker) is Duty.OWN:
+                    return Result(TAKE_AGAIN_S)
                 await self.ownership.release(worker)
                 return DONE
             case Duty.TAKE:
-                if not await self.ownership.acquire(worker, "uid"):
-                    return Result(TAKE_AGAIN_S)
+                try:
+                    if not await self.ownership.acquire(worker, "uid"):
+                        return Result(TAKE_AGAIN_S)
+                except Unavailable:
+                    return Result(ASK_AGAIN_S)
             case Duty.OWN:
                 pass
         return Result(PROBE_S)
