@@ -91,7 +91,8 @@ async def test_mux_numbers_survive_an_api_server_that_is_away(
             before = {name: dict(numbers) for name, numbers in history.numbers.items()}
             await asyncio.sleep(AWAY_S)
             assert history.numbers == before, "nobody decided meanwhile"
-            assert all(each.replica.process.unready() for each in both)
+            assert all(each.replica.process.membership.is_fenced for each in both)
+            assert not any(each.replica.process.unready() for each in both), "the page shows what was known"
         async with asyncio.timeout(BACK_S):
             for name in MUXES:
                 await muxes.until_forwards({20000: {"10.1.0.10:8080"}, 20002: {"10.1.0.11:8080"}}, name)

@@ -115,6 +115,7 @@ class FaultyApi:
         self._listen = listen
         self._faults: list[Fault] = []
         self._watches: list[_Watch] = []
+        self._swallows = False
         self._broken: list[Exception] = []
         self.asked: list[Asked] = []
         self.url = ""
@@ -173,6 +174,7 @@ class FaultyApi:
     def heal(self) -> None:
         """End all faults."""
         self._faults.clear()
+        self._swallows = False
         for watch in self._watches:
             watch.speaks.set()
 
@@ -187,6 +189,14 @@ class FaultyApi:
         """End watches as the API server does at their timeout."""
         for watch in self._open(pattern):
             watch.lines.put_nowait(b"")
+
+    def swallow_watches(self) -> int:
+        """Hold what comes of all watches, also of those that are opened later, until `heal`; return how many there are.
+
+        Nothing ends them: the API server's own end of one is held as well, as by a network that forgot a connection.
+        """
+        self._swallows = True
+        return self.silence_watches()
 
     def silence_watches(self, pattern: str = "") -> int:
         """Hold what comes of the watches that are open, and their end, until `heal`; return how many there are."""
@@ -309,6 +319,8 @@ class FaultyApi:
         asked.status = got.status
         watch = _Watch(asked.line, request)
         self._watches.append(watch)
+        if self._swallows:
+            watch.speaks.clear()
         reading = asyncio.create_task(watch.read(got))
         try:
             with contextlib.suppress(ConnectionError):

@@ -63,6 +63,18 @@ ALERT: Final = Patience((20, 25), 30.0, 1)
 because the end of a short watch is its sign of life."""
 
 
+class _Written(NamedTuple):
+    """What this process wrote of an object: its version, and when, on the monotonic clock."""
+
+    version: int
+    at_s: float
+
+
+def _number(version: str) -> int:
+    """Return a resourceVersion as a number, by which those of one collection compare (KEP-5504); 0 if it is none."""
+    return int(version) if version.isdecimal() else 0
+
+
 class Informer(Generic[T]):
     """A typed cache of one collection, kept up to date by list and watch.
 
@@ -140,13 +152,29 @@ class Informer(Generic[T]):
         self._odd = 0  # watches in a row that were refused, or over at once with nothing said
         self._silences = 0  # watches in a row that were open and said nothing
         self._silenced = False  # whether that is why it lists again
+        self._watched_s = 0.0  # when a watch last delivered something, or the first list
+        self._passed = 0  # the version that list and watch have reached; 0 if versions are no numbers
+        self._written: dict[str, _Written] = {}  # what this process wrote and no watch has shown, by key
 
     @property
     def silent_s(self) -> float:
-        """For how long it has heard nothing, if that is longer than its watches ever are silent; else 0."""
-        heard_s = self.last_event_monotonic_s
-        quiet_s = self._client.now() - heard_s if heard_s else 0.0
-        return quiet_s if quiet_s > 2 * self._patience.silence_s else 0.0
+        """For how long its watches have said nothing, if that is longer than they ever are silent; else 0.
+
+        What it shows may be younger: it lists again when a watch has fallen silent.
+        """
+        quiet_s = self._client.now() - self._watched_s if self._watched_s else 0.0
+        return quiet_s if quiet_s > self._patience.silence_s + _JITTER_S_MAX else 0.0
+
+    @property
+    def age_s(self) -> float:
+        """For how long it has heard nothing, by watch or list: what it shows may be that old."""
+        return self._client.now() - self.last_event_monotonic_s if self.last_event_monotonic_s else 0.0
+
+    @property
+    def stale_s(self) -> float:
+        """How old what it shows may be, if its watches are silent, or nothing was heard for long; else 0."""
+        age_s = self.age_s
+        return age_s if self.silent_s or age_s > self._patience.silence_s + _JITTER_S_MAX else 0.0
 
     @property
     def events_total(self) -> int:
@@ -165,6 +193,18 @@ class Informer(Generic[T]):
         It is called in the event loop after `items` has changed, and must not block. Its exceptions are logged.
         """
         self._store.add_handler(handler)
+
+    def wrote(self, item: T) -> None:
+        """Show an object of the collection that this process has just written or read, until a watch or list does.
+
+        One that list and watch have passed already is not taken: it may be gone again.
+        """
+        version, key = _number(item.metadata.resource_version), key_of(item.metadata)
+        known = self._written.get(key)
+        if version <= max(self._passed, known.version if known is not None else 0) or not self._passed:
+            return
+        self._written[key] = _Written(version, self._client.now())
+        self._store.put(self._slim(item))
 
     async def run(self) -> None:
         """List and watch until cancelled."""
@@ -215,6 +255,7 @@ class Informer(Generic[T]):
         Raises:
             OutsideError: Any of its kinds; the cache is unchanged.
         """
+        began_s = self._client.now()
         fresh: dict[str, T] = {}
         unread: set[str] = set()
         params = {**self._selectors, "limit": str(self._page_size)}
@@ -229,9 +270,16 @@ class Informer(Generic[T]):
             if not page.metadata.continue_:
                 break
             params["continue"] = page.metadata.continue_
-        self._store.replace(fresh, unread)
-        self._version = page.metadata.resource_version
+        listed = _number(page.metadata.resource_version)
+        self._written = {
+            key: each for key, each in self._written.items() if each.at_s > began_s and each.version > listed
+        }
+        self._store.replace(
+            {key: item for key, item in fresh.items() if key not in self._written}, unread | {*self._written}
+        )
+        self._version, self._passed = page.metadata.resource_version, listed
         self.last_event_monotonic_s = self._client.now()
+        self._watched_s = self._watched_s or self.last_event_monotonic_s
         self.synced.set()
 
     async def _list_in_turn(self) -> None:
@@ -275,7 +323,7 @@ class Informer(Generic[T]):
             ) as batches:
                 opened = True
                 async for lines in batches:
-                    self.last_event_monotonic_s = self._client.now()
+                    self.last_event_monotonic_s = self._watched_s = self._client.now()
                     for line in lines:
                         if line:
                             self._read_line(line)
@@ -317,7 +365,9 @@ class Informer(Generic[T]):
             if kind in {"ADDED", "MODIFIED"}:
                 found = self._decoder.event(line)
                 metadata = found.metadata
-                if isinstance(found, Head):
+                if self._is_old(metadata):
+                    pass  # what this process has written since is shown
+                elif isinstance(found, Head):
                     self._store.remove(metadata)
                 else:
                     self._store.put(self._slim(found))
@@ -327,11 +377,24 @@ class Informer(Generic[T]):
             else:
                 metadata = watch.head_of(line).metadata
                 if kind == "DELETED":
+                    self._is_old(metadata)
                     self._store.remove(metadata, metadata.uid)
         except watch.UNDECODABLE as error:
             metadata = watch.head_in(watch.object_in(line)).metadata
             self._skip(metadata, error)
         self._version = metadata.resource_version or self._version
+        self._passed = _number(self._version)
+
+    def _is_old(self, metadata: Named) -> bool:
+        """Return whether a watch shows an object as it was before this process wrote it; else forget that it did."""
+        key = key_of(metadata)
+        written = self._written.get(key)
+        if written is None:
+            return False
+        if _number(metadata.resource_version) < written.version:
+            return True
+        del self._written[key]
+        return False
 
     def _skip(self, metadata: Named, error: Exception) -> str:
         """Count and log an object that cannot be decoded; return its key."""

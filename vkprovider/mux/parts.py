@@ -102,7 +102,7 @@ def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
         resumed=wake_all,
         routes=page.routes(),
     )
-    process = Process(ctx, membership, (part,))
+    process = Process(ctx, membership, (part,), serves_fenced=True)
     return MuxProcess(ctx, index, objects, ownership, memory, strays, events, writes, queue, process)
 
 

@@ -26,7 +26,15 @@ _NO_PODS: Final[Mapping[str, Pod]] = {}
 class Index:
     """User labs, and warm ones, by namespace and by user."""
 
-    def __init__(self, mark: str, starts_max: int, wake: Callable[[str], None], *, longest_s: float = math.inf) -> None:
+    def __init__(
+        self,
+        mark: str,
+        starts_max: int,
+        wake: Callable[[str], None],
+        *,
+        longest_s: float = math.inf,
+        age_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         """Know nothing.
 
         Args:
@@ -34,9 +42,11 @@ class Index:
             starts_max: Labs that start at once, at most.
             wake: Called with the namespace of a lab when anything about it has changed.
             longest_s: The longest time of a user.
+            age_s: Returns how old all of it may be, if that matters; else 0.
         """
         self._mark = mark
         self._longest_s = longest_s
+        self.age_s = age_s
         self._wake = wake
         self._records: dict[str, LabRecord] = {}
         self._pods: dict[str, dict[str, Pod]] = {}

@@ -32,6 +32,10 @@ class Informers:
     lablets: Informer[Pod]
     bindings: Informer[RoleBinding]
 
+    def age_s(self) -> float:
+        """Return how old what is known of labs and lablets may be, if more than the pause of a watch; else 0."""
+        return max(each.stale_s for each in (self.namespaces, self.pods, self.events, self.lablets))
+
     def all(self) -> tuple[Informer[Any], ...]:
         """Return all of them."""
         ours = self.namespaces, self.pods, self.events, self.bindings

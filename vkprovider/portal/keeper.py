@@ -40,6 +40,8 @@ class Keeper:
         requests: Requests,
         choices: Choices,
         wake: Callable[[str], None],
+        *,
+        records: Records,
     ) -> None:
         """Look at nothing yet.
 
@@ -52,6 +54,7 @@ class Keeper:
             requests: Tells which users have a request in hand.
             choices: The menu, which says what the warm labs run.
             wake: Called with the namespace of each lab.
+            records: Writes the Namespaces.
         """
         self._ctx = ctx
         self._settings = settings
@@ -61,7 +64,7 @@ class Keeper:
         self._requests = requests
         self._choices = choices
         self._wake = wake
-        self._records = Records(ctx)
+        self._records = records
         self._idle: set[str] = set()
         self._known = asyncio.Event()
 

@@ -9,6 +9,7 @@ from vkprovider.api import names
 from vkprovider.app.settings import PortalProcessSettings
 from vkprovider.kube.queue import KeyedQueue
 from vkprovider.portal.choices import Choices, read_config
+from vkprovider.portal.effects.labobjects import lab_objects
 from vkprovider.portal.effects.making import Making
 from vkprovider.portal.index import Index
 from vkprovider.portal.informers import Informers, informers
@@ -71,7 +72,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         queue.add(namespace)
         instructed.add(namespace)
 
-    index = Index(ctx.namespace, of_portal.starts_max, wake, longest_s=of_portal.duration_max_s)
+    index = Index(ctx.namespace, of_portal.starts_max, wake, longest_s=of_portal.duration_max_s, age_s=objects.age_s)
     instructors = Instructors(ctx, index, membership, instructed.add)
     lablets = Lablets(index.strays, index.stray_namespaces)
 
@@ -83,12 +84,13 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         for namespace in index.namespaces():
             wake(namespace)
 
+    effects = lab_objects(ctx, objects)
     locks = Locks(ctx, membership, wake_user, index.about)
     choices = Choices(config, objects)
-    requests = Requests(ctx, of_portal, index, locks, membership, choices, queue.add)
-    making = Making(ctx, of_portal.username_prefix, config.env, index.definition)
-    labs = Labs(ctx, of_portal, index, locks, membership, requests, making)
-    keeper = Keeper(ctx, of_portal, index, locks, membership, requests, choices, wake)
+    requests = Requests(ctx, effects, of_portal, index, locks, membership, choices, queue.add)
+    making = Making(ctx, effects.pods, of_portal.username_prefix, config.env, index.definition)
+    labs = Labs(ctx, effects, of_portal, index, locks, membership, requests, making)
+    keeper = Keeper(ctx, of_portal, index, locks, membership, requests, choices, wake, records=effects.records)
     callers = portal_callers(ctx, of_portal)
     page = portal_page(ctx, of_portal, index, requests, choices, callers)
     site = portal_site(ctx, settings, index, lablets, instructors, requests, choices, callers)
@@ -131,7 +133,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         keeper,
         site.live,
         queue,
-        Process(ctx, membership, (part,)),
+        Process(ctx, membership, (part,), serves_fenced=True),
     )
 
 

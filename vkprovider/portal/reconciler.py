@@ -20,9 +20,8 @@ from vkprovider.domain.userlab.steps import LabPlan
 from vkprovider.kube.client import Guard
 from vkprovider.kube.event import ObjectRef
 from vkprovider.kube.queue import DONE, Result
+from vkprovider.portal.effects.labobjects import LabObjects
 from vkprovider.portal.effects.making import Making
-from vkprovider.portal.effects.pods import Pods
-from vkprovider.portal.effects.records import Records
 from vkprovider.portal.index import Index
 from vkprovider.portal.locks import Locks
 from vkprovider.portal.requests import Requests, new_id
@@ -51,6 +50,7 @@ class Labs:
     def __init__(
         self,
         ctx: Context,
+        effects: LabObjects,
         settings: PortalSettings,
         index: Index,
         locks: Locks,
@@ -66,8 +66,8 @@ class Labs:
         self._membership = membership
         self._requests = requests
         self._making = making
-        self._records = Records(ctx)
-        self._pods = Pods(ctx)
+        self._records = effects.records
+        self._pods = effects.pods
         self._sent: dict[str, tuple[object, float]] = {}
         self._undone: dict[str, float] = {}
         self._refused: dict[str, float] = {}

@@ -6,6 +6,7 @@ replica can finish it, and until then nobody has been told that there is one.
 
 import asyncio
 import secrets
+from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
@@ -34,10 +35,10 @@ from vkprovider.domain.userlab.record import (
 from vkprovider.domain.userlab.rejections import USERNAME, Grounds, Rejection
 from vkprovider.domain.userlab.state import may_create, may_reset, unknown
 from vkprovider.kube.client import Guard
+from vkprovider.kube.pace import TokenBucket
 from vkprovider.portal.choices import Choices
 from vkprovider.portal.effects.contents import Contents
-from vkprovider.portal.effects.pods import Pods
-from vkprovider.portal.effects.records import Records
+from vkprovider.portal.effects.labobjects import LabObjects
 from vkprovider.portal.index import Index
 from vkprovider.portal.locks import Locks
 from vkprovider.runtime.context import Context
@@ -52,6 +53,10 @@ _LOCK_S: Final = 2.0
 """How long a request waits for the lock of an operation that has ended, and is about to be released."""
 _AGAIN_S: Final = 0.05
 _ID_BYTES: Final = 8
+_LOOKS_PER_S: Final = 0.5
+_LOOKS_BURST: Final = 5.0
+"""The limits of one user whose lab is missing here: each look takes a list of Namespaces."""
+_LOOKERS_MAX: Final = 2000
 
 
 class Rejected(Exception):  # noqa: N818 (reads well where it is raised)
@@ -105,6 +110,7 @@ class Requests:
     def __init__(
         self,
         ctx: Context,
+        effects: LabObjects,
         settings: PortalSettings,
         index: Index,
         locks: Locks,
@@ -116,6 +122,7 @@ class Requests:
 
         Args:
             ctx: The replica.
+            effects: Writes Namespaces and Pods.
             settings: The portal's.
             index: What is known of labs.
             locks: Which replica writes for which user.
@@ -130,12 +137,34 @@ class Requests:
         self._membership = membership
         self._choices = choices
         self._wake = wake
-        self._records = Records(ctx)
+        self._records = effects.records
         self._contents = Contents(ctx)
-        self._pods = Pods(ctx)
+        self._pods = effects.pods
         self._tasks: set[asyncio.Task[Any]] = set()
         self.in_hand: set[str] = set()
         self.written: set[str] = set()
+        self._looks: OrderedDict[str, TokenBucket] = OrderedDict()
+
+    async def find(self, caller: Caller) -> None:
+        """Look for the own lab of a caller where it is made, if it is missing here: the watches may be late.
+
+        Who asks too often for a lab that is not there is answered by what is known here.
+
+        Raises:
+            Rejected: The API server cannot be asked.
+        """
+        if self._index.lab(caller.user) is not None:
+            return
+        pace = self._looks.setdefault(caller.user, TokenBucket(_LOOKS_PER_S, _LOOKS_BURST))
+        self._looks.move_to_end(caller.user)
+        if len(self._looks) > _LOOKERS_MAX:
+            self._looks.popitem(last=False)
+        if pace.reserve() > 0:
+            pace.cancel()
+            return
+        with _told(f"look for the lab of user {caller.user!r}"):
+            if (record := await self._records.of_user(caller.user)) is not None:
+                await self._pods.of_lab(record.namespace)
 
     async def create(self, caller: Caller, wanted: WantedLab, menu: Menu) -> Accepted:
         """Begin to make the lab of a user.

@@ -97,7 +97,9 @@ async def test_an_api_server_that_is_away_changes_nothing_and_is_caught_up_with(
     await world.channel("c", "http:auto", backends=("10.1.0.12",))
     await asyncio.sleep(4)  # past its fence
     assert await world.rows() == before
-    assert running.replica.process.unready()
+    assert running.replica.process.membership.is_fenced
+    assert not running.replica.process.unready(), "its page shows what was known"
+    assert any("could not renew its Lease" in note for note in running.replica.process.notes())
     running.api.heal()
     number = before[f"{world.team}/a/http"]
     await world.until_ports(number, 20002)

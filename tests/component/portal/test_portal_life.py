@@ -229,7 +229,7 @@ async def test_a_lab_that_ended_is_cleared_away(world: PortalWorld) -> None:
 async def test_times_are_kept(world: PortalWorld) -> None:
     """A lab that does not start fails, and its record goes after a time."""
     ahead = [0.0]
-    running = await world.replica(wall_ahead_s=lambda: ahead[0])
+    running = await world.replica(wall_ahead_s=lambda: ahead[0], VKPROVIDER_PORTAL_START_TIMEOUT_SECONDS="600")
     name = await world.define()
     world.stage.boots = False
     await ask(world, running, "alice", name)

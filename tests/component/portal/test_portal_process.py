@@ -12,9 +12,11 @@ import pytest
 
 from tests.component.controllers.looking import eventually
 from tests.component.portal.harness import ACCOUNT, PortalWorld
+from tests.component.portal.wishes import refused
 from tests.support.apiserver import MEMBERS
 from tests.support.mosquitto import free_port
 from vkprovider.api.errors import InputError
+from vkprovider.domain.userlab.rejections import Grounds
 from vkprovider.portal.choices import read_config
 from vkprovider.shipped import find_manifests
 
@@ -74,3 +76,28 @@ def test_a_configuration_that_cannot_be_used_is_named(tmp_path: Path, text: str,
         read_config(str(path))
     with pytest.raises(InputError, match="VKPROVIDER_PORTAL_CONFIG"):
         read_config(str(tmp_path / "none.yaml"))
+
+
+async def test_a_fence_that_all_replicas_may_share_empties_no_service(world: PortalWorld) -> None:
+    """People see what was known, and nothing is written."""
+    world.takes_over_s = 3.0
+    running = await world.replica()
+    family = await world.define()
+    running.api.fault("^PUT .*/leases/.*-replica-", status=503, count=None)
+
+    async def fenced() -> bool:
+        return running.replica.process.membership.is_fenced
+
+    await eventually(fenced, "it is fenced")
+    async with aiohttp.ClientSession() as http, http.get(f"http://127.0.0.1:{running.page.port}/ready") as answer:
+        told = await answer.json()
+    assert (answer.status, told["ready"], told["missing"]) == (200, True, [])
+    assert any("could not renew its Lease" in note for note in told["notes"])
+    assert await refused(world, running, "alice", family) in {Grounds.UNAVAILABLE, Grounds.OPERATION_IN_PROGRESS}
+    assert await world.namespaces() == []
+    running.api.heal()
+
+    async def acts() -> bool:
+        return not running.replica.process.membership.is_fenced
+
+    await eventually(acts, "it may act again")

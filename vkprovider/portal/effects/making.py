@@ -36,6 +36,7 @@ class Making:
     def __init__(
         self,
         ctx: Context,
+        pods: Pods,
         username_prefix: str,
         env: Mapping[str, str],
         definition: Callable[[str], CustomResource | None],
@@ -44,6 +45,7 @@ class Making:
 
         Args:
             ctx: The replica; its namespace is the mark.
+            pods: Writes the Pods.
             username_prefix: What the usernames of users begin with.
             env: The environment of every lab.
             definition: Returns a definition by its name, None if there is none; called when a Pod is made.
@@ -53,9 +55,7 @@ class Making:
         self._env = env
         self._definition = definition
         self._contents = Contents(ctx)
-        self._pods = Pods(ctx)
-        self._found = ctx.api.pods
-        self._selector = f"{names.LABEL_PORTAL}={ctx.namespace}"
+        self._pods = pods
 
     async def make(self, lab: UserLab, end_at: float | None, guard: Guard) -> None:
         """Make a lab; what is there already is left as it is.
@@ -97,8 +97,7 @@ class Making:
         Raises:
             OutsideError: The API server refused or did not answer.
         """
-        pods = await self._found.within(lab.record.namespace).list(labels=self._selector)
-        return with_pod(lab, pods)
+        return with_pod(lab, await self._pods.of_lab(lab.record.namespace))
 
     async def is_sealed(self, lab: UserLab, guard: Guard) -> bool:
         """Return whether the request of a lab got its Secret, without which nobody was told that it was accepted.

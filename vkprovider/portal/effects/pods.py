@@ -1,8 +1,9 @@
 """The Pods of user labs: made, given to a user, extended, reset and deleted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
+from vkprovider.api import names
 from vkprovider.api.errors import Conflict
 from vkprovider.api.objects import Pod
 from vkprovider.kube.client import Guard
@@ -13,9 +14,28 @@ from vkprovider.runtime.context import Context
 class Pods:
     """Writes the Pods."""
 
-    def __init__(self, ctx: Context) -> None:
-        """Write nothing yet."""
+    def __init__(self, ctx: Context, wrote: Callable[[Pod], None]) -> None:
+        """Write nothing yet.
+
+        Args:
+            ctx: The replica; its namespace is the mark.
+            wrote: Called with each Pod of a user lab as it was written or read: the watch may be late.
+        """
+        self._whole = ctx.api.pods
         self._pods = ctx.api.pods.metadata_only
+        self._selector = f"{names.LABEL_PORTAL}={ctx.namespace}"
+        self._wrote = wrote
+
+    async def of_lab(self, namespace: str) -> list[Pod]:
+        """Read the Pods of a lab from the API server.
+
+        Raises:
+            OutsideError: The API server refused or did not answer.
+        """
+        found = await self._whole.within(namespace).list(labels=self._selector)
+        for each in found:
+            self._wrote(each)
+        return list(found)
 
     async def create(
         self,
@@ -35,7 +55,7 @@ class Pods:
         """
         body = objects.pod(name, labels, annotations, image, devices)
         with suppress(Conflict):
-            await self._pods.within(namespace).create(body, guard=guard)
+            self._wrote(await self._whole.within(namespace).create(body, guard=guard))
 
     async def change(
         self, pod: Pod, annotations: Mapping[str, str | None], guard: Guard, labels: Mapping[str, str] | None = None
@@ -50,7 +70,8 @@ class Pods:
         """
         meta = pod.metadata
         change = {"annotations": dict(annotations), **({"labels": dict(labels)} if labels else {})}
-        await self._pods.within(meta.namespace).patch(meta.name, {"metadata": change}, uid=meta.uid, guard=guard)
+        pods = self._whole.within(meta.namespace)
+        self._wrote(await pods.patch(meta.name, {"metadata": change}, uid=meta.uid, guard=guard))
 
     async def keep_finalizers(self, pod: Pod, kept: Sequence[str], guard: Guard) -> None:
         """Take all finalizers but some from the Pod that was seen.

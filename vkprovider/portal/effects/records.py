@@ -1,6 +1,6 @@
 """The Namespaces of user labs: made, taken, marked and deleted, each only as long as it is the one that was seen."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from vkprovider.api import names
 from vkprovider.api.objects import Metadata
@@ -8,6 +8,7 @@ from vkprovider.domain.userlab.names import user_key
 from vkprovider.domain.userlab.record import LabRecord, record_of
 from vkprovider.domain.userlab.state import precedence
 from vkprovider.kube.client import Guard
+from vkprovider.kube.resources import PartialObject
 from vkprovider.portal.effects.objects import metadata
 from vkprovider.runtime.context import Context
 
@@ -15,8 +16,14 @@ from vkprovider.runtime.context import Context
 class Records:
     """Writes the Namespaces."""
 
-    def __init__(self, ctx: Context) -> None:
-        """Write nothing yet."""
+    def __init__(self, ctx: Context, wrote: Callable[[PartialObject], None]) -> None:
+        """Write nothing yet.
+
+        Args:
+            ctx: The replica; its namespace is the mark.
+            wrote: Called with each Namespace of the portal's as it was written or read: the watch may be late.
+        """
+        self._wrote = wrote
         self._namespaces = ctx.api.namespaces
         self._mark = ctx.namespace
 
@@ -31,7 +38,9 @@ class Records:
             OutsideError: The API server refused or did not answer.
         """
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(name, labels, annotations)}
-        return (await self._namespaces.create(body, guard=guard)).metadata
+        made = await self._namespaces.create(body, guard=guard)
+        self._wrote(made)
+        return made.metadata
 
     async def read(self, name: str) -> Metadata | None:
         """Read a Namespace from the API server; None if there is none.
@@ -49,7 +58,10 @@ class Records:
             OutsideError: The API server refused or did not answer.
         """
         selector = f"{names.LABEL_PORTAL}={self._mark},{names.LABEL_USER}={user_key(user)}"
-        read = (record_of(each.metadata, self._mark) for each in await self._namespaces.list(labels=selector))
+        listed = await self._namespaces.list(labels=selector)
+        for each in listed:
+            self._wrote(each)
+        read = (record_of(each.metadata, self._mark) for each in listed)
         found = [record for record in read if record is not None and record.user == user]
         return min(found, key=precedence, default=None)
 
@@ -82,6 +94,7 @@ class Records:
             resource_version=record.resource_version,
             guard=guard,
         )
+        self._wrote(found)
         return found.metadata
 
     async def delete(self, record: LabRecord, guard: Guard) -> None:

@@ -19,7 +19,11 @@ Body = dict[str, Any]
 
 
 class Bodies:
-    """Describes labs."""
+    """Describes labs.
+
+    Attributes:
+        wall: Returns the API server's time in Unix seconds.
+    """
 
     def __init__(
         self, dialect: PortalDialect, wall: Callable[[], float], amounts_of_image: Callable[[str], Amounts]
@@ -28,11 +32,11 @@ class Bodies:
 
         Args:
             dialect: How labs are described.
-            wall: Returns the time in Unix seconds.
+            wall: Returns the API server's time in Unix seconds.
             amounts_of_image: Returns what the Pod of an image needs.
         """
         self._dialect = dialect
-        self._wall = wall
+        self.wall = wall
         self._amounts_of_image = amounts_of_image
 
     def running(self, labs: Iterable[UserLab]) -> list[str]:
@@ -46,7 +50,7 @@ class Bodies:
     def end(self, end: float) -> Body:
         """Return the end of a lab, which may be infinite."""
         at = None if math.isinf(end) else iso(int(end))
-        return {"ends_at": at, "ends": clock.words(end, self._wall())}
+        return {"ends_at": at, "ends": clock.words(end, self.wall())}
 
     def _sqr066(self, lab: UserLab, events: Iterable[Event]) -> Body:
         record = lab.record

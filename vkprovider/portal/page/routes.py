@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from email.utils import formatdate
 from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
@@ -27,7 +28,7 @@ from vkprovider.portal.page.callers import PortalCallers
 from vkprovider.portal.page.dialects import PortalDialect
 from vkprovider.portal.page.refusals import refused, rejected
 from vkprovider.portal.page.streams import LabStreams
-from vkprovider.portal.requests import Rejected, Requests
+from vkprovider.portal.requests import Caller, Rejected, Requests
 from vkprovider.runtime.parts import Route
 from vkprovider.serving.answers import Refused
 from vkprovider.serving.bodies import Body, BodyLate, BodyTooLarge, read
@@ -113,7 +114,7 @@ class PortalPage:
 
     async def _labs(self, request: web.Request) -> web.StreamResponse:
         await self._callers.manager(request)
-        return web.json_response(self._bodies.running(self._index.labs()))
+        return self._aged(self._bodies.running(self._index.labs()))
 
     async def _lab(self, request: web.Request) -> web.StreamResponse:
         user = request.match_info["username"]
@@ -183,12 +184,14 @@ class PortalPage:
         async def review() -> None:
             await self._callers.owner_or_teacher(request, user, self._class_of(user))
 
-        await review()
+        caller, _ = await self._callers.owner_or_teacher(request, user, self._class_of(user))
+        await self._find(caller, user)
         return await self.streams.serve(request, user, review)
 
     async def _extend(self, request: web.Request) -> web.StreamResponse:
         user = request.match_info["username"]
         caller, of_class = await self._callers.owner_or_teacher(request, user, self._class_of(user))
+        await self._find(caller, user)
         asked_s = _seconds(await _json(request, empty={})) or self._settings.extend_s
         end = await self._requests.extend(user, caller.username, asked_s, of_class)
         return web.json_response(self._bodies.end(end))
@@ -207,6 +210,7 @@ class PortalPage:
 
     async def _user_status(self, request: web.Request) -> web.StreamResponse:
         caller = await self._callers.myself(request)
+        await self._requests.find(caller)
         return self._shown(caller.user)
 
     # ------------------------------------------------------------------------------------------ what they share
@@ -215,7 +219,18 @@ class PortalPage:
         lab = self._index.lab(user)
         if lab is None:
             return rejected([unknown(user)])
-        return web.json_response(self._bodies.lab(lab, self._index.events_of(user)))
+        return self._aged(self._bodies.lab(lab, self._index.events_of(user)))
+
+    def _aged(self, body: Any) -> web.StreamResponse:
+        """Return an answer with the time of the API server, which its stamps have, and with its age if that matters."""
+        age_s = self._index.age_s()
+        headers = {"Date": formatdate(self._bodies.wall(), usegmt=True)}
+        return web.json_response(body, headers={**headers, **({"Age": str(int(age_s))} if age_s else {})})
+
+    async def _find(self, caller: Caller, user: str) -> None:
+        """Look for the lab of a caller who asks for the own one, if it is missing here."""
+        if caller.user == user:
+            await self._requests.find(caller)
 
     def _class_of(self, user: str) -> str:
         lab = self._index.lab(user)

@@ -23,6 +23,7 @@ from vkprovider.app.settings import PortalProcessSettings
 from vkprovider.domain.userlab.names import namespace_of, pod_name, user_key
 from vkprovider.domain.userlab.record import Ending, LabOperation, LabRequest, annotation, annotations_for, labels_for
 from vkprovider.portal.choices import Choices, read_config
+from vkprovider.portal.effects.labobjects import lab_objects
 from vkprovider.portal.index import Index
 from vkprovider.portal.informers import informers
 from vkprovider.portal.locks import Locks
@@ -108,7 +109,7 @@ class PageWorld:
         membership = Membership(ctx, settings.replica.lease_ttl_s)
         locks = Locks(ctx, membership, _nobody, index.about)
         choices = Choices(read_config(settings.portal.config), objects)
-        requests = Requests(ctx, settings.portal, index, locks, membership, choices, _nobody)
+        requests = Requests(ctx, lab_objects(ctx, objects), settings.portal, index, locks, membership, choices, _nobody)
         shown = portal_page(
             ctx,
             settings.portal,

@@ -3,10 +3,11 @@
 import asyncio
 import json
 
+import httpx
 import pytest
 
 from tests.component.controllers.looking import when
-from tests.component.portal.page.harness import PageWorld, Running, listening
+from tests.component.portal.page.harness import SPAWNER, PageWorld, Running, listening
 from tests.component.portal.people import HUB_ROLE, USER_ROLE
 from vkprovider.domain.userlab.record import Ending
 from vkprovider.portal.page.streams import StreamTimes
@@ -49,6 +50,28 @@ async def test_a_creation_is_told_from_request_to_end(world: PageWorld) -> None:
             ("progress", "100"),
             ("complete", "complete"),
         ]
+
+
+async def test_a_replica_that_hears_nothing_finds_the_lab_of_the_one_who_asks(world: PageWorld) -> None:
+    """Another replica has made it: neither the stream nor a poll says 404, and nobody asks without a limit."""
+    running, user, other = await world.replica(), world.user("alice"), world.user("bob")
+    alice, bob = await world.person(user, USER_ROLE), await world.person(other, USER_ROLE)
+    running.api.swallow_watches()
+    request = await world.lab(user)
+    await world.pod(user, request)
+    async with listening(running.url, user, alice) as listener:
+        assert (await listener.until("info")).data == "Lab asked for: netlab:1.0"
+        await listener.until("info", "objects are created")
+    async with httpx.AsyncClient(timeout=60) as http:
+        polled = await http.get(f"{running.url}{SPAWNER}/user-status", headers=alice)
+        assert polled.status_code == 200
+        assert polled.json()["username"] == user
+        asked = len(running.api.asked)
+        for _ in range(20):
+            none = await http.get(f"{running.url}{SPAWNER}/user-status", headers=bob)
+            assert none.status_code == 404
+        looks = [each for each in running.api.asked[asked:] if "vkprovider.io/user" in each.query]
+        assert 1 <= len(looks) <= 12, "half a look a second, and five at first"
 
 
 async def test_who_comes_back_to_another_replica_gets_what_follows_and_nothing_twice(world: PageWorld) -> None:

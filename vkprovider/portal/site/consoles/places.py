@@ -71,6 +71,8 @@ class Places:
         user = request.match_info["user"]
         if not await self._sees_lab(visitor.known, user):
             raise web.HTTPNotFound
+        if visitor.known.caller.user == user:
+            await self._site.requests.find(visitor.known.caller)
         lab = self._site.index.lab(user)
         return LabPlace(f"/labs/{quote(user, safe='')}", f"Lab of {user}", lab.pod if lab is not None else None)
 

@@ -41,6 +41,16 @@ def gone(topic: str, words: str) -> bytes:
     return frame("", _encoder.encode(_Gone(topic, words)).decode(), "gone")
 
 
-def beat(unix_s: float) -> bytes:
-    """Return the sign of life, with the time of the server in milliseconds: clocks of visitors are wrong."""
-    return frame("", str(int(unix_s * 1000)), "beat")
+class _Beat(msgspec.Struct, frozen=True):
+    at: int
+    age: int
+
+
+def beat(unix_s: float, age_s: float) -> bytes:
+    """Return the sign of life.
+
+    Args:
+        unix_s: The API server's time, by which labs end: clocks of visitors are wrong.
+        age_s: How old what is shown may be, if that matters; else 0.
+    """
+    return frame("", _encoder.encode(_Beat(int(unix_s * 1000), int(age_s))).decode(), "beat")

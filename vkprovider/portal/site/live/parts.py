@@ -48,4 +48,4 @@ def live_parts(site: SiteContext) -> Live:
     own_tokens = not site.settings.token_audiences
     reviews = Reviews(Asking(site.as_visitor, site.callers, own_tokens=own_tokens).ask, wall=site.ctx.wall)
     topics = Topics()
-    return Live(topics, reviews, Streams(site.visitors, topics, reviews))
+    return Live(topics, reviews, Streams(site.visitors, topics, reviews, site.ctx.wall, site.index.age_s))

@@ -6,7 +6,7 @@ Nothing is queued for a stream. Whenever its reader has taken what was sent, it 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Final, NamedTuple
 
@@ -45,17 +45,28 @@ class _Open(NamedTuple):
 class Streams:
     """The open streams."""
 
-    def __init__(self, visitors: Visitors, topics: Topics, reviews: Reviews) -> None:
+    def __init__(
+        self,
+        visitors: Visitors,
+        topics: Topics,
+        reviews: Reviews,
+        wall: Callable[[], float] = time.time,
+        age_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
         """Begin without streams.
 
         Args:
             visitors: Finds out who asks.
             topics: What there is to see.
             reviews: Asks whether they still may.
+            wall: Returns the Unix seconds by which labs end.
+            age_s: Returns how old what is shown may be, if that matters; else 0.
         """
         self._visitors = visitors
         self._topics = topics
         self._reviews = reviews
+        self._wall = wall
+        self._age_s = age_s
         self._open: Counter[str] = Counter()
         self._followed: dict[str, Counter[str]] = {}
         self._wake: set[asyncio.Event] = set()
@@ -169,7 +180,7 @@ class Streams:
             ConnectionResetError: The visitor has left.
         """
         sent: dict[Wanted, Shown | None] = {each: its.topic.recent(each.version) for each, its in open_.items()}
-        await stream.send(frames.beat(time.time()))
+        await stream.send(frames.beat(self._wall(), self._age_s()))
         while sent and not self._closed and not ended.is_set():
             news.clear()
             for each, its in open_.items():
@@ -185,4 +196,4 @@ class Streams:
                 async with asyncio.timeout(BEAT_S):
                     await news.wait()
             except TimeoutError:
-                await stream.send(frames.beat(time.time()))
+                await stream.send(frames.beat(self._wall(), self._age_s()))

@@ -6,7 +6,8 @@
 "use strict";
 
 (() => {
-  let aheadMs = 0; // of this clock, the portal's is
+  let aheadMs = 0; // of this clock, the API server's is
+  let ageS = 0; // of what is shown, if the API server is silent
 
   /** @param {number} seconds @returns {string} as live/timeleft.py says it */
   const timeLeft = (seconds) => {
@@ -70,8 +71,10 @@
     }
     if (kind !== "beat" && kind !== "change") return;
     heardAt = Date.now();
-    if (kind === "beat") aheadMs = Number(data) - Date.now();
-    else if (data.topic === topic && (!data.from || data.from === version)) {
+    if (kind === "beat") {
+      aheadMs = data.at - Date.now();
+      ageS = data.age;
+    } else if (data.topic === topic && (!data.from || data.from === version)) {
       over = false;
       version = data.version;
       globalThis.showChange(data);
@@ -79,7 +82,7 @@
       version = "";
       wish();
     }
-    if (!over) say("");
+    if (!over) say(ageS ? `The cluster is silent: what you see may be ${ageS} s old. Your lab goes on.` : "");
   };
 
   tabs.onmessage = ({ data }) => {
