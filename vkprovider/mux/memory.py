@@ -42,7 +42,7 @@ class Memory:
     Attributes:
         seen: The last pass over each mux that this replica serves.
         annotated_at: When the annotations of each were written, on the monotonic clock.
-        ends_since: Since when open flows of a mux that ends are ended, on the same clock.
+        ends_since: Since when open flows of a mux that ends are ended, in Unix seconds.
     """
 
     def __init__(self, events: Events) -> None:

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import EndpointSlice
 from vkprovider.api.reasons import MuxReason, Reason
+from vkprovider.api.times import unix
 from vkprovider.api.wording import count as counted
 from vkprovider.concurrency import at_most
 from vkprovider.domain.mux import ended
@@ -47,6 +48,21 @@ class Carriers:
             await self._write_slices(mux, {}, guard)
             return await self._write_endpoints(mux, sources, guard)
         return await self._write_slices(mux, muxslices.wanted_slices(mux, sources), guard)
+
+    def since(self, mux: MuxObject, sources: Sources) -> float | None:
+        """Return since when slices carry all these backends, in Unix seconds; None if they do not, or that is unknown.
+
+        Only slices that never carry other ones tell it: a slice has the stamp of its creation.
+        """
+        if self._form == "endpoints":
+            return None
+        found = self._index.own_slices(mux.ref)
+        stamps = [
+            unix(found[name].metadata.creation_timestamp) if name in found else None
+            for name in muxslices.wanted_slices(mux, sources)
+        ]
+        known = [stamp for stamp in stamps if stamp is not None]
+        return max(known) + 1 if known and len(known) == len(stamps) else None  # whole seconds, cut off
 
     async def withdraw_ended(self, ref: MuxRef, lent: Container[ended.Target], guard: Guard) -> bool:
         """Withdraw the backends that nobody lends any more; return whether there were any.

@@ -1,12 +1,17 @@
 """The end of a mux: its backends go, its channels show nothing of it, and then its Service is released.
 
 Its UDP ports lead to nobody for a while before, so that kube-proxy ends the flows that are open: `domain.mux.draining`.
+The stamp of what leads there says since when, whichever replica goes on. In a namespace that is deleted, where backends
+go at once and nothing can be created, there is no such while.
 Its ConfigMap stays, so that a mux that is made again with the same name has the same ports.
 """
 
-from typing import Any
+from typing import Any, Final
+
+import structlog
 
 from vkprovider.api import names
+from vkprovider.api.errors import Forbidden
 from vkprovider.api.reasons import MuxReason
 from vkprovider.concurrency import at_most
 from vkprovider.domain.mux import slices as muxslices
@@ -25,6 +30,10 @@ from vkprovider.mux.memory import Memory
 from vkprovider.mux.service import SERVICES, Service, finalizer, mux_of
 from vkprovider.runtime.context import Context
 
+_log: Final = structlog.get_logger(__name__)
+_ENDING: Final = "because it is being terminated"
+"""The words with which an API server refuses to create anything in a namespace that is deleted."""
+
 
 class Leaving:
     """Ends muxes."""
@@ -40,7 +49,7 @@ class Leaving:
         writes: Writes,
     ) -> None:
         """End none yet."""
-        self._now = ctx.now
+        self._wall = ctx.wall
         self._memory = memory
         self._services = Resource(ctx.kube, SERVICES)
         self._prefix = prefix
@@ -89,11 +98,19 @@ class Leaving:
         discards = muxslices.last_discards(mux_of(service), service.spec.ip_families)
         if not discards:
             return 0.0
-        began = self._memory.ends_since.setdefault(str(service.ref), self._now())
-        left_s = max(0.0, began + DRAIN_S - self._now())
+        mux, now = MuxObject(service.ref, service.metadata.uid, self._prefix), self._wall()
+        began = self._memory.ends_since.setdefault(str(service.ref), now)
+        if (since := self._carriers.since(mux, discards)) is not None:  # another replica may have begun
+            began = min(began, since)
+        left_s = max(0.0, began + DRAIN_S - now)
         if left_s:
-            mux = MuxObject(service.ref, service.metadata.uid, self._prefix)
-            await self._carriers.write(mux, discards, guard)
+            try:
+                await self._carriers.write(mux, discards, guard)
+            except Forbidden as error:
+                if _ENDING not in error.message:
+                    raise
+                _log.info("its namespace ends, and its backends with it: no flow can be ended", mux=str(service.ref))
+                return 0.0
         return left_s
 
     async def clear(self, ref: MuxRef, guard: Guard) -> None:
