@@ -130,7 +130,12 @@ def test_every_annotation_is_in_one_list() -> None:
         *(names.ANNOTATION_NODE_LABELS, names.ANNOTATION_HOST, names.ANNOTATION_ABANDON, names.ANNOTATION_REFRESH),
         *(names.ANNOTATION_USER, names.ANNOTATION_REQUEST, names.ANNOTATION_ENDING, names.ANNOTATION_OPERATION),
         *(names.ANNOTATION_EXPOSED, names.ANNOTATION_MUX_ANSWER, names.ANNOTATION_SEALED),
-        *(names.ANNOTATION_DELETION_COST, names.ANNOTATION_APPROVED, names.ANNOTATION_CORDONED),
+        *(
+            names.ANNOTATION_DELETION_COST,
+            names.ANNOTATION_APPROVED,
+            names.ANNOTATION_CORDONED,
+            names.ANNOTATION_CLOCK_SKEW,
+        ),
     }
     listed = [value for name, value in vars(names).items() if name.startswith("ANNOTATION_")]
     assert sorted(listed) == sorted([*names.INPUTS, *names.REPORTS, *elsewhere])
