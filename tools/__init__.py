@@ -9,6 +9,7 @@
 * `stale`: writes what these make, or compares it.
 * `vendor`: files of others that the site of the portal serves, a package.
 * `workflows`: whether what `.github` names is there, and actionlint.
+* `tokens`: the page of tokens, of RBAC and policies.
 * `krew`: the krew manifest of a release.
 * `matrix`: older versions of Kubernetes for the cluster tests. `kubeproxy`: the one of a fault test. `rights`: rights
   of the provider, granted and used.

@@ -9,5 +9,6 @@ another, and none is asked twice.
 * `locks`: which replica writes for which user; `effects`: what is written, a package.
 * `requests`: the verbs of the page; `page`: its routes and streams; `site`: what people see in a browser (packages).
 * `reconciler`: one turn of a lab; `keeper`: what no event announces; `instructors`: those of a class work in its labs.
+* `origin`: whether a request comes from a page of the site itself.
 * `parts`: the parts of the process; `process`: connect, listen, run, stop.
 """

@@ -9,5 +9,6 @@
 * `refusals`: what to do about a refusal of the API server.
 * `page`: the provider's page.
 * `output`: what commands print; `waiting`: wait for a Pod.
-* `times`: times and durations on the command line; `environment`: the settings of a process, and its run.
+* `clock`: the time by which commands judge and write stamps; `times`: times and durations on the command line;
+  `environment`: the settings of a process, and its run.
 """
