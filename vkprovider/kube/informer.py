@@ -329,11 +329,12 @@ class Informer(Generic[T]):
                             self._read_line(line)
                     self._failures = self._odd = self._silences = 0
         except Unavailable as error:
-            if error.status or not opened:
+            unanswered = self._client.now() - began_s >= self._patience.silence_s / 2
+            if error.status or not (opened or unanswered):
                 raise
-            # A silence may mean that the way of a watch is dead, while other requests go on; or that our
-            # resourceVersion is in the future, as after a restore of etcd: the API server then sends nothing until its
-            # versions have caught up.
+            # One that is never answered is silent, too; what is refused at once is not. A silence may mean that the way
+            # of a watch is dead, while other requests go on; or that our resourceVersion is in the future, as after a
+            # restore of etcd: the API server then sends nothing until its versions have caught up.
             self._silences += 1
             if self._silences >= self._patience.silences:
                 self._version, self._silences, self._silenced = "", 0, True
