@@ -236,7 +236,11 @@ async def test_stray_session_is_archived_when_it_is_old_and_those_of_others_are_
     assert archived == {stray.id}
     assert {mine, foreign.id, young.id}.isdisjoint(archived)
     assert strays.elsewhere["default"] == 2
-    world.ahead_s = 3600.0
+    world.ahead_s = 3600.0  # the replica's own clock decides nothing
+    await strays.sweep()
+    assert not young.archived
+    for session in (young, lds.world.sessions[mine]):
+        session.created_unix_s -= 3600.0
     await strays.sweep()
     archived = {name for name, session in lds.world.sessions.items() if session.archived}
     assert archived == {stray.id, young.id}, "however old it is, a session that a claim names is not a stray"
