@@ -80,7 +80,7 @@ def running_lab(cluster: Cluster, class_: str, user: str) -> Iterator[str]:
 
 
 def rows(driver: Chrome) -> str:
-    """Return what a terminal shows."""
+    """Return the text on the screen of a terminal."""
     return driver.find_element(By.CSS_SELECTOR, ".xterm-rows").text
 
 

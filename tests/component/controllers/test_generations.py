@@ -6,7 +6,7 @@ from tests.component.controllers.running import WITH_PASSES
 
 
 async def test_an_idle_lablet_is_never_written(world: World) -> None:
-    """What the API server drops of a status is no reason to write it again."""
+    """The provider writes no status again because the API server drops a field of it."""
     version = (await world.admin.until("/version", bool))["minor"]
     running = await world.replica(WITH_PASSES)
     lablet = await world.pod(await world.define(), await world.worker())
