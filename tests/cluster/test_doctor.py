@@ -241,14 +241,15 @@ def test_changed_custom_resource_definition_is_noticed(cluster: Cluster) -> None
 def test_replica_that_died_and_clock_that_differs_are_notes(cluster: Cluster) -> None:
     leases = f"/apis/coordination.k8s.io/v1/namespaces/{SYSTEM}/leases"
     now = datetime.now(UTC)
-    for name, renewed in (("ghost", now - timedelta(hours=1)), ("ahead", now + timedelta(minutes=5))):
+    off = {"vkprovider.io/clock-skew": "300"}
+    for name, renewed, skew in (("ghost", now - timedelta(hours=1), {}), ("ahead", now, off)):
         lease = {
             "apiVersion": "coordination.k8s.io/v1",
             "kind": "Lease",
             "metadata": {
                 "name": f"vkprovider-replica-{name}",
-                "labels": {"vkprovider.io/replica": "true"},
-                "annotations": {"vkprovider.io/version": "0.0.9"},
+                "labels": {"vkprovider.io/replica": "true", "app.kubernetes.io/managed-by": "vkprovider"},
+                "annotations": {"vkprovider.io/version": "0.0.9", **skew},
             },
             "spec": {
                 "holderIdentity": name,
@@ -263,7 +264,8 @@ def test_replica_that_died_and_clock_that_differs_are_notes(cluster: Cluster) ->
     assert notes["ReplicaSilent"].level == "note"
     assert "ahead is 0.0.9; " in notes["VersionsDiffer"].message
     assert notes["VersionsDiffer"].message.endswith(f" is {__version__}")
-    assert "the clocks of replica ahead and of this machine differ by" in notes["ClockSkew"].message
+    assert notes["ClockSkew"].object == f"Lease/{SYSTEM}/vkprovider-replica-ahead"
+    assert "the clock of the machine of vkprovider-replica-ahead is 300 s ahead" in notes["ClockSkew"].message
 
 
 def test_dead_provider_is_noticed(cluster: Cluster) -> None:
