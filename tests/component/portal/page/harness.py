@@ -105,7 +105,7 @@ class PageWorld:
         await page.start()
         ctx = await context_of(settings, page)
         objects = informers(ctx, settings.portal.namespace_prefix)
-        index = Index(SYSTEM, settings.portal.starts_max, _nobody)
+        index = Index(SYSTEM, settings.portal.starts_max, _nobody, age_s=objects.age_s)
         membership = Membership(ctx, settings.replica.lease_ttl_s)
         locks = Locks(ctx, membership, _nobody, index.about)
         choices = Choices(read_config(settings.portal.config), objects)

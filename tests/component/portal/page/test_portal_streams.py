@@ -9,7 +9,9 @@ import pytest
 from tests.component.controllers.looking import when
 from tests.component.portal.page.harness import SPAWNER, PageWorld, Running, listening
 from tests.component.portal.people import HUB_ROLE, USER_ROLE
+from tests.support.apiserver import until
 from vkprovider.domain.userlab.record import Ending
+from vkprovider.kube.informer import ALERT
 from vkprovider.portal.page.streams import StreamTimes
 
 IMPORTED, CONVERGED = "vkprovider.io/LabImported", "vkprovider.io/LabConverged"
@@ -72,6 +74,13 @@ async def test_a_replica_that_hears_nothing_finds_the_lab_of_the_one_who_asks(wo
             assert none.status_code == 404
         looks = [each for each in running.api.asked[asked:] if "vkprovider.io/user" in each.query]
         assert 1 <= len(looks) <= 12, "half a look a second, and five at first"
+        assert "Age" not in polled.headers
+
+        async def is_told() -> bool:
+            told = await http.get(f"{running.url}{SPAWNER}/user-status", headers=alice)
+            return int(told.headers.get("Age", "0")) > 0
+
+        await until(is_told, ALERT.silence_s + 15)
 
 
 async def test_who_comes_back_to_another_replica_gets_what_follows_and_nothing_twice(world: PageWorld) -> None:

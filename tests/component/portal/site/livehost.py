@@ -39,12 +39,14 @@ class Host:
         known: Whether the visitor is logged in.
         allowed: Whether the visitor may see boards.
         streams_total: Streams that were asked for.
+        age_s: How old what is shown may be.
     """
 
     def __init__(self) -> None:
         self.known = True
         self.allowed = True
         self.streams_total = 0
+        self.age_s = 0.0
         self.boards: dict[str, Rendered] = {}
         self._listeners: Listeners[str] = Listeners()
         self._assets = Assets([HERE / "static", *(HERE / view / "static" for view in VIEWS)])
@@ -53,7 +55,7 @@ class Host:
         self.topics = Topics()
         self.topics.register(TopicSource("board", self._may_see, self._render, self._listeners.listen))
         self.reviews = Reviews(self._ask, ReviewTimes(first_s=0.5, every_s=1.0, again_s=0.5))
-        self.streams = Streams(self._visitors, self.topics, self.reviews)
+        self.streams = Streams(self._visitors, self.topics, self.reviews, age_s=lambda: self.age_s)
 
     def write(self, name: str, state: str, **rows: str) -> None:
         """Change a board."""

@@ -99,6 +99,15 @@ async def test_after_a_cut_the_page_says_so_never_that_the_lab_failed_and_is_rig
         assert await page.run(lambda driver: driver.execute_script("return window.same"))
 
 
+async def test_a_page_says_how_old_it_is_while_the_cluster_is_silent() -> None:
+    async with shown() as (host, _, page):
+        host.age_s = 70.9
+        await banner(page, "The cluster is silent: what you see may be 70 s old. Your lab goes on.")
+        host.age_s = 0.0
+        await banner(page, "")
+        await page.judge()
+
+
 async def test_after_a_minute_without_a_stream_the_page_equals_one_that_is_loaded_anew() -> None:
     async with shown() as (host, proxy, page):
         proxy.cut()
