@@ -8,7 +8,7 @@ import contextlib
 import json
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 from typing import Final
@@ -297,7 +297,23 @@ async def test_an_open_udp_flow_never_reaches_the_device_of_the_next_learner(
     assert [await heard() for _ in range(20)] == [""] * 20, "nor after its port has left the Service"
 
 
-async def test_an_open_udp_flow_ends_with_its_mux(world: MuxWorld, network: Network, tmp_path: Path) -> None:
+async def delete_mux(world: MuxWorld) -> None:
+    await world.admin.delete(world.path("mux"))
+
+
+async def delete_namespace(world: MuxWorld) -> None:
+    """Delete the namespace, and its content as the controller of namespaces does: each collection, in any order."""
+    await world.admin.delete(f"/api/v1/namespaces/{world.edge}")
+    core = f"/api/v1/namespaces/{world.edge}"
+    for path in (f"/apis/discovery.k8s.io/v1/namespaces/{world.edge}/endpointslices", f"{core}/configmaps"):
+        await world.admin.delete(path)
+    await world.admin.delete(f"{core}/services")
+
+
+@pytest.mark.parametrize("delete", [delete_mux, delete_namespace])
+async def test_an_open_udp_flow_ends_with_its_mux(
+    world: MuxWorld, network: Network, tmp_path: Path, delete: Callable[[MuxWorld], Awaitable[None]]
+) -> None:
     await mux(world)
     ports = await live(world, await expose_lablet(world, 0, "ann"))
     words = (sys.executable, "-c", FLOW_PROGRAM, OUTSIDE, str(ports["data"]))
@@ -307,7 +323,7 @@ async def test_an_open_udp_flow_ends_with_its_mux(world: MuxWorld, network: Netw
         return await asyncio.to_thread(asked, flow)
 
     assert await until(heard) == f"udp {FIRST + 1}"
-    await world.admin.delete(world.path("mux"))
+    await delete(world)
 
     async def gone() -> bool:
         await heard()

@@ -105,7 +105,7 @@ async def test_a_mux_that_is_deleted_stays_until_its_open_udp_flows_have_ended(w
 
 
 async def test_a_mux_goes_at_once_with_its_namespace_and_no_pass_fails(world: MuxWorld) -> None:
-    """Backends go with the namespace, and `DISCARD` cannot be created there: nothing is left to wait for."""
+    """Backends go with the namespace, and `DISCARD` cannot be created there; what kube-proxy does is in the faults."""
     ports = exposure.ports_of([("data", "UDP", 10012)])
     running = await world.replica()
     await world.mux()

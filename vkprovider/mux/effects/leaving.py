@@ -2,7 +2,7 @@
 
 Its UDP ports lead to nobody for a while before, so that kube-proxy ends the flows that are open: `domain.mux.draining`.
 The stamp of what leads there says since when, whichever replica goes on. In a namespace that is deleted, where backends
-go at once and nothing can be created, there is no such while.
+go at once and nothing can be created, there is no such while: kube-proxy ends flows without a backend, from 1.37 on.
 Its ConfigMap stays, so that a mux that is made again with the same name has the same ports.
 """
 
@@ -109,7 +109,10 @@ class Leaving:
             except Forbidden as error:
                 if _ENDING not in error.message:
                     raise
-                _log.info("its namespace ends, and its backends with it: no flow can be ended", mux=str(service.ref))
+                _log.info(
+                    "its namespace ends, and its backends with it: kube-proxy ends open flows, from 1.37 on",
+                    mux=str(service.ref),
+                )
                 return 0.0
         return left_s
 
