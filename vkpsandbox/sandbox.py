@@ -234,9 +234,9 @@ class Sandbox:
         """End a process and keep it down: SIGTERM, after the grace SIGKILL."""
         return self._ask("stop", name=process, grace_s=grace_s)
 
-    def start(self, process: str) -> ProcessStatus:
-        """Start a stopped or killed process."""
-        return self._ask("start", name=process)
+    def start(self, process: str, env: Mapping[str, str] = NOTHING) -> ProcessStatus:
+        """Start a stopped or killed process, with further environment variables until it is stopped again."""
+        return self._ask("start", name=process, env=dict(env))
 
     def kill(self, process: str, number: signal.Signals = signal.SIGKILL) -> ProcessStatus:
         """Send a signal to a process and its children; after SIGKILL, return when it is gone.

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -30,12 +30,14 @@ class Child:
     It runs in a session of its own, so that signals reach its children as well, and dies with the supervisor.
 
     Attributes:
+        env: Variables to set besides those of its spec, from the last request to start it.
         failures: How often in a row it did not start, or ended before it had run steadily.
     """
 
     def __init__(self, spec: ProcessSpec, directory: Path, log: Path) -> None:
         self.spec = spec
         self.wanted = False
+        self.env: Mapping[str, str] = {}
         self.restarts = 0
         self.exit_code: int | None = None
         self.failures = 0
@@ -57,7 +59,7 @@ class Child:
         """
         self.wanted = True
         self._started = time.monotonic()
-        environ = environment(os.environ, self.spec.env, self._directory)
+        environ = environment(os.environ, {**self.spec.env, **self.env}, self._directory)
         self.failures += 1  # unless it starts
         with self._log.open("ab") as log:
             self._popen = subprocess.Popen(  # noqa: S603 (the sandbox's own command lines)

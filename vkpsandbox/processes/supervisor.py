@@ -6,7 +6,7 @@ It starts the processes of `supervisor.json` and those added later, restarts tho
     {"op": "ps"}                                        -> {"processes": [status, ...]}
     {"op": "add", "spec": {...}}                        -> {"process": status}
     {"op": "stop", "name": "etcd", "grace_s": 5}        -> {"process": status}, when it has ended
-    {"op": "start", "name": "etcd"}                     -> {"process": status}
+    {"op": "start", "name": "etcd"}                     -> {"process": status}; "env": variables to set besides its own
     {"op": "kill", "name": "provider-1", "signal": 9}   -> {"process": status}
     {"op": "shutdown"}                                  -> {}; the lock is free when everything has ended
 
@@ -202,6 +202,7 @@ class Supervisor:
                 child = self._child(request)
                 if not child.running:
                     child.failures = 0
+                    child.env = msgspec.convert(request.get("env") or {}, dict[str, str])
                     self._start(child)
             case "kill":
                 child = self._child(request)
