@@ -4,7 +4,7 @@
 * `answers`: refusals, each kind a class with its remedy; bearer tokens.
 * `bodies`: the gate for bodies, and forms.
 * `connections`: limits on connections and heads of requests.
-* `sse`: feeds of server-sent events.
+* `sse`: streams of server-sent events.
 * `tls`: a certificate that can be renewed while a page is served; `contexts`: TLS contexts; `selfsigned`: a
   certificate that a replica makes itself.
 """
