@@ -3,7 +3,7 @@
 The API server keeps objects with resourceVersion and UID, refuses what a precondition forbids, and sends watches in
 order. Between it and a replica requests and answers take time, get lost, or are held up and arrive late, also when the
 replica that sent them has been fenced, or has ended. A replica may be stopped like a process (SIGSTOP) between any two
-steps of its tasks. Each has a monotonic clock that runs a little fast or slow, and a wall clock that is minutes off.
+steps of its tasks. Each has a monotonic clock that is a little fast or slow, and a wall clock that is up to a day off.
 
 All chance comes from the seed of the world: the same world takes the same steps every time.
 """
@@ -23,6 +23,7 @@ import msgspec
 
 from tests.support.virtualtime import Process, now_s
 from tests.unit.domain.replica.apistore import Server
+from tests.unit.machines import DAY_S
 from vkprovider.api.errors import Fenced, OutsideError, Unavailable
 from vkprovider.controllers.worker.node_leases import NODES
 from vkprovider.domain.replica.plan import Duty
@@ -293,7 +294,7 @@ class World:
         """Start a process, perhaps under the name of one that is dead."""
         number, loop = len(self.started) + 1, asyncio.get_running_loop()
         rand = random.Random(f"{self.seed} {number}")
-        rate, wall_s = rand.uniform(0.99, 1.01), rand.uniform(-300, 300)
+        rate, wall_s = rand.uniform(0.99, 1.01), rand.uniform(-DAY_S, DAY_S)
         line = Line(Process(), rand)
 
         def now() -> float:
