@@ -209,6 +209,8 @@ CONDITION_LAB_IMPORTED: Final = f"{GROUP}/LabImported"
 CONDITION_LAB_CONVERGED: Final = f"{GROUP}/LabConverged"
 CONDITION_PORTS_OPEN: Final = f"{GROUP}/PortsOpen"
 CONDITION_SESSION_READY: Final = f"{GROUP}/SessionReady"
+UNSCHEDULABLE: Final = "Unschedulable"
+"""The reason of the condition PodScheduled while the scheduler finds no Node."""
 CONDITION_SESSION_STARTED: Final = f"{GROUP}/SessionStarted"
 
 NODE_LEASE_NAMESPACE: Final = "kube-node-lease"

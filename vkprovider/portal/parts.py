@@ -9,8 +9,7 @@ from vkprovider.api import names
 from vkprovider.app.settings import PortalProcessSettings
 from vkprovider.kube.queue import KeyedQueue
 from vkprovider.portal.choices import Choices, read_config
-from vkprovider.portal.effects.labobjects import lab_objects
-from vkprovider.portal.effects.making import Making
+from vkprovider.portal.effects.making import Making, lab_objects
 from vkprovider.portal.index import Index
 from vkprovider.portal.informers import Informers, informers
 from vkprovider.portal.instructors import Instructors

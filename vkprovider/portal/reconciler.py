@@ -20,8 +20,7 @@ from vkprovider.domain.userlab.steps import LabPlan
 from vkprovider.kube.client import Guard
 from vkprovider.kube.event import ObjectRef
 from vkprovider.kube.queue import DONE, Result
-from vkprovider.portal.effects.labobjects import LabObjects
-from vkprovider.portal.effects.making import Making
+from vkprovider.portal.effects.making import LabObjects, Making
 from vkprovider.portal.index import Index
 from vkprovider.portal.locks import Locks
 from vkprovider.portal.requests import Requests, new_id
@@ -85,6 +84,7 @@ class Labs:
             self._sent.pop(namespace, None)
             self._undone.pop(namespace, None)
             self._refused.pop(namespace, None)
+            self._requests.written.pop(namespace, None)
             return DONE
         if lab.key in self._requests.in_hand:
             return DONE  # the request wakes it at its end
@@ -116,8 +116,9 @@ class Labs:
     def _sealed(self, lab: UserLab) -> bool | None:
         """Return whether a lab that is being made has its Secret, as far as is known here; None: it must look."""
         record = lab.record
-        making = record.request is not None and record.ending is None and record.outcome is None
-        return True if making and record.request.id in self._requests.written else None  # type: ignore[union-attr]
+        if record.request is None or record.ending is not None or record.outcome is not None:
+            return None
+        return True if self._requests.written.get(record.namespace) == record.request.id else None
 
     async def _rest(self, lab: UserLab, plan: LabPlan) -> Result:
         """Release the lock of a lab whose operation has ended; wait until the next step."""
@@ -225,7 +226,6 @@ class Labs:
         operation = msgspec.structs.replace(operation, lines=lines)
         await self._records.patch(record, annotation(operation), self._locks.guard(lab.key))
         await self._locks.release(lab.key)
-        self._requests.written.discard(operation.id)
         _log.info("operation ended", user=lab.user, namespace=record.namespace, kind=operation.kind, phase=phase)
 
     def _note(self, lab: UserLab, plan: LabPlan) -> None:

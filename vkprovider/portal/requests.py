@@ -38,7 +38,7 @@ from vkprovider.kube.client import Guard
 from vkprovider.kube.pace import TokenBucket
 from vkprovider.portal.choices import Choices
 from vkprovider.portal.effects.contents import Contents
-from vkprovider.portal.effects.labobjects import LabObjects
+from vkprovider.portal.effects.making import LabObjects
 from vkprovider.portal.index import Index
 from vkprovider.portal.locks import Locks
 from vkprovider.runtime.context import Context
@@ -104,7 +104,7 @@ class Requests:
 
     Attributes:
         in_hand: The keys of users whose lab is being created here right now; nobody else in this process may touch it.
-        written: The ids of requests whose Secret this replica has written.
+        written: By namespace, the request whose Secret this replica has written last.
     """
 
     def __init__(
@@ -142,7 +142,7 @@ class Requests:
         self._pods = effects.pods
         self._tasks: set[asyncio.Task[Any]] = set()
         self.in_hand: set[str] = set()
-        self.written: set[str] = set()
+        self.written: dict[str, str] = {}
         self._looks: OrderedDict[str, TokenBucket] = OrderedDict()
 
     async def find(self, caller: Caller) -> None:
@@ -278,7 +278,7 @@ class Requests:
                 namespace = await self._record(caller.user, request, labels)
                 guard = self._locks.guard(key)
                 await self._contents.secret(namespace, secret_name(key), labels, caller.token, wanted.env, guard)
-                self.written.add(request.id)
+                self.written[namespace] = request.id
             except Rejected:
                 await self._locks.release(key)
                 raise

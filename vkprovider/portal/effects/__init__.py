@@ -4,5 +4,4 @@
 * `records`: the Namespace of a user lab, which is its record.
 * `contents`: what stands in it beside the Pod.
 * `pods`: its Pod; `making`: all that is made in the namespace, in order.
-* `labobjects`: the writers of Namespace and Pod, which show what they have written.
 """

@@ -1,7 +1,11 @@
-"""How a lab is made: everything that stands in its namespace but the Secret, the Pod last."""
+"""How a lab is made: everything that stands in its namespace but the Secret, the Pod last.
+
+What writes Namespaces and Pods shows them until the watches do.
+"""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,10 +28,29 @@ from vkprovider.kube.client import Guard
 from vkprovider.portal.effects.contents import Contents
 from vkprovider.portal.effects.objects import device_containers
 from vkprovider.portal.effects.pods import Pods
+from vkprovider.portal.effects.records import Records
 from vkprovider.portal.index import with_pod
+from vkprovider.portal.informers import Informers
 from vkprovider.runtime.context import Context
 
 Write = Callable[[], Awaitable[None]]
+
+
+class LabObjects(NamedTuple):
+    """Writes the objects of labs."""
+
+    records: Records
+    pods: Pods
+
+
+def lab_objects(ctx: Context, seen: Informers) -> LabObjects:
+    """Return the writers.
+
+    Args:
+        ctx: The replica.
+        seen: What is followed; it shows what they write.
+    """
+    return LabObjects(Records(ctx, seen.namespaces.wrote), Pods(ctx, seen.pods.wrote))
 
 
 class Making:

@@ -23,7 +23,7 @@ from vkprovider.app.settings import PortalProcessSettings
 from vkprovider.domain.userlab.names import namespace_of, pod_name, user_key
 from vkprovider.domain.userlab.record import Ending, LabOperation, LabRequest, annotation, annotations_for, labels_for
 from vkprovider.portal.choices import Choices, read_config
-from vkprovider.portal.effects.labobjects import lab_objects
+from vkprovider.portal.effects.making import lab_objects
 from vkprovider.portal.index import Index
 from vkprovider.portal.informers import informers
 from vkprovider.portal.locks import Locks
