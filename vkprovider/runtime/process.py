@@ -25,9 +25,9 @@ _log: Final = structlog.get_logger(__name__)
 _HAND_OVER_S: Final = 8.0
 _FLUSH_S: Final = 1.0
 _LEAVE_S: Final = 2.0
+"""The limits of the end: with the time that parts take, they stay within the default grace period of a Pod."""
 _UNSURE_S: Final = 2 * AGREE_AFTER_S
 """A replica that is not certain of the time for longer says so in `/ready`."""
-"""The limits of the end: with the time that parts take, they stay within the default grace period of a Pod."""
 
 
 @dataclass(frozen=True)
