@@ -209,6 +209,9 @@ CONDITION_LAB_IMPORTED: Final = f"{GROUP}/LabImported"
 CONDITION_LAB_CONVERGED: Final = f"{GROUP}/LabConverged"
 CONDITION_PORTS_OPEN: Final = f"{GROUP}/PortsOpen"
 CONDITION_SESSION_READY: Final = f"{GROUP}/SessionReady"
+CONSOLE: Final = "console"
+"""`exec -- console [DEVICE] [--take-over]` attaches: to the device of the container, or to one that is named."""
+TAKE_OVER: Final = "--take-over"
 UNSCHEDULABLE: Final = "Unschedulable"
 """The reason of the condition PodScheduled while the scheduler finds no Node."""
 CONDITION_SESSION_STARTED: Final = f"{GROUP}/SessionStarted"
@@ -331,3 +334,8 @@ def cml_release(version: str) -> tuple[int, int, int] | None:
     """Parse `2.9.1+build.7` as (2, 9, 1); None if it is not a CML version."""
     match = _CML_VERSION.match(version)
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
+
+
+def console_command(device: str, *, take_over: bool) -> list[str]:
+    """Return the command of `exec`, in the container of a lablet as a whole, that is the console of a device."""
+    return [CONSOLE, device, *([TAKE_OVER] if take_over else [])]

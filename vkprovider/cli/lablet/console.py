@@ -73,7 +73,7 @@ def console_command(pod: LabletPod, device: str, *, take_over: bool, tty: bool, 
 
     Who watches sends no input at all, so that nothing can be typed; kubectl ends at Ctrl-C.
     """
-    words = ["console", device, *(["--take-over"] if take_over else [])]
+    words = names.console_command(device, take_over=take_over)
     how = [] if watch else ["-i", "-t"] if tty else ["-i"]
     meta = pod.metadata
     return ["exec", *how, "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, "--", *words]

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Final
 
 from tunnels.base import Channel
+from vkprovider.api import names
 from vkprovider.api.errors import InputError, NotFound, Unavailable
 from vkprovider.api.reasons import ConsoleReason
 from vkprovider.controllers.console import logs
@@ -26,9 +27,6 @@ from vkprovider.kubelet.spi import DeviceUsage, Exit, LogLine, LogOptions, Remot
 from vkprovider.rest.errors import Unsent
 from vkprovider.runtime.context import Context
 
-CONSOLE: Final = "console"
-"""`exec -- console [DEVICE] [--take-over]` attaches: to the device of the container, or to one that is named."""
-TAKE_OVER: Final = "--take-over"
 _CONFIG_WORDS: Final = 2
 
 
@@ -126,13 +124,13 @@ class LabletDevices:
         return list(self._usage.of_node(node))
 
     async def _execute(self, target: Target, words: Sequence[str], command: RemoteCommand) -> Exit:
-        if words and words[0] == CONSOLE:
-            named = [word for word in words[1:] if word != TAKE_OVER]
+        if words and words[0] == names.CONSOLE:
+            named = [word for word in words[1:] if word != names.TAKE_OVER]
             if len(named) > 1:
-                text = f"write `{CONSOLE} [DEVICE] [{TAKE_OVER}]`"
+                text = f"write `{names.CONSOLE} [DEVICE] [{names.TAKE_OVER}]`"
                 raise InputError(ConsoleReason.COMMAND_INVALID, text)
             device = await self._finder.running(target, named="".join(named))
-            return await self._attach(device, command, take_over=TAKE_OVER in words)
+            return await self._attach(device, command, take_over=names.TAKE_OVER in words)
         if words and words[0] == CONFIG and await self._finder.is_whole(target):
             if len(words) != _CONFIG_WORDS:
                 raise InputError(ConsoleReason.COMMAND_INVALID, f"write `{CONFIG} DEVICE`")

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+from vkprovider.api import names
 from vkprovider.api.errors import DeadlineExceeded, Unavailable
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http.websockets import KubeWebSocket
@@ -97,7 +98,7 @@ async def upstream(kube: KubeClient, target: ConsoleTarget, mode: Mode) -> Async
     Raises:
         OutsideError: The API server refuses, or does not answer.
     """
-    words = ["console", target.device, *(["--take-over"] if mode is Mode.TAKE_OVER else [])]
+    words = names.console_command(target.device, take_over=mode is Mode.TAKE_OVER)
     query = target.command(words, stdin=mode is not Mode.WATCH, tty=True)
     socket = await kube.websocket(target.path(), query, PROTOCOLS)
     try:
