@@ -264,7 +264,7 @@ def test_replica_that_died_and_clock_that_differs_are_notes(cluster: Cluster) ->
     assert notes["ReplicaSilent"].level == "note"
     assert "ahead is 0.0.9; " in notes["VersionsDiffer"].message
     assert notes["VersionsDiffer"].message.endswith(f" is {__version__}")
-    assert notes["ClockSkew"].object == f"Lease/{SYSTEM}/vkprovider-replica-ahead"
+    assert notes["ClockSkew"].object == f"Namespace/{SYSTEM}"
     assert "the clock of the machine of vkprovider-replica-ahead is 300 s ahead" in notes["ClockSkew"].message
 
 
