@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import pytest
-from selenium.common.exceptions import WebDriverException
+from selenium.common.exceptions import TimeoutException, WebDriverException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.remote.webelement import WebElement
@@ -164,7 +164,10 @@ class Page:
     def _wait(driver: Chrome, true: Callable[[], V | None], what: str) -> V:
         # While a page goes, chromedriver answers with errors of any kind.
         wait = WebDriverWait(driver, _WAIT_S, poll_frequency=0.05, ignored_exceptions=[WebDriverException])
-        return wait.until(lambda _: true(), f"not so: {what}; the page: {_seen(driver)}")  # type: ignore[return-value]
+        try:
+            return wait.until(lambda _: true())  # type: ignore[return-value]
+        except TimeoutException as error:
+            raise AssertionError(f"not so: {what}; the page: {_seen(driver)}") from error
 
 
 @contextmanager

@@ -36,6 +36,10 @@ class Informers:
         """Return how old what is known of labs and lablets may be, if more than the pause of a watch; else 0."""
         return max(each.stale_s for each in (self.namespaces, self.pods, self.events, self.lablets))
 
+    def are_complete(self) -> bool:
+        """Return whether each has been listed."""
+        return all(each.synced.is_set() for each in self.all())
+
     def all(self) -> tuple[Informer[Any], ...]:
         """Return all of them."""
         ours = self.namespaces, self.pods, self.events, self.bindings

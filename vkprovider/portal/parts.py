@@ -90,7 +90,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     making = Making(ctx, effects.pods, of_portal.username_prefix, config.env, index.definition)
     labs = Labs(ctx, effects, of_portal, index, locks, membership, requests, making)
     keeper = Keeper(ctx, of_portal, index, locks, membership, requests, choices, wake, records=effects.records)
-    callers = portal_callers(ctx, of_portal)
+    callers = portal_callers(ctx, of_portal, objects)
     page = portal_page(ctx, of_portal, index, requests, choices, callers)
     site = portal_site(ctx, settings, index, lablets, instructors, requests, choices, callers)
 

@@ -96,7 +96,7 @@ class Starting(Refused):
     """The process is not ready to answer."""
 
     status_code = 503
-    remedy = "Try again: the replica has not reached the API server yet."
+    remedy = "Try again: the replica has not reached the API server yet, or does not know all objects."
     retry_s = 5
 
 

@@ -14,7 +14,7 @@ A caller who lacks the right gets the same answer, whether the lab exists or not
 
 import hmac
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any, Final, Literal, NamedTuple, Protocol
 
 import msgspec
@@ -27,7 +27,7 @@ from vkprovider.kube.pace import TokenBucket
 from vkprovider.portal.origin import may_change
 from vkprovider.portal.requests import Caller, Rejected
 from vkprovider.serving.access import AccessControl, Right, User
-from vkprovider.serving.answers import NotAllowed, TokenInvalid, TokenMissing, TooManyReviews, bearer
+from vkprovider.serving.answers import NotAllowed, Starting, TokenInvalid, TokenMissing, TooManyReviews, bearer
 
 PROOF: Final = "X-Portal-Ingress-Secret"
 USER: Final = "X-Auth-Request-User"
@@ -105,7 +105,7 @@ class CallerSource(Protocol):
         """Return the user of the cluster and their token.
 
         Raises:
-            Refused: 401: nobody that is known; 503: the API server cannot be asked.
+            Refused: 401: nobody that is known; 503: the API server cannot be asked, or not all labs are known.
         """
 
 
@@ -157,7 +157,14 @@ class ByHeaders:
 class PortalCallers:
     """Finds out who asks, and refuses those who may not."""
 
-    def __init__(self, access: AccessControl, source: CallerSource, namespace: str, username_prefix: str) -> None:
+    def __init__(
+        self,
+        access: AccessControl,
+        source: CallerSource,
+        namespace: str,
+        username_prefix: str,
+        is_complete: Callable[[], bool],
+    ) -> None:
         """Create it.
 
         Args:
@@ -165,8 +172,11 @@ class PortalCallers:
             source: Finds out who asks.
             namespace: The portal's own.
             username_prefix: See `ByHeaders`.
+            is_complete: Whether all labs are known. Until then nobody is answered, for a lab that is not known yet
+                would pass for one that there is not.
         """
         self._access = access
+        self._is_complete = is_complete
         self._source = source
         self._namespace = namespace
         self._prefix = username_prefix
@@ -176,7 +186,7 @@ class PortalCallers:
         """Return the sender of a request.
 
         Raises:
-            Refused: 401: nobody that is known; 503: the API server cannot be asked.
+            Refused: 401: nobody that is known; 503: the API server cannot be asked, or not all labs are known.
         """
         return self._taken_as(*await self._source.known(request))
 
@@ -184,7 +194,7 @@ class PortalCallers:
         """Return the user of a token.
 
         Raises:
-            Refused: 401: nobody that is known; 503: the API server cannot be asked.
+            Refused: 401: nobody that is known; 503: the API server cannot be asked, or not all labs are known.
         """
         return self._taken_as(await self._access.user_of(token), token)
 
@@ -192,7 +202,7 @@ class PortalCallers:
         """Return the user of a token out of a session that this portal has sealed.
 
         Raises:
-            Refused: 401: nobody that is known any more; 503: the API server cannot be asked.
+            Refused: 401: nobody that is known any more; 503: the API server cannot be asked, or not all labs are known.
         """
         return self._taken_as(await self._access.user_of(token, of_session=True), token)
 
@@ -363,6 +373,8 @@ class PortalCallers:
         return await self._access.may(known.of_cluster, right)
 
     def _taken_as(self, user: User, token: str) -> KnownCaller:
+        if not self._is_complete():
+            raise Starting("the portal has just started, and does not know all labs yet")
         name = user_of(user.username, self._prefix) or ""
         return KnownCaller(user, Caller(name, user.username, tuple(user.groups), token))
 

@@ -4,6 +4,7 @@ from typing import Final
 
 from vkprovider.portal.choices import Choices
 from vkprovider.portal.index import Index
+from vkprovider.portal.informers import Informers
 from vkprovider.portal.page.bodies import Bodies
 from vkprovider.portal.page.callers import ByHeaders, ByToken, PortalCallers
 from vkprovider.portal.page.dialects import DIALECTS
@@ -19,13 +20,13 @@ _PACE: Final = Pace(at_once=16, per_s=100, burst=500)
 """The limits of reviews: a whole class asks for labs in the same second, each learner with another token."""
 
 
-def portal_callers(ctx: Context, settings: PortalSettings) -> PortalCallers:
-    """Make what finds out who asks."""
+def portal_callers(ctx: Context, settings: PortalSettings, objects: Informers) -> PortalCallers:
+    """Make what finds out who asks; `objects` is all that is known of labs."""
     access = AccessControl(ctx.kube, audiences=settings.token_audiences, pace=_PACE)
     secret, prefix = reveal(settings.ingress_secret), settings.username_prefix
     by_headers = settings.callers == "headers" and secret is not None
     source = ByHeaders(secret, prefix) if by_headers and secret is not None else ByToken(access)
-    return PortalCallers(access, source, ctx.namespace, prefix)
+    return PortalCallers(access, source, ctx.namespace, prefix, objects.are_complete)
 
 
 def portal_page(

@@ -83,14 +83,19 @@ class PageWorld:
 
     # ------------------------------------------------------------------------------------------ replicas
 
-    async def replica(self, env: Mapping[str, str] | None = None, times: StreamTimes | None = None) -> Running:
-        """Start a page behind a proxy of its own.
+    async def replica(
+        self, env: Mapping[str, str] | None = None, times: StreamTimes | None = None, *, late: str = ""
+    ) -> Running:
+        """Start a page behind a proxy of its own, and wait until it is ready.
 
         Args:
             env: Settings.
             times: Those of streams; by default short ones.
+            late: A pattern of its first request that waits two seconds; that it is ready is not waited for then.
         """
         api = await self._stack.enter_async_context(FaultyApi(self.server.url, self.server.client_tls()))
+        if late:
+            api.fault(late, delay_s=2.0)
         name = f"portal-{self.run}-{next(self._numbers)}"
         given = {
             "LABLET_CONTROLLER_INSTANCE_ID": name,
@@ -116,7 +121,7 @@ class PageWorld:
             index,
             requests,
             choices,
-            portal_callers(ctx, settings.portal),
+            portal_callers(ctx, settings.portal, objects),
             times or StreamTimes(settle_s=0.3, review_s=2.0),
         )
         part = Part(
@@ -137,7 +142,8 @@ class PageWorld:
         task = asyncio.create_task(process.run(stop), name=name)
         running = Running(api, stop, task, page, process, index, shown.streams)
         self._replicas.append(running)
-        await when(lambda: not process.unready(), f"{name} is ready")
+        if not late:
+            await when(lambda: not process.unready(), f"{name} is ready")
         return running
 
     def user(self, name: str) -> str:

@@ -51,6 +51,19 @@ def detail(answer: httpx.Response) -> Json:
     return only
 
 
+async def test_a_replica_that_has_not_listed_all_labs_says_of_none_that_it_is_not_there(world: PageWorld) -> None:
+    """A console's page would not ask again after a 404."""
+    user = world.user("alice")
+    alice = await world.person(user, USER_ROLE)
+    await world.pod(user, await world.lab(user))
+    running = await world.replica(late=r"GET /api/v1/namespaces\?.*limit=")
+    first = await ask(running, "GET", "/user-status", alice)
+    assert (first.status_code, first.headers["Retry-After"]) == (503, "5")
+    assert "does not know all labs yet" in first.text
+    await when(lambda: not running.process.unready(), "it is ready")
+    assert (await ask(running, "GET", "/user-status", alice)).json()["username"] == user
+
+
 @pytest.mark.parametrize("headers", [{}, {"Authorization": "Bearer made-up"}, {"Authorization": "Basic YTpi"}])
 async def test_nobody_unknown_gets_anything(world: PageWorld, headers: dict[str, str]) -> None:
     running = await world.replica()
