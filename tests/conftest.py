@@ -51,8 +51,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     record.add_option(parser)
     skips.add_option(parser)
     parser.addoption("--tunnel", choices=get_args(Tunnel), default="direct", help="how sandboxes reach their workers")
-    text = "run cluster tests marked `twin` also without a tunnel, where component tests show the same"
-    parser.addoption("--twins", action="store_true", help=text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -64,8 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[_SHARED] = ExitStack()
     record.configure(config)
     skips.configure(config)
-    twins = ["--twins"] if config.getoption("--twins") else []
-    again.configure(config, f"--tunnel={config.getoption('--tunnel')}", *twins)
+    again.configure(config, f"--tunnel={config.getoption('--tunnel')}")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, _ignore)
 
@@ -101,19 +98,13 @@ def _needs_control_plane(item: pytest.Item) -> bool:
     return item.get_closest_marker("cluster") is not None or "apiserver" in getattr(item, "fixturenames", ())
 
 
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark what needs the control plane by where it stands, and put files in the order in which they run.
-
-    Twins are left out, unless they are asked for or workers are reached through a tunnel.
 
     Quick answers come first. Of the cluster tests, files with a sandbox of their own come before those that share one,
     and folders, which take longest, before them: no process has two at a time for long, and the files that are left in
     the end are short.
     """
-    if config.getoption("--tunnel") == "direct" and not config.getoption("--twins"):
-        twins = [item for item in items if item.get_closest_marker("twin")]
-        config.hook.pytest_deselected(items=twins)
-        items[:] = [item for item in items if not item.get_closest_marker("twin")]
     for item in items:
         if any(item.path.is_relative_to(HOME / folder) for folder in _ON_CONTROL_PLANES):
             item.add_marker(pytest.mark.cluster)

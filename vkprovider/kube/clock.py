@@ -93,9 +93,13 @@ class ApiClock:
         self._now: Final = now
         self._own: Final = own
         self._belief: Belief | None = None
+        self._date: str | None = None
 
     def note(self, date: str | None) -> None:
-        """Note the `Date` of an answer that has just arrived."""
+        """Note the `Date` of an answer that has just arrived; the first answer of a second says all that others do."""
+        if date == self._date:
+            return
+        self._date = date
         try:
             unix = parsedate_to_datetime(date).timestamp() if date else 0.0
         except (ValueError, OverflowError):

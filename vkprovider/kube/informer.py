@@ -388,6 +388,8 @@ class Informer(Generic[T]):
 
     def _is_old(self, metadata: Named) -> bool:
         """Return whether a watch shows an object as it was before this process wrote it; else forget that it did."""
+        if not self._written:
+            return False
         key = key_of(metadata)
         written = self._written.get(key)
         if written is None:
