@@ -21,6 +21,8 @@ WORKERS, LABLETS, ROUNDS, CALM_KILLS = 30, 150, 5, 15
 IN_FLIGHT_MIN = 60
 TAKEN_S, READY_S, APART_S, WHOLE_S = 15.0, 90.0, 20.0, 1200.0
 PAUSE_S, OUTAGE_S = 60, 120
+TOLD_S = 1.0
+"""How far the time on a Lease may be behind: it is the API server's, whose answers tell whole seconds."""
 FENCE_S = 8.0
 """Of LEADER_LEASE_TTL: how long after its last renewal a replica may act."""
 LED = {"labletdefinitions", "runtimeclasses"}
@@ -148,7 +150,7 @@ def test_paused_replica_does_nothing_late(cluster: Cluster, replicas: Replicas) 
     assert again, "it never came back to work"
     late = late_at_cml(cluster, sleeper, stopped, again) + late_writes(cluster, sleeper, stopped, again)
     assert not late, late
-    assert min(again.values()) > woken
+    assert min(again.values()) > woken - TOLD_S
 
 
 def late_at_cml(cluster: Cluster, replica: str, stopped: float, again: dict[str, float]) -> list[str]:
