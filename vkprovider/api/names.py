@@ -212,8 +212,6 @@ CONDITION_SESSION_READY: Final = f"{GROUP}/SessionReady"
 CONSOLE: Final = "console"
 """`exec -- console [DEVICE] [--take-over]` attaches: to the device of the container, or to one that is named."""
 TAKE_OVER: Final = "--take-over"
-UNSCHEDULABLE: Final = "Unschedulable"
-"""The reason of the condition PodScheduled while the scheduler finds no Node."""
 CONDITION_SESSION_STARTED: Final = f"{GROUP}/SessionStarted"
 
 NODE_LEASE_NAMESPACE: Final = "kube-node-lease"

@@ -2,9 +2,8 @@
 
 from typing import NamedTuple
 
-from vkprovider.api import names
 from vkprovider.api.objects import Pod
-from vkprovider.api.reasons import WORKERS, ForeignReason, Trouble, UserLabReason, reason_of
+from vkprovider.api.reasons import WORKERS, DoctorReason, ForeignReason, Trouble, UserLabReason, reason_of
 from vkprovider.api.wording import plain
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.state import UserLabStatus
@@ -59,7 +58,7 @@ def of_pod(pod: Pod | None, standing: Standing) -> Failure | None:
     word, message = words.why(pod)
     reason = reason_of(word)
     wrong = {Standing.NEEDS_HELP, Standing.UNREACHABLE, Standing.FAILED, Standing.REPAIRING, Standing.STOPPED}
-    if standing in wrong or word == names.UNSCHEDULABLE or isinstance(reason, Trouble) or reason in WORKERS:
+    if standing in wrong or word == DoctorReason.UNSCHEDULABLE or isinstance(reason, Trouble) or reason in WORKERS:
         return _explained(word, message) if word or message else None
     return None
 
