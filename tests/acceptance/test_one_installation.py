@@ -238,7 +238,7 @@ def test_moved_as_the_message_says(first: Cluster) -> None:
 def test_a_release_is_kept_moved_and_removed(cluster: Cluster) -> None:
     helm = Helm(cluster.home, cluster.sandbox.kubeconfig)
     release = ("vkprovider", str(CHART), f"--namespace={FIRST}", "--timeout=60s")
-    helm("install", *release, "--create-namespace")
+    helm("install", *release, "--create-namespace", "--take-ownership")  # others have left namespaces
     until(cluster.is_guarded, 30, "the policy is not in force")
     before = cluster.objects()
     assert SAYS[0] in by_install_yaml(cluster, SECOND)
