@@ -301,16 +301,7 @@ async def delete_mux(world: MuxWorld) -> None:
     await world.admin.delete(world.path("mux"))
 
 
-async def delete_namespace(world: MuxWorld) -> None:
-    """Delete the namespace, and its content as the controller of namespaces does: each collection, in any order."""
-    await world.admin.delete(f"/api/v1/namespaces/{world.edge}")
-    core = f"/api/v1/namespaces/{world.edge}"
-    for path in (f"/apis/discovery.k8s.io/v1/namespaces/{world.edge}/endpointslices", f"{core}/configmaps"):
-        await world.admin.delete(path)
-    await world.admin.delete(f"{core}/services")
-
-
-@pytest.mark.parametrize("delete", [delete_mux, delete_namespace])
+@pytest.mark.parametrize("delete", [delete_mux, MuxWorld.delete_namespace])
 async def test_an_open_udp_flow_ends_with_its_mux(
     world: MuxWorld, network: Network, tmp_path: Path, delete: Callable[[MuxWorld], Awaitable[None]]
 ) -> None:

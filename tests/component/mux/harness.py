@@ -292,6 +292,17 @@ class MuxWorld:
         status = {"status": {"loadBalancer": {"ingress": [{"ip": ip, "ipMode": "VIP"}]}}}
         await self.admin.patch(f"{self.path(name)}/status", status)
 
+    async def delete_namespace(self) -> None:
+        """Delete the namespace of muxes and its content, backends first, as the controller of namespaces may do it."""
+        core = f"/api/v1/namespaces/{self.edge}"
+        await self.admin.delete(core)
+        for path in (
+            f"{ENDPOINT_SLICES}/namespaces/{self.edge}/endpointslices",
+            f"{core}/configmaps",
+            f"{core}/services",
+        ):
+            await self.admin.delete(path)
+
     async def bind_store(self, namespace: str) -> None:
         """Let the program keep the ports of muxes in a namespace, as an admin does, and wait until it may."""
         body = {

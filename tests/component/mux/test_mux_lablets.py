@@ -112,10 +112,8 @@ async def test_a_mux_goes_at_once_with_its_namespace_and_no_pass_fails(world: Mu
     path = await expose(world, msgspec.structs.replace(exposed(world, "seat", "a", 10011), ports=ports))
     await world.until_forwards({20000: {"198.51.100.1:10012"}})
     failed = running.replica.queue.failures_total
-    namespace, began = f"/api/v1/namespaces/{world.edge}", asyncio.get_running_loop().time()
-    await world.admin.delete(namespace)  # what follows is the namespace controller's work
-    await world.admin.delete(f"{ENDPOINT_SLICES}/namespaces/{world.edge}/endpointslices")
-    await world.admin.delete(world.path("mux"))
+    began = asyncio.get_running_loop().time()
+    await world.delete_namespace()
     await world.admin.until_gone(world.path("mux"))
     assert asyncio.get_running_loop().time() - began < DRAIN_S / 2
     assert running.replica.queue.failures_total == failed
