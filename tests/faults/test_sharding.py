@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import Cluster, Refused, condition, is_ready
+from tests.support.cluster import Cluster, Refused, is_ready
 from tests.support.replicas import Replicas, since_ready
 from tests.support.topologies import definition, deployment, topology
 from tests.support.waiting import until
@@ -52,39 +52,18 @@ def start(cluster: Cluster, name: str, device: str = "alpine") -> None:
     cluster.delete_later("deployment", name)
 
 
-def kill(cluster: Cluster, replicas: Replicas, rand: random.Random) -> float:
-    """Kill one replica, see its nodes taken and no node turn NotReady; give the seconds from kill to taken over."""
-    process = rand.choice(replicas.processes)
-    victim = replicas.identity(process)
-    turned = nodes_turned(cluster)
-    assert replicas.nodes_of(victim), "there is nothing to take over"
-    began = time.monotonic()
-    cluster.sandbox.kill(process)
-    until(lambda: not replicas.nodes_of(victim), TAKEN_S, f"nodes of {victim} are not taken", every_s=0.2)
-    took_s = time.monotonic() - began
-    sys.stdout.write(f"{process} ({victim}): taken over after {took_s:.1f} s\n")
-    assert nodes_turned(cluster) == turned
-    cluster.sandbox.start(process)
-    return took_s
-
-
-def nodes_turned(cluster: Cluster) -> dict[str, str]:
-    """Tell since when every node has been Ready, or not."""
-    return {n["metadata"]["name"]: condition(n, "Ready")["lastTransitionTime"] for n in cluster.items("/api/v1/nodes")}
-
-
 def test_kills_lose_nothing_and_double_nothing(cluster: Cluster, replicas: Replicas) -> None:
     rand = random.Random(5)  # the same kills every time
     took: list[float] = []
     ready_after: list[float] = []
-    begun, turned = time.monotonic(), nodes_turned(cluster)
+    begun, turned = time.monotonic(), replicas.nodes_turned()
     for number in range(ROUNDS):
         start(cluster, f"round-{number}")
         until(lambda: full(cluster), 90)
         wanted = IN_FLIGHT_MIN + rand.randrange(60)
         until(lambda: in_flight(cluster, replicas) >= wanted, 180)  # noqa: B023 (called at once)
         killed = time.monotonic()
-        took.append(kill(cluster, replicas, rand))
+        took.append(replicas.kill(rand.choice(replicas.processes), TAKEN_S))
         cluster.wait_ready("default", LABLETS, within_s=READY_S)
         ready_after.append(time.monotonic() - killed)
         replicas.once_each()
@@ -95,12 +74,12 @@ def test_kills_lose_nothing_and_double_nothing(cluster: Cluster, replicas: Repli
     ready = since_ready(cluster.pods("default"))
     for _ in range(CALM_KILLS):
         killed = time.monotonic()
-        took.append(kill(cluster, replicas, rand))
+        took.append(replicas.kill(rand.choice(replicas.processes), TAKEN_S))
         until(replicas.is_balanced, 90)
         time.sleep(max(0.0, killed + APART_S - time.monotonic()))
     assert since_ready(cluster.wait_ready("default", LABLETS)) == ready
     replicas.once_each()
-    assert nodes_turned(cluster) == turned, "a node was NotReady for a while"
+    assert replicas.nodes_turned() == turned, "a node was NotReady for a while"
     sys.stdout.write(
         f"{len(took)} kills, taken over after {max(took):.1f} s at most, all Ready after {max(ready_after):.1f} s at "
         f"most, {time.monotonic() - begun:.0f} s in all\n"

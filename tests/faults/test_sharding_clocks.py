@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.clocks import wrong_by
 from tests.support.cluster import Cluster
-from tests.support.replicas import MEMBERS, Replicas, since_ready
+from tests.support.replicas import MEMBERS, SKEW, Replicas, since_ready
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
@@ -19,7 +19,6 @@ TOLD_S = 10
 """How far the time on a Lease may be behind."""
 WATCHED_S = 75
 """Longer than the 50 s after which the stock controller thinks a node dead."""
-SKEW = "vkprovider_clock_skew_seconds"
 RIGHT, AHEAD, BEHIND = "provider-1", "provider-2", "provider-3"
 
 

@@ -2,6 +2,8 @@
 
 import http.client
 import json
+import sys
+import time
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from tests.support.cluster import Cluster, condition, is_ready
+from tests.support.waiting import until
 from vkpsandbox import start
 from vkpsandbox.controlplane import programs
 
@@ -16,6 +19,7 @@ LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"
 MEMBERS = "/apis/coordination.k8s.io/v1/namespaces/vkprovider-system/leases?labelSelector=vkprovider.io/replica"
 NOTHING: Mapping[str, str] = MappingProxyType({})
 COMMANDS = "import", "start", "stop", "wipe"
+SKEW = "vkprovider_clock_skew_seconds"
 CLAIMS = "/api/v1/namespaces/vkprovider-system/configmaps?labelSelector=vkprovider.io/component=claims"
 
 
@@ -108,6 +112,24 @@ class Replicas:
         late = {n["metadata"]["name"]: condition(n, "Ready").get("reason") for n in nodes if not is_ready(n)}
         assert not late, f"not Ready: {late}"
         return True
+
+    def nodes_turned(self) -> dict[str, str]:
+        """Tell since when every node has been Ready, or not."""
+        nodes = self.cluster.items("/api/v1/nodes")
+        return {n["metadata"]["name"]: condition(n, "Ready")["lastTransitionTime"] for n in nodes}
+
+    def kill(self, process: str, taken_s: float) -> float:
+        """Kill a replica, see its nodes taken in time and no node turn NotReady, and start it; give the seconds."""
+        victim, turned = self.identity(process), self.nodes_turned()
+        assert self.nodes_of(victim), "there is nothing to take over"
+        began = time.monotonic()
+        self.sandbox.kill(process)
+        until(lambda: not self.nodes_of(victim), taken_s, f"nodes of {victim} are not taken", every_s=0.2)
+        took_s = time.monotonic() - began
+        sys.stdout.write(f"{process} ({victim}): taken over after {took_s:.1f} s\n")
+        assert self.nodes_turned() == turned
+        self.sandbox.start(process)
+        return took_s
 
     def commands_seen(self) -> dict[str, Counter[str]]:
         """Count what workers have done for every Pod UID, by command: import, start, stop, wipe."""
