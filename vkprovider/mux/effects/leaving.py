@@ -1,8 +1,8 @@
 """The end of a mux: its backends go, its channels show nothing of it, and then its Service is released.
 
 Its UDP ports lead to nobody for a while before, so that kube-proxy ends the flows that are open: `domain.mux.draining`.
-The stamp of what leads there says since when, whichever replica goes on. In a namespace that is deleted, where backends
-go at once and nothing can be created, there is no such while: kube-proxy ends flows without a backend, from 1.37 on.
+The stamp of what leads there says since when, whichever replica goes on. A mux whose namespace is deleted goes at once,
+because its backends do and nothing can be created there; from 1.37 on kube-proxy ends flows without a backend.
 Its ConfigMap stays, so that a mux that is made again with the same name has the same ports.
 """
 

@@ -1,6 +1,6 @@
 """How a lab is made: everything that stands in its namespace but the Secret, the Pod last.
 
-What writes Namespaces and Pods shows them until the watches do.
+`LabObjects` writes Namespaces and Pods, and shows what it has written until the watches do.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence

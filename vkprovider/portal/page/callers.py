@@ -105,7 +105,7 @@ class CallerSource(Protocol):
         """Return the user of the cluster and their token.
 
         Raises:
-            Refused: 401: nobody that is known; 503: the API server cannot be asked, or not all labs are known.
+            Refused: 401: nobody that is known; 503: the API server cannot be asked.
         """
 
 
@@ -172,8 +172,8 @@ class PortalCallers:
             source: Finds out who asks.
             namespace: The portal's own.
             username_prefix: See `ByHeaders`.
-            is_complete: Whether all labs are known. Until then nobody is answered, for a lab that is not known yet
-                would pass for one that there is not.
+            is_complete: Whether all labs are known. Until then every request is refused: a lab that is not known yet
+                would look as if it did not exist.
         """
         self._access = access
         self._is_complete = is_complete

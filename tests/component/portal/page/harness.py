@@ -91,7 +91,7 @@ class PageWorld:
         Args:
             env: Settings.
             times: Those of streams; by default short ones.
-            late: A pattern of its first request that waits two seconds; that it is ready is not waited for then.
+            late: The first request that matches waits two seconds, and the replica is returned before it is ready.
         """
         api = await self._stack.enter_async_context(FaultyApi(self.server.url, self.server.client_tls()))
         if late:
