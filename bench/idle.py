@@ -11,7 +11,7 @@ from bench.controlplane import ETCD
 from bench.figures import Figures
 from bench.outside import audited, cpu_s, resident_now_mb
 from vkprovider.kube.client import MERGE_PATCH, KubeClient
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.platform.settings import KubeSettings
 from vkpsandbox import Sandbox
 
 NODES = 500

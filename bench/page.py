@@ -25,6 +25,7 @@ from bench.portal import Replica, replicas_of
 from tests.component.portal.site.browsing import Browsing
 from tests.support.browser import browser
 from vkprovider.api import names
+from vkprovider.domain.userlab import portalnames
 from vkprovider.shipped import find_manifests
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.content import NAMESPACE, apply_manifests
@@ -44,7 +45,7 @@ _SETTLE_S: Final = 5.0
 _AT_ONCE: Final = 16
 _END: Final = "2099-01-01T00:00:00Z"
 _MERGE: Final = {"Content-Type": "application/merge-patch+json"}
-_PORTAL: Final = f"system:serviceaccount:{NAMESPACE}:{names.PORTAL_PROGRAM}"
+_PORTAL: Final = f"system:serviceaccount:{NAMESPACE}:{portalnames.PORTAL_PROGRAM}"
 _OWN: Final = frozenset({"leases", "events"})
 """What the portal writes and renews without anybody who looks."""
 _TOKEN: Final = re.compile(r"change-[0-9]+")

@@ -29,6 +29,7 @@ from bench.main_job import TOPOLOGY, WORKERS
 from bench.outside import Watcher, access, cpu_of, cpu_s, cpu_since, resident_peak_mb
 from bench.updown import prepare
 from vkprovider.api import names
+from vkprovider.domain.userlab import portalnames
 from vkprovider.domain.userlab.names import lease_name, namespace_of
 from vkprovider.portal.effects import objects
 from vkprovider.shipped import find_manifests
@@ -46,7 +47,7 @@ BOOT_S: Final = 10
 _IMAGE: Final = "bench:1"
 _WISH: Final = {"options": {"image_list": [_IMAGE], "size": "small"}, "env": {"KEY": "value"}}
 _BASE: Final = "/nublado/spawner/v1/labs"
-_USER: Final = f"system:serviceaccount:{NAMESPACE}:{names.PORTAL_PROGRAM}"
+_USER: Final = f"system:serviceaccount:{NAMESPACE}:{portalnames.PORTAL_PROGRAM}"
 _READS: Final = frozenset({"get", "list", "watch"})
 _REVIEWS: Final = frozenset({"tokenreviews", "subjectaccessreviews"})
 _WITHIN_S: Final = 300.0
@@ -72,7 +73,9 @@ async def run(rounds: int) -> Sequence[Figures]:
     )
     try:
         prepare(sandbox, TOPOLOGY)
-        sandbox.kubectl("label", "labletdefinition/bench", f"{names.LABEL_FAMILY}=bench", f"{names.LABEL_SIZE}=small")
+        sandbox.kubectl(
+            "label", "labletdefinition/bench", f"{portalnames.LABEL_FAMILY}=bench", f"{portalnames.LABEL_SIZE}=small"
+        )
         with replicas_of(sandbox, REPLICAS, {"VKPROVIDER_PORTAL_STARTS_MAX": str(len(USERS))}) as portals:
             return await _measure(sandbox, portals, rounds)
     finally:
@@ -101,7 +104,7 @@ def replicas_of(sandbox: Sandbox, number: int, settings: Mapping[str, str]) -> I
     kubectl = Kubectl(sandbox.programs / "kubectl", sandbox.layout)
     specs = portal_processes(sandbox.layout, kubectl, find_manifests(), number, settings)
     server = str(read_cluster(sandbox.kubeconfig)["server"])
-    token = kubectl("create", "token", names.PORTAL_PROGRAM, f"--namespace={NAMESPACE}", "--duration=10h").stdout
+    token = kubectl("create", "token", portalnames.PORTAL_PROGRAM, f"--namespace={NAMESPACE}", "--duration=10h").stdout
     with tempfile.TemporaryDirectory(prefix="bench-portal-") as folder, ExitStack() as stack:
         found = []
         for spec in specs:
@@ -288,7 +291,7 @@ class _School:
             await self._portal("DELETE", 0, f"/{user}", self._hub, 202)
 
         await _all(remove)
-        await self._gone(f"/api/v1/namespaces?labelSelector={names.LABEL_PORTAL}")
+        await self._gone(f"/api/v1/namespaces?labelSelector={portalnames.LABEL_PORTAL}")
         return figures
 
     def _cpu_s(self) -> float:

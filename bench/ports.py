@@ -12,12 +12,12 @@ from typing import Any
 import yaml
 
 from bench.figures import Figures
-from vkprovider.api.names import MUX_PREFIX
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored
 from vkprovider.domain.mux.decide import decide
 from vkprovider.domain.mux.facts import Channel, Mux, MuxRef, Owner, ServicePort
+from vkprovider.domain.mux.muxnames import MUX_PREFIX
 from vkprovider.domain.mux.state import MuxState
 from vkprovider.domain.ports.allocator import PortRange, Wanted, allocate
 from vkprovider.domain.topology.topology import parse

@@ -18,7 +18,7 @@ from tests.support.cluster import Cluster
 from tests.support.lds import LdsSide
 from tests.support.sandboxes import started
 from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.platform.settings import KubeSettings
 from vkpsandbox import Sandbox, SandboxError
 from vkpsandbox.controlplane.build import ensure_programs
 from vkpsandbox.controlplane.tunnels import Tunnel

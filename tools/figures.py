@@ -25,7 +25,6 @@ _KNOW_CLAIMS: Final = ("vkprovider/domain/claims/", "vkprovider/domain/lablet/",
 LINES_MAX: Final = 300
 """The most lines that a module should have."""
 
-REASONS: Final = "vkprovider/api/reasons/"
 NOT_REASONS: Final = frozenset({"Ready", "Failed"})
 """Words of reasons that Kubernetes has for types of conditions and phases of Pods; as those they are no reasons."""
 
@@ -153,7 +152,7 @@ def figures(modules: list[Module]) -> list[Figure]:
         Figure(
             "reasons written as strings",
             len(words),
-            f"strings outside {REASONS} that equal the word of a reason, without {', '.join(sorted(NOT_REASONS))}",
+            f"strings that equal the word of a reason outside of its enum, without {', '.join(sorted(NOT_REASONS))}",
             words,
         ),
         *(
@@ -326,15 +325,23 @@ def _is_url(node: ast.Constant | ast.JoinedStr, bases: set[str]) -> bool:
 
 
 def reason_strings(modules: list[Module]) -> list[str]:
-    """List the strings that equal the word of a reason, outside the package that defines the reasons."""
-    words = {word for module in modules if module.path.startswith(REASONS) for word in _words(module)} - NOT_REASONS
+    """List the strings that equal the word of a reason, outside the modules that define reasons."""
+    words = {word for module in modules if defines_reasons(module) for word in _words(module)} - NOT_REASONS
     return [
         f"{module.path}:{node.lineno}: {node.value}"
         for module in modules
-        if not module.path.startswith(REASONS)
+        if not defines_reasons(module)
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Constant) and node.value in words
     ]
+
+
+def defines_reasons(module: Module) -> bool:
+    """Return whether a module has an enum of reasons, or explains those of others."""
+    bases = {
+        ast.unparse(base) for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef) for base in node.bases
+    }
+    return "Reasons" in bases or module.path.endswith(("/reasons.py", "/stock.py", "/reasons/__init__.py"))
 
 
 def _words(module: Module) -> Iterator[str]:

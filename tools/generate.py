@@ -15,18 +15,29 @@ from pydantic_core import PydanticUndefined
 
 from tools import commands, crdpage, httppage, monitoring, overview, policies, recording, stale, tokens
 from tools.markdown import NOTE, anchor, table
-from vkprovider.api import reasons
-from vkprovider.api.reasons import Explanation, Reason, stock
-from vkprovider.app.settings import (
-    AgentProcessSettings,
-    MuxProcessSettings,
-    PortalProcessSettings,
-    RelayProcessSettings,
-    Settings,
+from vkprovider.api.reasons import (
+    CONDITIONS,
+    DEFINITIONS,
+    PROGRESS,
+    TROUBLE,
+    WORKERS,
+    ConsoleReason,
+    EnvironmentReason,
+    Happened,
+    stock,
 )
+from vkprovider.api.reasons.mux import MuxReason
+from vkprovider.api.reasons.userlab import UserLabReason
+from vkprovider.app.settings import Settings
 from vkprovider.cli import crds
+from vkprovider.doctor.reasons import DoctorReason
+from vkprovider.platform.reasons import Explanation, Reason, Reasons, StartReason
+from vkprovider.platform.settings import Group
 from vkprovider.relay.haproxy import CONFIG
-from vkprovider.settings.group import Group
+from vkprovider.settings.agent import AgentProcessSettings
+from vkprovider.settings.mux import MuxProcessSettings
+from vkprovider.settings.portal import PortalProcessSettings
+from vkprovider.settings.relay import RelayProcessSettings
 
 ROOT: Final = Path(__file__).parents[1]
 """The top folder of the checkout."""
@@ -100,6 +111,27 @@ def groups() -> list[type[Group]]:
     return [field.annotation for field in fields.values() if isinstance(field.annotation, type)]
 
 
+def _words(reasons: type[Reasons]) -> dict[str, Reason]:
+    return {reason.value: reason for reason in reasons}
+
+
+REASONS: Final[Mapping[str, Mapping[str, Reason | Explanation]]] = {
+    "A Pod on its way (waiting reason)": PROGRESS,
+    "A Pod in trouble (waiting reason, Warning Event)": TROUBLE,
+    "What happened to a Pod (Event, condition)": _words(Happened),
+    "Environment variables of a Pod (Warning Event)": _words(EnvironmentReason),
+    "Conditions of a Pod, Node or definition": CONDITIONS,
+    "CMLWorker and Node (condition Ready, Event)": WORKERS,
+    "LabletDefinition (condition Ready, Event)": DEFINITIONS,
+    "`kubectl attach`, `exec`, `logs`, `port-forward` (refusal)": _words(ConsoleReason),
+    "Mux and channel Services (Event)": _words(MuxReason),
+    "User labs (Namespace, annotations `ending` and `operation`)": _words(UserLabReason),
+    "Start of the provider (exit)": _words(StartReason),
+    "Only `vkprovider doctor`": _words(DoctorReason),
+}
+"""The reasons of all programs, by their headings in docs/why.md."""
+
+
 def variables(group: type[Group]) -> dict[str, FieldInfo]:
     """Return the fields of a group that are environment variables, by name."""
     return {name: field for name, field in group.model_fields.items() if field.validation_alias is not None}
@@ -107,14 +139,14 @@ def variables(group: type[Group]) -> dict[str, FieldInfo]:
 
 def why_page() -> str:
     """Describe what conditions, waiting reasons and Events say, those of stock Kubernetes first."""
-    tables = {**stock.TABLES, **reasons.TABLES}
+    tables = {**stock.TABLES, **REASONS}
     anchors = {
         "admission": stock.ADMISSION,
         "scheduler": stock.SCHEDULER,
-        "progress": reasons.PROGRESS,
-        "trouble": reasons.TROUBLE,
-        "workers": reasons.WORKERS,
-        "definitions": reasons.DEFINITIONS,
+        "progress": PROGRESS,
+        "trouble": TROUBLE,
+        "workers": WORKERS,
+        "definitions": DEFINITIONS,
     }
     headings = {
         name: anchor(heading)

@@ -8,9 +8,9 @@ from typing import Final
 from tools.markdown import NOTE, table
 from tunnels.websocket import listening
 from vkprovider.mux.page import callers, probe
+from vkprovider.platform import settings
 from vkprovider.serving import access, connections
 from vkprovider.serving.answers import Refused
-from vkprovider.settings import services
 from vkprovider.web import archives, cloudevents, events, refusals
 
 PATH: Final = Path("docs/reference/http.md")
@@ -41,7 +41,7 @@ def kinds(base: type[Refused] = Refused) -> Iterator[type[Refused]]:
 
 def _facts() -> Mapping[str, str]:
     """Return the text for each gap of the prose, by the gap's name."""
-    fields = services.HttpSettings.model_fields
+    fields = settings.HttpSettings.model_fields
     numbers = {
         "port": fields["port"].default,
         "remember_s": access.REMEMBER_S,
@@ -62,7 +62,7 @@ def _facts() -> Mapping[str, str]:
         "probe_s": probe.TIMEOUT_S,
         "archives_page": archives.PAGE_SIZE,
         "body_mib": events.BODY_BYTES_MAX / _KIB**2,
-        "secret_chars_min": services.SECRET_CHARS_MIN,
+        "secret_chars_min": settings.SECRET_CHARS_MIN,
         "events_retry_s": fields["events_retry_s"].default,
     }
     rows = [

@@ -12,14 +12,16 @@ import yaml
 
 from tools.markdown import NOTE, table
 from vkprovider.app.provider import provider
-from vkprovider.app.settings import MuxProcessSettings, PortalProcessSettings, Settings
+from vkprovider.app.settings import Settings
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 from vkprovider.mux.parts import mux_process
+from vkprovider.platform.settings import KubeSettings
 from vkprovider.portal.parts import portal_process
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.metrics.measure import Measure
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.settings.mux import MuxProcessSettings
+from vkprovider.settings.portal import PortalProcessSettings
 
 RULES: Final = Path("manifests/monitoring/alerts.yaml")
 """The alert rules, relative to the checkout."""

@@ -19,12 +19,12 @@ from typing import Final
 import msgspec
 import yaml
 
-from vkprovider.api import names
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE, CheckedRight, rights_in, rights_of
+from vkprovider.platform import wellknown
 
 RBAC: Final = Path(__file__).parents[1] / "manifests" / "base" / "rbac.yaml"
 _ACCOUNTS: Final = f"system:serviceaccount:{SHIPPED_NAMESPACE}:"
-USER: Final = f"{_ACCOUNTS}{names.SERVICE_ACCOUNT}"
+USER: Final = f"{_ACCOUNTS}{wellknown.SERVICE_ACCOUNT}"
 _REPLICA: Final = r"{program}/\S+ \(\S+\)"
 """The user agent of a replica; see `vkprovider.kube.client.user_agent`."""
 _FORBIDDEN: Final = 403
@@ -98,7 +98,7 @@ def uses_of(
     rights: Iterable[CheckedRight],
     offered: Iterable[tuple[str, CheckedRight]],
     lines: Iterable[bytes],
-    account: str = names.SERVICE_ACCOUNT,
+    account: str = wellknown.SERVICE_ACCOUNT,
 ) -> Uses:
     """Count the uses of rights in the lines of audit logs; a request that was forbidden uses none.
 

@@ -5,14 +5,14 @@ from typing import Final
 
 from tunnels.mqtt.broker import Broker, Login
 from tunnels.mqtt.topics import Topics
-from vkprovider.api import names
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import StartReason
+from vkprovider.platform import wellknown
+from vkprovider.platform.reasons import StartReason
+from vkprovider.platform.settings import reveal
 from vkprovider.settings.rereading import Reread
-from vkprovider.settings.services import reveal
 from vkprovider.settings.tunnels import MqttSettings
 
-TOPICS: Final = Topics(names.MANAGER)
+TOPICS: Final = Topics(wellknown.MANAGER)
 
 
 def broker_of(mqtt: MqttSettings) -> Broker:

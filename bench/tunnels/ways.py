@@ -19,15 +19,15 @@ from tunnels.mqtt.topics import Topics
 from tunnels.protocol.presence import State
 from tunnels.websocket.listening import Listening
 from tunnels.websocket.welcome import PATH
-from vkprovider.api import names
 from vkprovider.controllers.worker.tunnels import Tunnels
+from vkprovider.platform import wellknown
 from vkpsandbox.controlplane.tunnels import broker_process, plan_broker
 from vkpsandbox.paths import Layout
 from vkpsandbox.processes.ports import free_ports
 from vkpsandbox.processes.record import Broker, Worker
 
 KINDS: Final = ("mqtt", "http")
-TOPICS: Final = Topics(names.MANAGER)
+TOPICS: Final = Topics(wellknown.MANAGER)
 TOKEN: Final = "token-of-the-benchmark"  # noqa: S105 (of nothing that lasts)
 
 _REPLICA: Final = "bench"
@@ -83,7 +83,7 @@ async def standing(folder: Path, agents: Iterable[str]) -> AsyncIterator[Ways]:
         mosquitto = await stack.enter_async_context(running(layout.log("mosquitto"), spec.argv))
         await _listens(broker.port)
         listening = Listening(_REPLICA, dict)
-        mqtt = MqttCarrier(dialled(broker, names.MANAGER), CallerSide(TOPICS, _REPLICA))
+        mqtt = MqttCarrier(dialled(broker, wellknown.MANAGER), CallerSide(TOPICS, _REPLICA))
         tunnels = await stack.enter_async_context(_tunnels({"mqtt": mqtt, "http": listening}))
         page = await stack.enter_async_context(_page(listening))
         ways = Ways(simulator.url, user, broker, {"mosquitto": mosquitto.pid, **simulator.pids}, tunnels, page)

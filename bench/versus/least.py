@@ -23,7 +23,7 @@ from vkprovider.kube.flow import Lane
 from vkprovider.kube.informer import Informer
 from vkprovider.kube.queue import DONE, KeyedQueue, Result
 from vkprovider.kube.store import key_of
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.platform.settings import KubeSettings
 from vkpsandbox import Sandbox
 from vkpsandbox.processes.process import ProcessSpec, Restart
 from vkpsandbox.start import add_process

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.scripted import ScriptedServer, kubeconfig_of
 from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.platform.settings import KubeSettings
 
 
 @pytest.fixture(autouse=True)

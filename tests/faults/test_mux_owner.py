@@ -25,6 +25,7 @@ from tests.support.apiserver import MEMBERS, SYSTEM, until
 from tests.support.faultyapi import Asked, FaultyApi
 from tests.support.muxhistory import MuxHistory
 from vkprovider.api import exposure, names
+from vkprovider.platform import wellknown
 
 WRITES: Final = "^(POST|PATCH|PUT|DELETE) (?!.*(leases|events|reviews))"
 LOOK_S: Final = 10.0
@@ -139,7 +140,7 @@ class Story:
 
 async def two_live(world: MuxWorld) -> None:
     """Wait until two replicas are members."""
-    label = f"{names.GROUP}/mux-replica"
+    label = f"{wellknown.GROUP}/mux-replica"
 
     async def look() -> bool:
         return len([each for each in await world.admin.items(MEMBERS) if label in each["metadata"]["labels"]]) == 2

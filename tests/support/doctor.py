@@ -10,7 +10,7 @@ from tests.support.waiting import until
 from vkprovider.doctor.findings import DoctorReport, Finding, Level
 from vkprovider.doctor.gather import Doctor
 from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.platform.settings import KubeSettings
 from vkprovider.shipped import find_manifests
 from vkpsandbox.controlplane.content import NAMESPACE
 

@@ -9,8 +9,8 @@ from vkprovider.app.provider import Provider, provider
 from vkprovider.app.settings import Settings
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.platform.settings import KubeSettings
 from vkprovider.runtime.context import Context
-from vkprovider.settings.cluster import KubeSettings
 
 KUBECONFIG: Final = """
 current-context: nowhere

@@ -8,7 +8,7 @@ from typing import Any
 import yaml
 
 from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.platform.settings import KubeSettings
 
 
 def write(path: Path, cluster: dict[str, Any], user: dict[str, Any]) -> str:

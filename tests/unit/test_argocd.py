@@ -8,14 +8,14 @@ import lupa
 import pytest
 import yaml
 
-from vkprovider.api import names
 from vkprovider.api.reasons import DefinitionReason, WorkerReason
+from vkprovider.platform import wellknown
 from vkpsandbox.controlplane.build import find_kubectl
 from vkpsandbox.errors import SandboxError
 
 PATH = Path(__file__).parents[2] / "manifests" / "argocd" / "health.yaml"
 HEALTH: dict[str, str] = yaml.safe_load(PATH.read_text())["data"]
-PREFIX = f"resource.customizations.health.{names.GROUP}_"
+PREFIX = f"resource.customizations.health.{wellknown.GROUP}_"
 REASONS = sorted({each.value for each in (*WorkerReason, *DefinitionReason)})
 
 

@@ -17,8 +17,8 @@ import yaml
 
 from tools.helm import values
 from vkprovider import __version__
-from vkprovider.api.names import logins_namespace
 from vkprovider.cli.crds import PlainDumper
+from vkprovider.platform.wellknown import logins_namespace
 
 CHART: Final = Path("manifests/helm/vkprovider")
 """The chart's folder, relative to the checkout."""

@@ -10,7 +10,7 @@ import yaml
 
 from tools.markdown import table
 from vkprovider.app.settings import Settings
-from vkprovider.settings.group import Group
+from vkprovider.platform.settings import Group
 
 BY_CHART: Final = {
     "VKPROVIDER_HTTP_PORT",

@@ -8,11 +8,11 @@ from tunnels.link.carrier import Address, Carrier
 from tunnels.mqtt.carrier import AgentSide, MqttCarrier
 from tunnels.websocket.dialing import Credentials, Dialing
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import StartReason
 from vkprovider.broker import TOPICS, broker_of, read_line, read_pem
+from vkprovider.platform.reasons import StartReason
+from vkprovider.platform.settings import reveal
 from vkprovider.settings.agent import DialSettings
 from vkprovider.settings.rereading import Reread
-from vkprovider.settings.services import reveal
 from vkprovider.settings.tunnels import MqttSettings
 
 

@@ -1,7 +1,6 @@
 """The process of an agent: open CML and the tunnel, run, finish what is under way, say goodbye."""
 
 import asyncio
-import os
 import ssl
 from pathlib import Path
 from typing import Final
@@ -22,15 +21,15 @@ from vkprovider.agent.upstream import AGENT_API, LoggedIn, credentials_in
 from vkprovider.agent.watching import Watch
 from vkprovider.api.agents import AgentFacts, encode_facts
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import StartReason, WorkerReason
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.broker import read_pem
 from vkprovider.cml.dialect import BY_OWN_SETTINGS, with_others
 from vkprovider.cml.factory import CONNECTIONS_MAX, base_url_of, parse_worker_url
 from vkprovider.cml.operations import TEXT_PATHS
 from vkprovider.concurrency import stop_on_signals
+from vkprovider.platform.reasons import StartReason
+from vkprovider.platform.settings import is_plain
 from vkprovider.settings.agent import AgentSettings, DialSettings
-from vkprovider.settings.names import no_effect, unknown
-from vkprovider.settings.plaintext import is_plain
 from vkprovider.settings.rereading import Reread
 from vkprovider.settings.tunnels import MqttSettings
 
@@ -62,8 +61,6 @@ async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) 
         running = asyncio.create_task(serve(agent, transport), name="agent")
         stopping = asyncio.create_task(stop.wait(), name="signals")
         _log.info("agent started", agent=settings.name, process=boot, cml=settings.url, dials=mqtt.url or dial.url)
-        for name, meant in unknown(os.environ).items():
-            _log.warning("a setting has a name that nobody reads", setting=name, why=no_effect(name, meant))
         for url in filter(is_plain, dial.urls):
             _log.warning("replicas are dialled in plain text: the token and all requests can be read", url=url)
         await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)

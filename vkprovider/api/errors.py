@@ -24,7 +24,7 @@ longer than 256 characters.
 from typing import Final
 
 from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import Reason
+from vkprovider.platform.reasons import Reason
 
 _MESSAGE_CHARS_MAX: Final = 256
 _INPUT_CHARS_MAX: Final = 1000

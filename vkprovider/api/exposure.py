@@ -32,7 +32,8 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import InputError, shorten
 from vkprovider.api.objects import EndpointSlice, Metadata
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
+from vkprovider.platform import wellknown
 
 PENDING: Final = "pending"
 LIVE: Final = "live"
@@ -131,7 +132,7 @@ def pod_uid_of(name: str) -> str:
 def selector(worker: str = "") -> str:
     """Return the label selector of the slices of exposed lablets, of one worker or of all."""
     chosen = f"{names.LABEL_COMPONENT}={names.COMPONENT_EXPOSED}"
-    return f"{chosen},{names.LABEL_WORKER}={names.label_value(worker)}" if worker else chosen
+    return f"{chosen},{names.LABEL_WORKER}={wellknown.label_value(worker)}" if worker else chosen
 
 
 def ports_of(slots: Iterable[tuple[str, str, int]]) -> tuple[ExposedPort, ...]:
@@ -167,15 +168,15 @@ def encode(exposure: Exposure, namespace: str, *, worker_uid: str) -> dict[str, 
             "name": slice_name(exposure.pod_uid),
             "namespace": namespace,
             "labels": {
-                names.LABEL_SLICE_MANAGED_BY: names.MANAGER,
-                names.LABEL_SERVICE_PROXY: names.MUX_PROXY,
-                names.LABEL_MANAGED_BY: names.MANAGER,
+                wellknown.LABEL_SLICE_MANAGED_BY: wellknown.MANAGER,
+                wellknown.LABEL_SERVICE_PROXY: names.MUX_PROXY,
+                wellknown.LABEL_MANAGED_BY: wellknown.MANAGER,
                 names.LABEL_COMPONENT: names.COMPONENT_EXPOSED,
-                names.LABEL_WORKER: names.label_value(exposure.worker),
+                names.LABEL_WORKER: wellknown.label_value(exposure.worker),
             },
             "annotations": {names.ANNOTATION_EXPOSED: msgspec.json.encode(identity).decode()},
             "ownerReferences": [
-                {"apiVersion": names.API_VERSION, "kind": "CMLWorker", "name": exposure.worker, "uid": worker_uid}
+                {"apiVersion": wellknown.API_VERSION, "kind": "CMLWorker", "name": exposure.worker, "uid": worker_uid}
             ],
         },
         "addressType": f"IPv{version}",

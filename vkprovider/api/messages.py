@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from vkprovider.api.reasons import NO_REASON, Reason
+from vkprovider.platform.reasons import NO_REASON, Reason
 
 
 class Fault(msgspec.Struct, frozen=True, gc=False):

@@ -9,13 +9,7 @@ from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit
 
-GROUP: Final = "vkprovider.io"
-VERSION: Final = "v1alpha1"
-API_VERSION: Final = f"{GROUP}/{VERSION}"
-MANAGER: Final = "vkprovider"
-"""Field manager and `app.kubernetes.io/managed-by`."""
-SERVICE_ACCOUNT: Final = "vkprovider"
-"""The provider's ServiceAccount; the ClusterRoleBinding that gives it its rights has the same name."""
+from vkprovider.platform.wellknown import GROUP
 
 # Labels of nodes and of our own objects.
 LABEL_COMPONENT: Final = f"{GROUP}/component"
@@ -31,13 +25,10 @@ LABEL_USED_FOR: Final = f"{GROUP}/used-for"
 """A Secret's label: the purpose for which it may be read."""
 USED_FOR_WORKER: Final = "worker"
 USED_FOR_DEVICES: Final = "devices"
-LABEL_INSTALLED_IN: Final = f"{GROUP}/installed-in"
-"""The namespace of the installation that an object, or the owner of a Node's Lease, belongs to."""
 LABEL_NAMESPACE: Final = f"{GROUP}/namespace"
 """A label of what is kept of a lablet: the namespace of its Pod."""
 LABEL_OWNER_NAMESPACE: Final = f"{GROUP}/owner-namespace"
 """A definition's label: the namespace of the class whose instructors may change it."""
-LABEL_MANAGED_BY: Final = "app.kubernetes.io/managed-by"
 LABEL_TYPE: Final = "type"
 LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
 LABEL_ROLE: Final = "node-role.kubernetes.io/cml-worker"
@@ -50,19 +41,10 @@ COMPONENT_RUNTIME_CLASS: Final = "runtimeclass"
 COMPONENT_SESSION_EVENTS: Final = "session-events"
 COMPONENT_SERVING: Final = "serving-certificate"
 COMPONENT_EXPOSED: Final = "exposed-lablet"
-COMPONENT_CODE: Final = "portal-code"
 
 # Taints; the scheduler's half of the contract is in the RuntimeClass.
 TAINT_VIRTUAL_NODE: Final = f"{GROUP}/virtual-node"
 TAINT_ENV: Final = f"{GROUP}/env"
-
-# Annotations: first those of other objects, then a Pod's. A Pod's also belongs into INPUTS or REPORTS below.
-ANNOTATION_INSTALLATION: Final = f"{GROUP}/installation"
-ANNOTATION_PROCESS: Final = f"{GROUP}/process"
-ANNOTATION_VERSION: Final = f"{GROUP}/version"
-"""An annotation of a replica's Lease: the version of the provider that renews it."""
-ANNOTATION_CLOCK_SKEW: Final = f"{GROUP}/clock-skew"
-"""An annotation of a replica's Lease: by how many seconds its machine's clock is ahead of the API server's."""
 ANNOTATION_PAGE_URL: Final = f"{GROUP}/page-url"
 """An annotation of the RoleBinding of a class: the address of the page, to which instructors send their tokens."""
 ANNOTATION_AGENTS_URL: Final = f"{GROUP}/agents-url"
@@ -133,72 +115,12 @@ REPORTS: Final = frozenset(
 POD_ANNOTATIONS: Final = INPUTS | REPORTS
 
 FINALIZER: Final = f"{GROUP}/claims"
-
-# Services that share one load balancer. Their annotations have a prefix that is a setting.
-MUX_PREFIX: Final = "svc-mux.nowake.ai"
-"""The prefix unless the setting names another."""
-MUX_PROGRAM: Final = "svc-lb-mux"
-"""The value of `app.kubernetes.io/name` and `managed-by` of what belongs to a mux."""
-MUX_MULTIPLEXER: Final = "multiplexer"
-"""A mark of the Service that owns the load balancer: `true`."""
-MUX_EXTERNAL_PORTS: Final = "external-ports"
-"""A channel's request for outside ports: `http:8080,grpc:auto`."""
-MUX_PORT_RANGE: Final = "port-range"
-MUX_MAX_PORTS: Final = "max-ports"
-MUX_ALLOWED_NAMESPACES: Final = "allowed-namespaces"
-"""The namespaces whose channels a mux serves beside its own: `team-a,team-b`, or `*`."""
-MUX_PORTS: Final = "ports"
-"""A report on a channel: `http:80->8080`."""
-MUX_STORE: Final = "allocation-configmap"
-MUX_OWNER: Final = "mux"
-"""An annotation of what belongs to a mux: its `namespace/name`."""
-MUX_CHANNELS: Final = "channels"
-MUX_TOPOLOGY: Final = "topology"
-MUX_SUMMARY: Final = "summary"
-"""Reports on a mux: its channels as JSON, a line for each of their ports, and one line."""
-MUX_MANAGED: Final = "managed"
-"""A mark of what holds the backends of a mux: `true`."""
-MUX_FINALIZER: Final = "finalizer"
-LABEL_SERVICE_NAME: Final = "kubernetes.io/service-name"
-"""A label of an EndpointSlice: the Service whose backends it has."""
-
-# Lablets that lend their ports to a mux: an EndpointSlice each, see `exposure`.
-MUX_SERVICE_ACCOUNT: Final = "vkprovider-mux"
-"""The ServiceAccount of the process that serves muxes; it never is the provider's."""
 MUX_PROXY: Final = "vkprovider-mux"
 """A value of `LABEL_SERVICE_PROXY`: no kube-proxy reads these slices."""
-LABEL_SERVICE_PROXY: Final = "service.kubernetes.io/service-proxy-name"
-LABEL_SLICE_MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 ANNOTATION_EXPOSED: Final = f"{GROUP}/exposed"
 """The identity of an exposed lablet, which the provider writes."""
 ANNOTATION_MUX_ANSWER: Final = f"{GROUP}/mux-answer"
 """The answer to it: the only thing of such a slice that the mux may write."""
-
-# User labs: one lablet Pod for one user, made by the portal. The Namespace of a user lab is its record.
-PORTAL_PROGRAM: Final = "vkprovider-portal"
-"""The program and its ServiceAccount; the value of `app.kubernetes.io/managed-by` of what it makes."""
-LABEL_PORTAL: Final = f"{GROUP}/portal"
-"""The mark by which the portal knows its own Namespaces and what is in them: the namespace of its installation."""
-LABEL_USER: Final = f"{GROUP}/user"
-"""The key of the user, from which names are made."""
-LABEL_REQUEST: Final = f"{GROUP}/request"
-"""A label of the Pod of a user lab: the id of the request that it was made for, or taken for if it was warm."""
-LABEL_WARM: Final = f"{GROUP}/warm"
-"""A label of a lab that was made before a user asked for it, and of its Pod: its family."""
-LABEL_CLASS: Final = f"{GROUP}/class"
-"""A label of a user lab: the namespace of the class whose instructors may end it."""
-LABEL_FAMILY: Final = f"{GROUP}/family"
-LABEL_SIZE: Final = f"{GROUP}/size"
-"""Labels of a definition: it is one of a family, which differ by their size alone."""
-ANNOTATION_SEALED: Final = f"{GROUP}/sealed"
-"""An annotation of the Lease of a one-time code: what it stands for, encrypted."""
-ANNOTATION_USER: Final = f"{GROUP}/user"
-"""The exact name of the user."""
-ANNOTATION_REQUEST: Final = f"{GROUP}/request"
-ANNOTATION_ENDING: Final = f"{GROUP}/ending"
-ANNOTATION_OPERATION: Final = f"{GROUP}/operation"
-"""Annotations of the Namespace of a user lab in JSON, see `domain.userlab.record`: what was asked for, that the lab is
-to be deleted, and how the last of these ended."""
 
 # Extended resources.
 RESOURCE_LAB_NODES: Final = f"{GROUP}/lab-nodes"
@@ -213,8 +135,6 @@ CONSOLE: Final = "console"
 """`exec -- console [DEVICE] [--take-over]` attaches: to the device of the container, or to one that is named."""
 TAKE_OVER: Final = "--take-over"
 CONDITION_SESSION_STARTED: Final = f"{GROUP}/SessionStarted"
-
-NODE_LEASE_NAMESPACE: Final = "kube-node-lease"
 NODE_PREFIX: Final = "vnode."
 IMAGE_PREFIX: Final = "cml/"
 """The prefix of an image definition's id in `status.images` of a Node."""
@@ -226,7 +146,6 @@ LAB_CONTAINER: Final = "lab"
 
 _CLAIMS_SUFFIX: Final = "-port-allocations"
 _NOT_DNS = re.compile(r"[^a-z0-9-]")
-_NOT_LABEL = re.compile(r"[^A-Za-z0-9_.-]")
 _CML_VERSION = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{1,2})(?!\d)(.{0,32})$")
 
 
@@ -247,15 +166,6 @@ def is_lablet(runtime_class: str, node: str, node_selector: Mapping[str, str]) -
     """
     sent = node_selector.get(LABEL_COMPONENT) == COMPONENT_VNODE
     return bool(runtime_class) and (sent or node.startswith(NODE_PREFIX))
-
-
-def logins_namespace(namespace: str) -> str:
-    """Return the namespace of the logins of workers and devices, unless a setting names it; nothing else is in it.
-
-    >>> logins_namespace("vkprovider-system")
-    'vkprovider-system-logins'
-    """
-    return f"{namespace}-logins"
 
 
 def claims_name(owner: str) -> str:
@@ -321,11 +231,6 @@ def container_name(label: str, taken: set[str]) -> str:
         name = stem[: CONTAINER_NAME_CHARS_MAX - len(suffix)].rstrip("-") + suffix
     taken.add(name)
     return name
-
-
-def label_value(text: str) -> str:
-    """Derive a legal label value: at most 63 characters, alphanumeric at both ends."""
-    return _NOT_LABEL.sub("-", text)[:63].strip("-_.")
 
 
 def cml_release(version: str) -> tuple[int, int, int] | None:

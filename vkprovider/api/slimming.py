@@ -8,10 +8,11 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.objects import ENV, Container, Pod, PodSpec
+from vkprovider.platform import wellknown
 
 T = TypeVar("T")
 
-_PREFIX: Final = f"{names.GROUP}/"
+_PREFIX: Final = f"{wellknown.GROUP}/"
 _CHARS_MAX: Final = 64 * 1024
 """The most characters of all annotations of a Pod together; those of users and of the provider are a few KiB."""
 _CUT_CHARS: Final = 1024

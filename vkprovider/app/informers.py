@@ -12,11 +12,12 @@ from vkprovider.api.objects import ConfigMap, CustomResource, EndpointSlice, Pod
 from vkprovider.api.slimming import WholePod, slim_pod
 from vkprovider.kube.informer import ALERT, Informer
 from vkprovider.kube.resources import PartialObject
+from vkprovider.platform import wellknown
 from vkprovider.runtime.context import Context
 
 _LARGE_PAGE: Final = 10
 """Objects of up to 1 MiB in a page."""
-_GROUP: Final = f"/apis/{names.API_VERSION}"
+_GROUP: Final = f"/apis/{wellknown.API_VERSION}"
 
 
 @dataclass(frozen=True, slots=True)

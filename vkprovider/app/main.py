@@ -1,7 +1,6 @@
 """The process of one replica: connect, listen, run, stop."""
 
 import asyncio
-import os
 from typing import Final
 
 import structlog
@@ -19,8 +18,7 @@ from vkprovider.lds.grader import HttpGrader
 from vkprovider.runtime.connecting import connect
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.page import Page
-from vkprovider.settings.names import no_effect, unknown
-from vkprovider.settings.plaintext import plain_text
+from vkprovider.settings.services import plain_text
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -30,8 +28,6 @@ async def main(settings: Settings) -> None:
     stop = stop_on_signals()
     for name in settings.ignored:
         _log.info("setting accepted and not used", setting=name)
-    for name, meant in unknown(os.environ).items():
-        _log.warning("a setting has a name that nobody reads", setting=name, why=no_effect(name, meant))
     for name, text in plain_text(_services(settings)).items():
         _log.warning("a service is reached in plain text", setting=name, why=text)
     agent_tokens(settings.http_tunnel)  # what cannot be used is refused before the API server is waited for

@@ -3,9 +3,9 @@
 import ssl
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import StartReason
 from vkprovider.app.parts.labs import NO_LABS
 from vkprovider.app.settings import Settings
+from vkprovider.platform.reasons import StartReason
 from vkprovider.runtime.page import Page
 from vkprovider.serving.tls import page_tls
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import yaml
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import StartReason
 from vkprovider.domain.console.manners import Manners, read_manners
 from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition
+from vkprovider.platform.reasons import StartReason
 
 
 def node_definitions(path: str | None) -> dict[str, NodeDefinition]:

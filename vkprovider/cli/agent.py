@@ -2,7 +2,7 @@
 
 import click
 
-from vkprovider.cli.shared.environment import run_to_end, settings_from
+from vkprovider.cli.shared.environment import run_to_end, settings_from, start_log
 
 
 @click.command()
@@ -12,9 +12,8 @@ def agent() -> None:
     All settings come from the environment; see docs/tunnels.md and docs/reference/settings.md.
     """
     from vkprovider.agent.process import main  # noqa: PLC0415 (other commands need not wait)
-    from vkprovider.app import logs  # noqa: PLC0415 (as above)
-    from vkprovider.app.settings import AgentProcessSettings  # noqa: PLC0415 (as above)
+    from vkprovider.settings.agent import AgentProcessSettings  # noqa: PLC0415 (as above)
 
     settings = settings_from(AgentProcessSettings.from_environment)
-    logs.set_up(settings.log.level, settings.log.format)
+    start_log(settings.log)
     run_to_end(main(settings.agent, settings.mqtt, settings.dial))

@@ -12,17 +12,18 @@ from pydantic import ValidationError
 from tunnels.mqtt.broker import Broker
 from vkprovider import shipped
 from vkprovider.api.errors import InputError, OutsideError, VkproviderError
-from vkprovider.api.reasons import DoctorReason, StartReason
-from vkprovider.app.settings import DoctorProcessSettings
 from vkprovider.broker import broker_of
 from vkprovider.cli.shared.cluster import cluster_options
 from vkprovider.cli.shared.environment import faults_of
 from vkprovider.doctor.findings import DoctorReport, json_of, text_of, unchecked
 from vkprovider.doctor.gather import Doctor
+from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http import auth
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.platform.reasons import StartReason
+from vkprovider.platform.settings import KubeSettings
+from vkprovider.settings.tunnels import DoctorProcessSettings
 
 _TIMEOUT_S: Final = 10.0
 

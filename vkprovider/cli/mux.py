@@ -2,7 +2,7 @@
 
 import click
 
-from vkprovider.cli.shared.environment import run_to_end, settings_from
+from vkprovider.cli.shared.environment import run_to_end, settings_from, start_log
 
 
 @click.command()
@@ -11,10 +11,9 @@ def mux() -> None:
 
     All settings come from the environment; see docs/mux.md and docs/reference/settings.md.
     """
-    from vkprovider.app import logs  # noqa: PLC0415 (other commands need not wait)
-    from vkprovider.app.settings import MuxProcessSettings  # noqa: PLC0415 (as above)
     from vkprovider.mux.process import main  # noqa: PLC0415 (as above)
+    from vkprovider.settings.mux import MuxProcessSettings  # noqa: PLC0415 (as above)
 
     settings = settings_from(MuxProcessSettings.from_environment)
-    logs.set_up("debug" if settings.mux.debug else settings.log.level, settings.log.format)
+    start_log(settings.log.model_copy(update={"level": "debug"}) if settings.mux.debug else settings.log)
     run_to_end(main(settings))

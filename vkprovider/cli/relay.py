@@ -2,7 +2,7 @@
 
 import click
 
-from vkprovider.cli.shared.environment import run_to_end, settings_from
+from vkprovider.cli.shared.environment import run_to_end, settings_from, start_log
 
 
 @click.command()
@@ -17,10 +17,9 @@ def relay(print_config: bool) -> None:  # noqa: FBT001 (click passes flags so)
     if print_config:
         click.echo(CONFIG, nl=False)
         return
-    from vkprovider.app import logs  # noqa: PLC0415 (as above)
-    from vkprovider.app.settings import RelayProcessSettings  # noqa: PLC0415 (as above)
     from vkprovider.relay.process import main  # noqa: PLC0415 (as above)
+    from vkprovider.settings.relay import RelayProcessSettings  # noqa: PLC0415 (as above)
 
     settings = settings_from(RelayProcessSettings.from_environment)
-    logs.set_up(settings.log.level, settings.log.format)
+    start_log(settings.log)
     run_to_end(main(settings.kube, settings.relay))

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from vkprovider.cli.shared.environment import run_to_end, settings_from
+from vkprovider.cli.shared.environment import run_to_end, settings_from, start_log
 
 _FILES_MAX: Final = 65_536
 
@@ -16,12 +16,11 @@ _FILES_MAX: Final = 65_536
 @click.command()
 def run() -> None:
     """Run the controller, one replica. All settings come from the environment; see docs/reference/settings.md."""
-    from vkprovider.app import logs  # noqa: PLC0415 (half a second that other commands need not wait)
     from vkprovider.app.main import main  # noqa: PLC0415 (as above)
     from vkprovider.app.settings import Settings  # noqa: PLC0415 (as above)
 
     settings = settings_from(Settings.from_environment)
-    logs.set_up(settings.log.level, settings.log.format)
+    start_log(settings.log)
     _raise_file_limit()
     run_to_end(main(settings), _loop_factory())
 

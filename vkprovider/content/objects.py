@@ -17,10 +17,11 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
-from vkprovider.api.reasons import StartReason
 from vkprovider.content.spi import PackageName, StoredPackage
 from vkprovider.domain.definition.package import too_large
-from vkprovider.settings.services import ContentSettings, reveal
+from vkprovider.platform.reasons import StartReason
+from vkprovider.platform.settings import reveal
+from vkprovider.settings.services import ContentSettings
 
 if TYPE_CHECKING:
     from obstore.store import ClientConfig, LocalStore, MemoryStore, S3Store

@@ -22,7 +22,6 @@ import msgspec
 import structlog
 
 from vkprovider.api.errors import DeadlineExceeded, InputError, Unavailable
-from vkprovider.api.reasons import reason_of
 from vkprovider.content.parser import (
     CPU_S_MAX,
     HEADER,
@@ -36,6 +35,7 @@ from vkprovider.content.parser import (
 )
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology.topology import Topology
+from vkprovider.platform.reasons import reason_of
 from vkprovider.settings.services import PackageSettings
 
 _log: Final = structlog.get_logger(__name__)

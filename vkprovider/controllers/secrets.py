@@ -5,8 +5,9 @@ from collections.abc import Collection
 from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, InputError
 from vkprovider.api.objects import Secret
-from vkprovider.api.reasons import Reason, Trouble
+from vkprovider.api.reasons import Trouble
 from vkprovider.domain.worker.secrets import device_secret_refusal, move_command
+from vkprovider.platform.reasons import Reason
 from vkprovider.runtime.context import Context
 
 

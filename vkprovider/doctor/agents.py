@@ -22,7 +22,6 @@ from tunnels.mqtt.faults import BrokerFault
 from tunnels.mqtt.topics import Topics
 from tunnels.protocol import refusals
 from tunnels.wire import codec, messages
-from vkprovider.api import names
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.api.objects import CustomResource
 from vkprovider.cml.dialect import BY_AGENT
@@ -33,6 +32,7 @@ from vkprovider.concurrency import at_most
 from vkprovider.doctor.findings import Finding
 from vkprovider.doctor.tunnels import BrokerSeen, check_broker, check_unseen
 from vkprovider.doctor.workers import WorkerProbe
+from vkprovider.platform import wellknown
 
 HEARTBEAT_S: Final = Habits().heartbeat_s
 """The interval of an agent's heartbeats."""
@@ -93,7 +93,7 @@ class _Caller:
 
     def __init__(self, broker: Broker, wanted: Collection[str]) -> None:
         self._identity = f"doctor-{secrets.token_hex(6)}"
-        self._topics = Topics(names.MANAGER)
+        self._topics = Topics(wellknown.MANAGER)
         self._wanted = frozenset(wanted)
         self._heard: dict[str, _Heard] = {}
         self._answers: dict[str, asyncio.Future[messages.Response]] = {}

@@ -8,8 +8,8 @@ import msgspec
 from vkprovider.api import names, quantities
 from vkprovider.api.models.status import worker_status
 from vkprovider.api.objects import CustomResource, Metadata
-from vkprovider.api.reasons import DoctorReason
 from vkprovider.doctor.findings import Finding, fault, note
+from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.doctor.rights import CheckedRight, by_what
 from vkprovider.doctor.workloads import admission_remedy
 from vkprovider.domain.worker.registration import unapproved

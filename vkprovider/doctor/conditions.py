@@ -2,8 +2,8 @@
 
 from vkprovider.api.models.status import Status
 from vkprovider.api.objects import CustomResource, Node, NodeCondition
-from vkprovider.api.reasons import DoctorReason
 from vkprovider.doctor.findings import Finding, fault
+from vkprovider.doctor.reasons import DoctorReason
 
 
 def node_ready(node: Node) -> NodeCondition | None:

@@ -7,8 +7,9 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.api.reasons import Reason, Trouble
+from vkprovider.api.reasons import Trouble
 from vkprovider.api.wording import count
+from vkprovider.platform.reasons import Reason
 
 HEALTHY: Final = 0
 FAULTY: Final = 1

@@ -15,7 +15,6 @@ from vkprovider.api.models.crd import crds
 from vkprovider.api.models.status import worker_status
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import ConfigMap, CustomResource, Lease, Metadata, Node, RuntimeClass, SelfSubjectReview
-from vkprovider.api.reasons import DoctorReason
 from vkprovider.cml.spi import Credentials
 from vkprovider.concurrency import at_most
 from vkprovider.doctor import kubelet, lablets, setup, workers, workloads
@@ -24,19 +23,23 @@ from vkprovider.doctor.asking import ask, read_secret
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, note, unchecked
 from vkprovider.doctor.muxes import reading as muxes
 from vkprovider.doctor.reading import UserReading, renewed_unix_s, unix_s
+from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.doctor.rights import CheckedRight, rights_of
+from vkprovider.domain.userlab import portalnames
 from vkprovider.domain.worker.transport import destination_of
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource
 from vkprovider.kube.resources import kind as kind_of
 from vkprovider.kubelet.signing import REQUESTS, SigningRequest
+from vkprovider.platform import wellknown
 from vkprovider.runtime.members import LABEL_MEMBER, MEMBER_PREFIX
+from vkprovider.settings.names import unknown
 
 _PROBES_MAX: Final = 16
 """Workers asked at the same time."""
-_GROUP: Final = f"/apis/{names.API_VERSION}"
-_MANAGED: Final = {"labelSelector": f"{names.LABEL_MANAGED_BY}={names.MANAGER}"}
+_GROUP: Final = f"/apis/{wellknown.API_VERSION}"
+_MANAGED: Final = {"labelSelector": f"{wellknown.LABEL_MANAGED_BY}={wellknown.MANAGER}"}
 
 _WORKLOADS: Final = {
     "ReplicaSet": "/apis/apps/v1/replicasets",
@@ -85,7 +88,7 @@ class Doctor:
         self._kube = kube
         self._context = context
         self._namespace = namespace
-        self._logins = names.logins_namespace(namespace)
+        self._logins = wellknown.logins_namespace(namespace)
         self._manifest = manifest
         self._probing = probe
         self._broker = broker
@@ -124,7 +127,7 @@ class Doctor:
 
         Few users may read it, and nothing else depends on it: that is no finding.
         """
-        path = f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{names.SERVICE_ACCOUNT}"
+        path = f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{wellknown.SERVICE_ACCOUNT}"
         binding = await self._reading.glance(path, _Binding) or _Binding()
         return {subject.namespace for subject in binding.subjects if subject.namespace}
 
@@ -138,7 +141,7 @@ class Doctor:
         namespace = self._namespace
         about = f"Namespace/{namespace}"
         exists = await self._reading.read(f"/api/v1/namespaces/{namespace}", _Object, about) is not None
-        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{names.SERVICE_ACCOUNT}"
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{wellknown.SERVICE_ACCOUNT}"
         account = exists and await self._reading.read(path, _Object, about) is not None
         if self._reading.failed(about):
             return
@@ -155,11 +158,11 @@ class Doctor:
         settings = found.data if found is not None else {}
         self._logins = settings.get("VKPROVIDER_LOGINS_NAMESPACE") or self._logins
         self._found += setup.check_transport(self._namespace, settings)
-        self._found += setup.check_settings(self._namespace, settings)
+        self._found += setup.check_settings(self._namespace, unknown(settings))
         self._found += await muxes.check_relays(self._reading, settings)
 
     async def _check_rights(self) -> None:
-        account = f"{self._namespace}/{names.SERVICE_ACCOUNT}"
+        account = f"{self._namespace}/{wellknown.SERVICE_ACCOUNT}"
         rights = rights_of(self._manifest, self._namespace, self._logins)
         try:
             answers = await asyncio.gather(*(self._may(right) for right in rights))
@@ -176,7 +179,7 @@ class Doctor:
         Raises:
             OutsideError: The API server refuses both questions.
         """
-        user = f"system:serviceaccount:{self._namespace}:{names.SERVICE_ACCOUNT}"
+        user = f"system:serviceaccount:{self._namespace}:{wellknown.SERVICE_ACCOUNT}"
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{self._namespace}", "system:authenticated"]
         spec: dict[str, Any] = {"resourceAttributes": right.attributes()}
         try:
@@ -224,7 +227,7 @@ class Doctor:
                 del silent[name]
         alive = set(first) - set(silent)
         self._found += setup.check_replicas(self._namespace, alive, silent)
-        versions = {name: first[name].metadata.annotations.get(names.ANNOTATION_VERSION, "") for name in alive}
+        versions = {name: first[name].metadata.annotations.get(wellknown.ANNOTATION_VERSION, "") for name in alive}
         self._found += setup.check_versions(self._namespace, versions)
         return alive
 
@@ -257,7 +260,7 @@ class Doctor:
         self._nodes = [node for name, node in nodes.items() if name.startswith(names.NODE_PREFIX)]
         if alive:
             await self._check_kubelet(self._nodes)
-        path = f"/apis/coordination.k8s.io/v1/namespaces/{names.NODE_LEASE_NAMESPACE}/leases"
+        path = f"/apis/coordination.k8s.io/v1/namespaces/{wellknown.NODE_LEASE_NAMESPACE}/leases"
         leases = {item.metadata.name: item for item in await self._reading.list(path, Lease, "Lease", _MANAGED)}
 
         async def check(resource: CustomResource) -> list[Finding]:
@@ -344,6 +347,6 @@ class Doctor:
         settings = await self._reading.read(path, ConfigMap, about)
         if self._reading.failed(about):
             return
-        menu = {r.metadata.name for r in resources if names.LABEL_FAMILY in r.metadata.labels}
+        menu = {r.metadata.name for r in resources if portalnames.LABEL_FAMILY in r.metadata.labels}
         waits = {name: seconds for name, seconds in boot_s.items() if name in menu}
         self._found += workloads.check_portal(self._namespace, settings.data if settings else {}, waits)

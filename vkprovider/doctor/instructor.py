@@ -8,19 +8,19 @@ import msgspec
 import yaml
 
 from vkprovider import __version__
-from vkprovider.api import names
 from vkprovider.api.errors import Forbidden, Invalid, NotFound, OutsideError
 from vkprovider.api.objects import CustomResource
-from vkprovider.api.reasons import DoctorReason
 from vkprovider.doctor import classroom, lablets, setup, workloads
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, fault, unchecked
 from vkprovider.doctor.reading import UserReading
+from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS, CheckedRight, grant_command, rights_in
 from vkprovider.kube.access import may
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
+from vkprovider.platform import wellknown
 
-_GROUP: Final = f"/apis/{names.API_VERSION}"
+_GROUP: Final = f"/apis/{wellknown.API_VERSION}"
 _ELSEWHERE: Final = "Ask {owner} to mend it: the definition is not of this namespace."
 
 

@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Sequence
 
 from vkprovider.api.objects import Node
-from vkprovider.api.reasons import DoctorReason
 from vkprovider.api.wording import count
 from vkprovider.doctor.findings import Finding, note
+from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.kubelet.signing import SigningRequest
 
 

@@ -15,24 +15,21 @@ from vkprovider.api.models.status import definition_status
 from vkprovider.api.objects import Condition, Container, CustomResource, Node, Pod, PodSpec, RuntimeClass
 from vkprovider.api.reasons import (
     DEFINITIONS,
-    DOCTOR,
     PROGRESS,
     TROUBLE,
     WORKERS,
     DefinitionReason,
-    DoctorReason,
     Happened,
     Progress,
-    Reason,
     Trouble,
-    reason_of,
 )
 from vkprovider.doctor.conditions import check_observed, node_ready
 from vkprovider.doctor.findings import Finding, fault, named, note, once, remedy_of
+from vkprovider.doctor.reasons import DOCTOR, DoctorReason
 from vkprovider.domain.definition import status as definitionstatus
-from vkprovider.domain.lablet.pod.inputs import inputs_of
-from vkprovider.domain.lablet.pod.intent import tag_of
+from vkprovider.domain.lablet.pod.inputs import inputs_of, tag_of
 from vkprovider.domain.topology.resources import Resources
+from vkprovider.platform.reasons import Reason, reason_of
 
 STUCK_S: Final = 900.0
 """A Pod that is on its way for longer is a fault, beside the time that its devices have to boot."""
@@ -280,9 +277,9 @@ def _check_unbound(pod: SeenPod, workers: Sequence[Node]) -> Finding | None:
     if lacking := _never_fits(pod, workers):
         text = f"no worker is large enough, whatever else runs: it needs {lacking}"
         return fault("", DoctorReason.TOO_LARGE, text, _SMALLER)
-    reason = reason_of(scheduled.reason or DoctorReason.UNSCHEDULABLE)
+    reason = reason_of(scheduled.reason or Happened.UNSCHEDULABLE)
     environment = pod.spec.node_selector.get(names.LABEL_ENV)
-    if reason != DoctorReason.UNSCHEDULABLE or environment is None:
+    if reason != Happened.UNSCHEDULABLE or environment is None:
         return _pod(reason, scheduled.message)
     text = f"it runs on workers of the environment {environment} only; the scheduler says: {scheduled.message}"
     remedy = f"Add a CMLWorker with spec.environment: {environment}, or wait until lablets on those that there are end."

@@ -7,8 +7,8 @@ import msgspec
 
 from vkprovider.api.errors import NotFound, OutsideError
 from vkprovider.api.objects import Lease
-from vkprovider.api.reasons import DoctorReason
 from vkprovider.doctor.findings import Finding, unchecked
+from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import PAGE_SIZE, pages
 

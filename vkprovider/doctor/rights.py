@@ -6,7 +6,7 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
-from vkprovider.api import names
+from vkprovider.platform import wellknown
 
 SHIPPED_NAMESPACE: Final = "vkprovider-system"
 """The namespace of the provider in the shipped manifests."""
@@ -99,7 +99,7 @@ def _moved(shipped: str, namespace: str, logins: str) -> str:
     """Return the namespace that stands for one of the shipped manifests."""
     places = {
         SHIPPED_NAMESPACE: namespace,
-        names.logins_namespace(SHIPPED_NAMESPACE): logins or names.logins_namespace(namespace),
+        wellknown.logins_namespace(SHIPPED_NAMESPACE): logins or wellknown.logins_namespace(namespace),
     }
     return places.get(shipped, shipped)
 

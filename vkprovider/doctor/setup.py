@@ -4,14 +4,15 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from vkprovider.api import names
 from vkprovider.api.objects import Lease
-from vkprovider.api.reasons import ConditionReason, DoctorReason
+from vkprovider.api.reasons import ConditionReason
 from vkprovider.doctor.findings import Finding, Level, fault, note, once, unchecked
+from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.doctor.rights import CheckedRight, by_what
 from vkprovider.domain.worker.kubeletversion import KUBERNETES_OLDEST
-from vkprovider.settings.names import no_effect, unknown
-from vkprovider.settings.plaintext import plain_text
+from vkprovider.platform import wellknown
+from vkprovider.platform.settings import no_effect
+from vkprovider.settings.services import plain_text
 
 SKEW_S: Final = 5.0
 """Clocks that differ by less do not matter."""
@@ -97,7 +98,7 @@ def check_installed(namespace: str, homes: Collection[str]) -> list[Finding]:
         f"{namespace} does nothing"
     )
     remedy = f"vkprovider doctor --namespace {home}; to remove or move it: docs/install.md, Another namespace"
-    return [fault(f"ClusterRoleBinding/{names.SERVICE_ACCOUNT}", DoctorReason.INSTALLED_ELSEWHERE, text, remedy)]
+    return [fault(f"ClusterRoleBinding/{wellknown.SERVICE_ACCOUNT}", DoctorReason.INSTALLED_ELSEWHERE, text, remedy)]
 
 
 def check_namespace(namespace: str, *, exists: bool, account: bool) -> list[Finding]:
@@ -105,7 +106,7 @@ def check_namespace(namespace: str, *, exists: bool, account: bool) -> list[Find
     if not exists:
         return [fault(f"Namespace/{namespace}", DoctorReason.NAMESPACE_MISSING, "it does not exist", _INSTALL)]
     if not account:
-        about = f"ServiceAccount/{namespace}/{names.SERVICE_ACCOUNT}"
+        about = f"ServiceAccount/{namespace}/{wellknown.SERVICE_ACCOUNT}"
         return [fault(about, DoctorReason.SERVICE_ACCOUNT_MISSING, "it does not exist", _INSTALL)]
     return []
 
@@ -132,14 +133,14 @@ def check_transport(namespace: str, settings: Mapping[str, str]) -> list[Finding
     )
 
 
-def check_settings(namespace: str, settings: Mapping[str, str]) -> list[Finding]:
+def check_settings(namespace: str, unread: Mapping[str, str]) -> list[Finding]:
     """Report names in the provider's ConfigMap that no program reads.
 
     Args:
         namespace: The provider's.
-        settings: Those of its ConfigMap, by variable.
+        unread: The variables of its ConfigMap that nobody reads, each with the one that was probably meant.
     """
-    texts = [no_effect(name, meant) for name, meant in unknown(settings).items()]
+    texts = [no_effect(name, meant) for name, meant in unread.items()]
     about = f"ConfigMap/{namespace}/{SETTINGS}"
     remedy = DoctorReason.SETTING_UNKNOWN.remedy
     return [note(about, DoctorReason.SETTING_UNKNOWN, "; ".join(texts), remedy)] if texts else []
@@ -219,7 +220,7 @@ def check_clock(about: str, whose: str, ahead_s: float) -> list[Finding]:
 
 def check_skew(about: str, lease: Lease) -> list[Finding]:
     """Report a clock that a replica has found to be off, and says so on its Lease."""
-    said = lease.metadata.annotations.get(names.ANNOTATION_CLOCK_SKEW, "")
+    said = lease.metadata.annotations.get(wellknown.ANNOTATION_CLOCK_SKEW, "")
     if not said:
         return []
     text = f"the clock of the machine of {lease.metadata.name} is {said.removeprefix('-')} s "

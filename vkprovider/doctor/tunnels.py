@@ -8,9 +8,9 @@ import msgspec
 from tunnels.mqtt.broker import Broker
 from tunnels.mqtt.faults import BrokerFault, LoginRefused, TlsFault, TopicRefused
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import DoctorReason
 from vkprovider.api.wording import count, listed
 from vkprovider.doctor.findings import Finding, fault, note, unchecked
+from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.doctor.workers import WorkerProbe
 
 _NAMED_MAX: Final = 5

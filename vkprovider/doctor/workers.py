@@ -12,10 +12,11 @@ from vkprovider.api.messages import Fault
 from vkprovider.api.models.status import worker_status
 from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.api.objects import CustomResource, Node
-from vkprovider.api.reasons import WORKERS, ConditionReason, DoctorReason, Reason, WorkerReason, reason_of
+from vkprovider.api.reasons import WORKERS, ConditionReason, WorkerReason
 from vkprovider.api.wording import count
 from vkprovider.doctor.conditions import check_observed, node_ready
 from vkprovider.doctor.findings import Finding, fault, note, once, remedy_of, unchecked
+from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.doctor.setup import check_clock
 from vkprovider.domain.worker import node as nodes
 from vkprovider.domain.worker.capacity import too_small
@@ -23,6 +24,7 @@ from vkprovider.domain.worker.reach import same_address
 from vkprovider.domain.worker.registration import unapproved
 from vkprovider.domain.worker.secrets import move_command
 from vkprovider.domain.worker.transport import insecure
+from vkprovider.platform.reasons import Reason, reason_of
 from vkprovider.settings.cluster import PortSettings
 
 PATTY_PORTS: Final = (2000, 7999)

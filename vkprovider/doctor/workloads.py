@@ -6,9 +6,9 @@ from typing import Final
 import msgspec
 
 from vkprovider.api.objects import Condition, Metadata
-from vkprovider.api.reasons import DoctorReason
 from vkprovider.api.reasons.stock import ADMISSION
 from vkprovider.doctor.findings import Finding, fault, note
+from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.settings.portal import PortalSettings
 
 PORTAL: Final = "vkprovider-portal"

@@ -2,7 +2,6 @@
 
 from typing import Final
 
-from vkprovider.api import names
 from vkprovider.api.environment import EnvPod
 from vkprovider.api.objects import (
     ConfigMap,
@@ -18,6 +17,7 @@ from vkprovider.api.objects import (
 )
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import PartialObject, Resource, kind
+from vkprovider.platform import wellknown
 
 NAMESPACES: Final = kind("/api/v1", "namespaces", PartialObject)
 SELF_SUBJECT_REVIEWS: Final = kind("/apis/authentication.k8s.io/v1", "selfsubjectreviews", SelfSubjectReview)
@@ -30,8 +30,8 @@ NODES: Final = kind("/api/v1", "nodes", Node)
 LEASES: Final = kind("/apis/coordination.k8s.io/v1", "leases", Lease)
 ENDPOINT_SLICES: Final = kind("/apis/discovery.k8s.io/v1", "endpointslices", EndpointSlice)
 RUNTIME_CLASSES: Final = kind("/apis/node.k8s.io/v1", "runtimeclasses", RuntimeClass)
-WORKERS: Final = kind(f"/apis/{names.API_VERSION}", "cmlworkers", CustomResource)
-DEFINITIONS: Final = kind(f"/apis/{names.API_VERSION}", "labletdefinitions", CustomResource)
+WORKERS: Final = kind(f"/apis/{wellknown.API_VERSION}", "cmlworkers", CustomResource)
+DEFINITIONS: Final = kind(f"/apis/{wellknown.API_VERSION}", "labletdefinitions", CustomResource)
 
 
 class Api:
@@ -58,7 +58,7 @@ class Api:
         self.secrets: Final = Resource(kube, SECRETS, logins)
         self.endpoint_slices: Final = Resource(kube, ENDPOINT_SLICES, namespace)
         self.member_leases: Final = Resource(kube, LEASES, namespace)
-        self.node_leases: Final = Resource(kube, LEASES, names.NODE_LEASE_NAMESPACE)
+        self.node_leases: Final = Resource(kube, LEASES, wellknown.NODE_LEASE_NAMESPACE)
         self.pods: Final = Resource(kube, PODS)
         self.env_pods: Final = Resource(kube, ENV_PODS)
         self.nodes: Final = Resource(kube, NODES)

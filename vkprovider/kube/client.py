@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import msgspec
 
 from vkprovider import __version__
-from vkprovider.api import names
 from vkprovider.api.errors import DeadlineExceeded, Throttled
 from vkprovider.kube.clock import ApiClock
 from vkprovider.kube.flow import Flow, Lane
 from vkprovider.kube.pace import TokenBucket
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.platform import wellknown
+from vkprovider.platform.settings import KubeSettings
 
 if TYPE_CHECKING:
     from vkprovider.kube.http.credentials import ClusterAccess
@@ -39,7 +39,7 @@ USER_AGENT: Final = f"vkprovider/{__version__}"
 _DEFAULTS: Final = KubeSettings()
 
 
-def user_agent(replica: str, program: str = names.MANAGER) -> str:
+def user_agent(replica: str, program: str = wellknown.MANAGER) -> str:
     """Return the User-Agent of a replica of a program."""
     return f"{program}/{__version__} ({replica})"
 

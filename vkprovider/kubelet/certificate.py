@@ -27,6 +27,7 @@ from vkprovider.domain.backoff import delay_s
 from vkprovider.kube.resources import Resource
 from vkprovider.kubelet.signing import REQUESTS, SIGNER
 from vkprovider.kubelet.tls import ServingTls
+from vkprovider.platform import wellknown
 from vkprovider.runtime.context import Context
 from vkprovider.serving.selfsigned import self_signed
 
@@ -124,7 +125,10 @@ class Certificates:
             "kind": "CertificateSigningRequest",
             "metadata": {
                 "generateName": "vkprovider-",
-                "labels": {names.LABEL_COMPONENT: names.COMPONENT_SERVING, names.LABEL_MANAGED_BY: names.MANAGER},
+                "labels": {
+                    names.LABEL_COMPONENT: names.COMPONENT_SERVING,
+                    wellknown.LABEL_MANAGED_BY: wellknown.MANAGER,
+                },
             },
             "spec": {
                 "request": base64.b64encode(request).decode(),

@@ -25,8 +25,8 @@ from yarl import URL
 from tunnels.direct import ssl_context
 from tunnels.errors import CertificateInvalid
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import StartReason
 from vkprovider.domain.session.deployments import Deployment
+from vkprovider.platform.reasons import StartReason
 from vkprovider.settings.services import LdsSettings
 
 DEFAULT: Final = "default"

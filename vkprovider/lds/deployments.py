@@ -20,9 +20,9 @@ from vkprovider.lds.errors import Full
 from vkprovider.lds.factory import open_deployment
 from vkprovider.lds.spi import LabDelivery
 from vkprovider.lds.wire import ContentMetadata
+from vkprovider.platform.settings import is_plain, reveal
 from vkprovider.rest.tokens import TokenReader
-from vkprovider.settings.plaintext import is_plain
-from vkprovider.settings.services import LdsSettings, reveal
+from vkprovider.settings.services import LdsSettings
 
 RELOAD_S: Final = 5.0
 """Seconds between two looks at the file; a mounted ConfigMap changes without a notice."""

@@ -9,12 +9,13 @@ from tunnels.direct import DirectTransport
 from vkprovider.api.errors import Invalid, Throttled
 from vkprovider.domain.session.delivery import Verdict
 from vkprovider.lds.dialect import LdsDialect
+from vkprovider.platform.settings import reveal
 from vkprovider.rest.client import ServiceClient
 from vkprovider.rest.dialect import decode
 from vkprovider.rest.exchange import Exchange
 from vkprovider.rest.operations import Operation, allow_list
 from vkprovider.rest.tokens import GivenToken
-from vkprovider.settings.services import GraderSettings, reveal
+from vkprovider.settings.services import GraderSettings
 
 _ACCEPTED: Final = 202
 _AGAIN_S: Final = 5.0

@@ -9,10 +9,10 @@ from typing import Final, NamedTuple
 import structlog
 
 from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import Reason
 from vkprovider.kube.client import Guard
 from vkprovider.kube.event import EventType
 from vkprovider.kube.events import EventRecorder, ObjectRef
+from vkprovider.platform.reasons import Reason
 from vkprovider.runtime.context import Context
 
 _log: Final = structlog.get_logger(__name__)

@@ -15,6 +15,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.exposure import Exposure, decode
 from vkprovider.api.messages import Fault
 from vkprovider.api.objects import EndpointSlice, Metadata
+from vkprovider.domain.mux import muxnames
 from vkprovider.domain.mux.addresses import canonical
 from vkprovider.domain.mux.facts import MuxRef
 from vkprovider.domain.mux.lablets import mux_of
@@ -22,6 +23,7 @@ from vkprovider.domain.mux.refs import annotation_key, get_mux_from_lb_class
 from vkprovider.domain.mux.slices import is_ours
 from vkprovider.kube.store import key_of
 from vkprovider.mux.service import AddressedService, Service, is_channel, is_mux
+from vkprovider.platform import wellknown
 
 N = TypeVar("N")
 T = TypeVar("T")
@@ -170,7 +172,7 @@ class Index:
 
     def _note(self, each: EndpointSlice, *, gone: bool) -> None:
         meta = each.metadata
-        if service := meta.labels.get(names.LABEL_SERVICE_NAME):
+        if service := meta.labels.get(wellknown.LABEL_SERVICE_NAME):
             named = (meta.namespace, service)
             if gone:
                 _drop(self._slices, named, meta.name)
@@ -203,7 +205,7 @@ class Index:
         meta = each.metadata
         if self._is_lablet(each):
             return _refs(self._lablets, meta.name)
-        return _refs(self._channels, f"{meta.namespace}/{meta.labels.get(names.LABEL_SERVICE_NAME, '')}")
+        return _refs(self._channels, f"{meta.namespace}/{meta.labels.get(wellknown.LABEL_SERVICE_NAME, '')}")
 
     def _ref_of(self, service: Service | None) -> MuxRef | None:
         if service is None or not is_channel(service, self._prefix):
@@ -219,7 +221,7 @@ class Index:
 
     def _lent(self, channel: Service | None) -> object:
         """Return what matters of a channel: all but its version and what is reported on it."""
-        return channel and (self._undated(channel, annotation_key(self._prefix, names.MUX_PORTS)), channel.spec)
+        return channel and (self._undated(channel, annotation_key(self._prefix, muxnames.MUX_PORTS)), channel.spec)
 
     def _undated(self, service: Service, *but: str) -> Metadata:
         meta = service.metadata

@@ -9,15 +9,15 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from vkprovider.api import names
 from vkprovider.api.objects import CustomResource, EndpointSlice
 from vkprovider.domain.mux.addresses import Network, Reserved, canonical
 from vkprovider.kube.informer import ALERT, Informer
 from vkprovider.mux.index import Index
 from vkprovider.mux.service import AddressedService, Service, slim_addressed, slim_service
+from vkprovider.platform import wellknown
 from vkprovider.runtime.context import Context
 
-_KEPT_LABELS: Final = frozenset({names.LABEL_SERVICE_NAME})
+_KEPT_LABELS: Final = frozenset({wellknown.LABEL_SERVICE_NAME})
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ def informers(ctx: Context, prefix: str) -> Informers:
             patience=ALERT,
         ),
         workers=Informer(
-            ctx.kube, f"/apis/{names.API_VERSION}/cmlworkers", CustomResource, name="cmlworkers", patience=ALERT
+            ctx.kube, f"/apis/{wellknown.API_VERSION}/cmlworkers", CustomResource, name="cmlworkers", patience=ALERT
         ),
         addressed=Informer(
             ctx.kube,
@@ -67,8 +67,8 @@ def informers(ctx: Context, prefix: str) -> Informers:
 def slim_slice(each: EndpointSlice) -> EndpointSlice:
     """Return a slice without the annotations and most labels of those of other programs: there may be thousands."""
     meta = each.metadata
-    if names.LABEL_SLICE_MANAGED_BY in meta.labels and meta.labels[names.LABEL_SLICE_MANAGED_BY].startswith(
-        names.MANAGER
+    if wellknown.LABEL_SLICE_MANAGED_BY in meta.labels and meta.labels[wellknown.LABEL_SLICE_MANAGED_BY].startswith(
+        wellknown.MANAGER
     ):
         return each
     labels = {key: value for key, value in meta.labels.items() if key in _KEPT_LABELS}

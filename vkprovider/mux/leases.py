@@ -5,13 +5,14 @@ from typing import Final
 
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.kube.events import ObjectRef
+from vkprovider.platform import wellknown
 from vkprovider.runtime.context import Program
 from vkprovider.runtime.leases import LeaseKind
 
-MUX: Final = Program(names.MUX_PROXY, f"{names.GROUP}/mux-replica")
-DRY_RUN: Final = Program(f"{names.MUX_PROXY}-dry-run", f"{names.GROUP}/mux-dry-run-replica")
+MUX: Final = Program(names.MUX_PROXY, f"{wellknown.GROUP}/mux-replica")
+DRY_RUN: Final = Program(f"{names.MUX_PROXY}-dry-run", f"{wellknown.GROUP}/mux-dry-run-replica")
 """The program, and one that only says what it would do: it takes no mux from the other."""
 _SECONDS: Final = 40
 

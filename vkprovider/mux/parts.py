@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vkprovider.app.settings import MuxProcessSettings
 from vkprovider.kube.queue import KeyedQueue
 from vkprovider.mux.effects.writes import Writes
 from vkprovider.mux.events import Events
@@ -16,6 +15,7 @@ from vkprovider.mux.page.routes import DebugPage
 from vkprovider.mux.reconciler import Muxes
 from vkprovider.mux.showing import Showing
 from vkprovider.mux.strays import Strays
+from vkprovider.platform.settings import reveal
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.metrics.measure import Measure, counter, gauge, value
@@ -23,7 +23,7 @@ from vkprovider.runtime.ownership import Ownership
 from vkprovider.runtime.parts import Change, Part, Work
 from vkprovider.runtime.process import Process
 from vkprovider.serving.access import AccessControl
-from vkprovider.settings.services import reveal
+from vkprovider.settings.mux import MuxProcessSettings
 
 _AT_ONCE = 8
 """Muxes that are served at once."""

@@ -2,13 +2,11 @@
 
 import asyncio
 import dataclasses
-import os
 from typing import Final
 
 import structlog
 
 from vkprovider.api import names
-from vkprovider.app.settings import MuxProcessSettings
 from vkprovider.concurrency import stop_on_signals
 from vkprovider.kube.events import EventRecorder
 from vkprovider.mux.events import LoggedEvents
@@ -18,7 +16,7 @@ from vkprovider.runtime.connecting import connect
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.page import Page
 from vkprovider.serving.tls import page_tls
-from vkprovider.settings.names import no_effect, unknown
+from vkprovider.settings.mux import MuxProcessSettings
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -26,8 +24,6 @@ _log: Final = structlog.get_logger(__name__)
 async def main(settings: MuxProcessSettings) -> None:
     """Run one replica until SIGTERM or SIGINT."""
     stop = stop_on_signals()
-    for name, meant in unknown(os.environ).items():
-        _log.warning("a setting has a name that nobody reads", setting=name, why=no_effect(name, meant))
     page = page_of(settings)
     await page.run(
         lambda: context_of(settings, page),

@@ -7,7 +7,7 @@ import structlog
 
 from vkprovider.api.errors import Forbidden, InputError, Invalid, Unavailable
 from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.concurrency import at_most
 from vkprovider.domain.mux import slices as muxslices
 from vkprovider.domain.mux.decide import decide

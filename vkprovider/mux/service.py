@@ -4,8 +4,8 @@ from typing import Any, Final
 
 import msgspec
 
-from vkprovider.api import names
 from vkprovider.api.objects import Metadata, ServiceSpec
+from vkprovider.domain.mux import muxnames
 from vkprovider.domain.mux.facts import Channel, Mux, MuxRef, Owner, ServicePort
 from vkprovider.domain.mux.refs import annotation_key, is_marked, names_a_mux
 from vkprovider.kube.events import ObjectRef
@@ -78,7 +78,7 @@ SERVICES: Final = kind("/api/v1", "services", Service)
 
 def finalizer(prefix: str) -> str:
     """Return the finalizer of a mux."""
-    return annotation_key(prefix, names.MUX_FINALIZER)
+    return annotation_key(prefix, muxnames.MUX_FINALIZER)
 
 
 def is_mux(service: Service, prefix: str) -> bool:
@@ -114,7 +114,9 @@ def slim_service(service: Service, prefix: str) -> Service:
     if not (is_mux(service, prefix) or names_a_mux(service.spec.load_balancer_class, prefix)):
         bare = Metadata(meta.name, meta.namespace, meta.uid, meta.resource_version)
         return Service(bare, ServiceSpec(service.spec.type))
-    reports = {annotation_key(prefix, name) for name in (names.MUX_CHANNELS, names.MUX_TOPOLOGY, names.MUX_SUMMARY)}
+    reports = {
+        annotation_key(prefix, name) for name in (muxnames.MUX_CHANNELS, muxnames.MUX_TOPOLOGY, muxnames.MUX_SUMMARY)
+    }
     kept = {
         key: value
         for key, value in meta.annotations.items()

@@ -7,7 +7,7 @@ for which no changed backend should wait.
 from collections.abc import Mapping
 
 from vkprovider.api.errors import Forbidden, Invalid
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.kube.queue import DONE, Result
 from vkprovider.kube.resources import Resource
 from vkprovider.mux.effects.reports import mux_annotations

@@ -10,7 +10,7 @@ import structlog
 
 from vkprovider.api.errors import Conflict, Fenced, InputError, OutsideError
 from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.domain.mux.facts import MuxRef
 from vkprovider.domain.mux.refs import is_marked, unfit_for_mux
 from vkprovider.kube.events import ObjectRef

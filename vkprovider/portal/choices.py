@@ -10,12 +10,12 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.models.portal import PortalConfig
 from vkprovider.api.objects import CustomResource, Node
-from vkprovider.api.reasons import StartReason
 from vkprovider.domain.userlab.menu.menu import LabChoice, Menu, menu_of, resolve
 from vkprovider.domain.userlab.menu.prepulled import MenuNode
 from vkprovider.domain.userlab.options import WantedLab
 from vkprovider.domain.userlab.quota import Amounts, LabQuota, quota_of
 from vkprovider.domain.userlab.rejections import Rejection
+from vkprovider.platform.reasons import StartReason
 from vkprovider.portal.informers import Informers
 
 if TYPE_CHECKING:

@@ -10,9 +10,11 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.objects import CustomResource, Event, Node, Pod, RoleBinding, RuntimeClass
+from vkprovider.domain.userlab import portalnames
 from vkprovider.domain.userlab.instructors import CLASS_ROLE, LAB_ROLE
 from vkprovider.kube.informer import ALERT, Head, Informer
 from vkprovider.kube.resources import PartialObject
+from vkprovider.platform import wellknown
 from vkprovider.portal.lablets import lablet_informer
 from vkprovider.runtime.context import Context
 
@@ -53,7 +55,7 @@ def informers(ctx: Context, prefix: str) -> Informers:
         ctx: The replica; its namespace is the mark.
         prefix: What the names of namespaces of user labs begin with.
     """
-    mark = f"{names.LABEL_PORTAL}={ctx.namespace}"
+    mark = f"{portalnames.LABEL_PORTAL}={ctx.namespace}"
 
     def keep(head: Head) -> bool:
         return head.metadata.namespace.startswith(f"{prefix}-")
@@ -116,7 +118,7 @@ def _instructs(head: Head) -> bool:
 def slim(each: PartialObject) -> PartialObject:
     """Return a Namespace with what is ours of its metadata: other programs may have written more than all of that."""
     meta = each.metadata
-    ours = f"{names.GROUP}/"
+    ours = f"{wellknown.GROUP}/"
     kept = msgspec.structs.replace(
         meta,
         labels={key: text for key, text in meta.labels.items() if key.startswith(ours)},

@@ -19,6 +19,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.objects import Condition, Container, Pod
 from vkprovider.api.slimming import slim_pod
+from vkprovider.domain.userlab import portalnames
 from vkprovider.kube.informer import ALERT, Head, Informer
 from vkprovider.portal.listeners import Listeners
 from vkprovider.runtime.context import Context
@@ -34,7 +35,7 @@ def lablet_informer(ctx: Context) -> Informer[Pod]:
         ctx.api.pods.path,
         Pod,
         name="lablets",
-        label_selector=f"{names.LABEL_PORTAL}!={ctx.namespace}",
+        label_selector=f"{portalnames.LABEL_PORTAL}!={ctx.namespace}",
         keep=keep,
         slim=slim,
         patience=ALERT,

@@ -7,20 +7,20 @@ the epoch grows. Every write passes `guard`. The Lease is deleted when the opera
 from collections.abc import Callable
 from typing import Final
 
-from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import Lease
-from vkprovider.api.reasons import UserLabReason
+from vkprovider.api.reasons.userlab import UserLabReason
 from vkprovider.domain.userlab.names import lease_name
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
+from vkprovider.platform import wellknown
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.leases import LeaseKind
 from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.ownership import Ownership
 
-_LABEL: Final = f"{names.GROUP}/userlab-lock"
+_LABEL: Final = f"{wellknown.GROUP}/userlab-lock"
 _SECONDS: Final = 40
 
 

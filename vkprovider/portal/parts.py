@@ -5,9 +5,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from vkprovider.api import names
-from vkprovider.app.settings import PortalProcessSettings
+from vkprovider.domain.userlab import portalnames
 from vkprovider.kube.queue import KeyedQueue
+from vkprovider.platform import wellknown
 from vkprovider.portal.choices import Choices, read_config
 from vkprovider.portal.effects.making import Making, lab_objects
 from vkprovider.portal.index import Index
@@ -27,8 +27,9 @@ from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.metrics.measure import Measure, by_name, counter, gauge, value
 from vkprovider.runtime.parts import Change, Part, Work
 from vkprovider.runtime.process import Process
+from vkprovider.settings.portal import PortalProcessSettings
 
-PORTAL: Final = Program(names.PORTAL_PROGRAM, f"{names.GROUP}/portal-replica")
+PORTAL: Final = Program(portalnames.PORTAL_PROGRAM, f"{wellknown.GROUP}/portal-replica")
 """The portal: its replicas share out operations of user labs."""
 _AT_ONCE: Final = 32
 """Labs that are served at once."""

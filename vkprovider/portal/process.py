@@ -1,19 +1,17 @@
 """The process of one replica of the portal: connect, listen, run, stop."""
 
 import asyncio
-import os
 from typing import Final
 
 import structlog
 
-from vkprovider.app.settings import PortalProcessSettings
 from vkprovider.concurrency import stop_on_signals
 from vkprovider.portal.parts import PORTAL, portal_process
 from vkprovider.runtime.connecting import connect
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.page import Page
 from vkprovider.serving.tls import page_tls
-from vkprovider.settings.names import no_effect, unknown
+from vkprovider.settings.portal import PortalProcessSettings
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -21,8 +19,6 @@ _log: Final = structlog.get_logger(__name__)
 async def main(settings: PortalProcessSettings) -> None:
     """Run one replica until SIGTERM or SIGINT."""
     stop = stop_on_signals()
-    for name, meant in unknown(os.environ).items():
-        _log.warning("a setting has a name that nobody reads", setting=name, why=no_effect(name, meant))
     page = page_of(settings)
     await page.run(
         lambda: context_of(settings, page),

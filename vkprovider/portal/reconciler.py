@@ -10,7 +10,7 @@ import structlog
 
 from vkprovider.api.errors import Conflict, Forbidden, Invalid, NotFound
 from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import UserLabReason
+from vkprovider.api.reasons.userlab import UserLabReason
 from vkprovider.api.times import length
 from vkprovider.domain.userlab import steps, stream
 from vkprovider.domain.userlab.decide import HELD_S, decide

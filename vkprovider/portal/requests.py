@@ -16,7 +16,7 @@ import structlog
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict, Fenced, InputError, NotFound, OutsideError
 from vkprovider.api.times import iso
-from vkprovider.domain.userlab import clock, warm
+from vkprovider.domain.userlab import clock, portalnames, warm
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.menu.menu import Menu
 from vkprovider.domain.userlab.names import env_name, namespace_of, secret_name, user_key
@@ -349,11 +349,11 @@ class Requests:
         key = record.key
         await self._contents.clear(record.namespace, secret_name(key), env_name(key), guard)
         try:
-            labels_now = {names.LABEL_CLASS: None, **labels}  # another class's instructors have no right any more
+            labels_now = {portalnames.LABEL_CLASS: None, **labels}  # another class's instructors have no right any more
             await self._records.patch(record, replaced(record.user, request), guard, labels_now)
         except (Conflict, NotFound):
             raise Rejected(Grounds.OPERATION_IN_PROGRESS, _busy(record.user), USERNAME) from None
-        if record.class_ and record.class_ != labels.get(names.LABEL_CLASS):
+        if record.class_ and record.class_ != labels.get(portalnames.LABEL_CLASS):
             # After the label, by which the replica that leads would bind the same people once more.
             await self._contents.release(record.namespace, guard)
         return record.namespace

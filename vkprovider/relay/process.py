@@ -17,11 +17,11 @@ from vkprovider.api.objects import EndpointSlice
 from vkprovider.concurrency import stop_on_signals
 from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.informer import ALERT, Informer
+from vkprovider.platform.settings import KubeSettings
 from vkprovider.relay.haproxy import Haproxy
 from vkprovider.relay.runtime import takes_away
 from vkprovider.relay.wanted import Goal, MuxService, outside_of, wanted
 from vkprovider.runtime.loops import running
-from vkprovider.settings.cluster import KubeSettings
 from vkprovider.settings.relay import RelaySettings
 
 _log: Final = structlog.get_logger(__name__)

@@ -10,8 +10,8 @@ from vkprovider.api.errors import Forbidden, OutsideError
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.events import EventRecorder
+from vkprovider.platform.settings import KubeSettings, ReplicaSettings
 from vkprovider.runtime.context import PROVIDER, Context, Program
-from vkprovider.settings.cluster import KubeSettings, ReplicaSettings
 
 _log: Final = structlog.get_logger(__name__)
 _NO_RIGHTS: Final = (

@@ -9,13 +9,13 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Final, NamedTuple
 
-from vkprovider.api import names
 from vkprovider.api.objects import CustomResource
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.clock import monotonic
 from vkprovider.kube.events import EventRecorder, ObjectRef
-from vkprovider.settings.cluster import default_replica
+from vkprovider.platform import wellknown
+from vkprovider.platform.settings import default_replica
 
 
 class Program(NamedTuple):
@@ -35,7 +35,7 @@ class Program(NamedTuple):
         return f"{self.name}-replica-"
 
 
-PROVIDER: Final = Program(names.MANAGER, f"{names.GROUP}/replica")
+PROVIDER: Final = Program(wellknown.MANAGER, f"{wellknown.GROUP}/replica")
 """The provider: its replicas share out Nodes."""
 
 
@@ -73,7 +73,7 @@ class Context:
     @property
     def logins_namespace(self) -> str:
         """The namespace of the logins of workers and devices."""
-        return self.logins or names.logins_namespace(self.namespace)
+        return self.logins or wellknown.logins_namespace(self.namespace)
 
     @cached_property
     def api(self) -> Api:
@@ -93,7 +93,7 @@ class Context:
 
 def ref_of(resource: CustomResource, kind: str) -> ObjectRef:
     """Make the reference for Events about a custom resource."""
-    return ObjectRef(names.API_VERSION, kind, "", resource.metadata.name, resource.metadata.uid)
+    return ObjectRef(wellknown.API_VERSION, kind, "", resource.metadata.name, resource.metadata.uid)
 
 
 def own_ip() -> str:

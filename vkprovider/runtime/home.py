@@ -10,12 +10,12 @@ from typing import Any, Final
 
 import structlog
 
-from vkprovider.api import names
 from vkprovider.api.errors import OutsideError
 from vkprovider.api.objects import Lease
 from vkprovider.kube.informer import Informer
 from vkprovider.kube.resources import Resource
 from vkprovider.kube.resources import kind as kind_of
+from vkprovider.platform import wellknown
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.membership import Membership
 
@@ -35,7 +35,7 @@ def named_by(leases: Iterable[Lease]) -> list[str]:
     A Lease without the label was written by an earlier version, and names none.
     """
     ordered = sorted(leases, key=lambda lease: (lease.metadata.creation_timestamp, lease.metadata.name))
-    labels = (lease.metadata.labels.get(names.LABEL_INSTALLED_IN, "") for lease in ordered)
+    labels = (lease.metadata.labels.get(wellknown.LABEL_INSTALLED_IN, "") for lease in ordered)
     return list(dict.fromkeys(name for name in labels if name))
 
 
@@ -92,7 +92,7 @@ class Home:
         """Return whether the provider of a namespace has its rights; in a namespace that is gone it has none."""
         if await self._ctx.api.namespaces.get(namespace) is None:
             return False
-        user = f"system:serviceaccount:{namespace}:{names.SERVICE_ACCOUNT}"
+        user = f"system:serviceaccount:{namespace}:{wellknown.SERVICE_ACCOUNT}"
         groups = ["system:authenticated", "system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
         spec = {"user": user, "groups": groups, "resourceAttributes": _RIGHT}
         body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}

@@ -8,15 +8,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError, NotFound
 from vkprovider.api.objects import Lease
-from vkprovider.api.reasons import Reason
 from vkprovider.domain.replica import lease as leases
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.flow import Lane
 from vkprovider.kube.informer import CALM, Informer
+from vkprovider.platform import wellknown
+from vkprovider.platform.reasons import Reason
 from vkprovider.runtime.context import Context
 
 
@@ -100,7 +100,7 @@ class Leases:
         return lease
 
     def _is_ours(self, lease: Lease) -> bool:
-        return lease.metadata.annotations.get(names.ANNOTATION_INSTALLATION) == self._ctx.installation
+        return lease.metadata.annotations.get(wellknown.ANNOTATION_INSTALLATION) == self._ctx.installation
 
     async def write(
         self, key: str, old: Lease | None, uid: str, *, holder: str, takes_over: bool = False
@@ -129,8 +129,8 @@ class Leases:
             seconds=kind.seconds,
             takes_over=takes_over,
             metadata={
-                "labels": {**kind.labels, names.LABEL_INSTALLED_IN: self._ctx.namespace},
-                "annotations": {names.ANNOTATION_INSTALLATION: self._ctx.installation},
+                "labels": {**kind.labels, wellknown.LABEL_INSTALLED_IN: self._ctx.namespace},
+                "annotations": {wellknown.ANNOTATION_INSTALLATION: self._ctx.installation},
                 **({} if owner is None else {"ownerReferences": [_owner_reference(owner)]}),
             },
         )

@@ -18,12 +18,12 @@ from typing import Final, Protocol
 import structlog
 
 from vkprovider import __version__
-from vkprovider.api import names
 from vkprovider.api.errors import Conflict, NotFound, OutsideError
 from vkprovider.api.objects import Lease
 from vkprovider.domain.replica import lease as leases
 from vkprovider.kube.clock import is_off
 from vkprovider.kube.flow import Lane
+from vkprovider.platform import wellknown
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.members import Members
 
@@ -69,7 +69,7 @@ class Membership:
         self._ctx = ctx
         self._listeners: list[LeaseListener] = []
         self._times = leases.times(ttl_s)
-        self._said = {**notes, names.ANNOTATION_PROCESS: ctx.process, names.ANNOTATION_VERSION: __version__}
+        self._said = {**notes, wellknown.ANNOTATION_PROCESS: ctx.process, wellknown.ANNOTATION_VERSION: __version__}
         self._lease: Lease | None = None
         self._namesake = ""
         self._renew_began_at = -1e9
@@ -120,9 +120,9 @@ class Membership:
         """Return the annotations of the Lease of each replica that lives, by its process."""
         living, said = self.living(), {**self.members.said(), self._ctx.replica: self._said}
         return {
-            notes[names.ANNOTATION_PROCESS]: notes
+            notes[wellknown.ANNOTATION_PROCESS]: notes
             for replica, notes in said.items()
-            if replica in living and names.ANNOTATION_PROCESS in notes
+            if replica in living and wellknown.ANNOTATION_PROCESS in notes
         }
 
     async def run_clear_up(self) -> None:
@@ -223,7 +223,7 @@ class Membership:
             now=ctx.now_utc,
             seconds=int(self._ttl_s),
             metadata={
-                "labels": {ctx.program.member_label: "true", names.LABEL_MANAGED_BY: names.MANAGER},
+                "labels": {ctx.program.member_label: "true", wellknown.LABEL_MANAGED_BY: wellknown.MANAGER},
                 "annotations": {**self._said, **_skew(ctx)},
             },
         )
@@ -260,7 +260,7 @@ class Membership:
         Raises:
             OutsideError: The API server refused or did not answer.
         """
-        ctx, theirs = self._ctx, lease.metadata.annotations.get(names.ANNOTATION_PROCESS, "")
+        ctx, theirs = self._ctx, lease.metadata.annotations.get(wellknown.ANNOTATION_PROCESS, "")
         if theirs == ctx.process and (self._lease is None or self._lease.metadata.uid == lease.metadata.uid):
             self._lease = lease  # the answer to our last write was lost, or the Lease was edited
             return True
@@ -298,7 +298,7 @@ class Membership:
 
 def _skew(ctx: Context) -> Mapping[str, str]:
     """Return what a Lease says of a clock that is off, for `vkprovider doctor`."""
-    return {names.ANNOTATION_CLOCK_SKEW: f"{ctx.skew_s():.0f}"} if is_off(ctx.skew_s()) else {}
+    return {wellknown.ANNOTATION_CLOCK_SKEW: f"{ctx.skew_s():.0f}"} if is_off(ctx.skew_s()) else {}
 
 
 def _runs(pid: int) -> bool:

@@ -15,7 +15,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import StartReason
+from vkprovider.platform.reasons import StartReason
+from vkprovider.platform.settings import HttpSettings
 from vkprovider.runtime import report
 from vkprovider.runtime.connecting import NO_API_SERVER
 from vkprovider.runtime.context import Context
@@ -24,7 +25,6 @@ from vkprovider.runtime.parts import Route
 from vkprovider.runtime.process import Process
 from vkprovider.serving.answers import Refused, Starting
 from vkprovider.serving.connections import listen, runner_of
-from vkprovider.settings.services import HttpSettings
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 _FINISH_S: Final = 3.0

@@ -9,11 +9,11 @@ from typing import Final
 import structlog
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import StartReason
+from vkprovider.platform.reasons import StartReason
+from vkprovider.platform.settings import HttpSettings
 from vkprovider.serving import contexts
 from vkprovider.serving.selfsigned import self_signed
 from vkprovider.settings.rereading import Reread
-from vkprovider.settings.services import HttpSettings
 
 _log: Final = structlog.get_logger(__name__)
 _SETTINGS: Final = "VKPROVIDER_HTTP_TLS_CERT", "VKPROVIDER_HTTP_TLS_KEY"

@@ -4,10 +4,15 @@ from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from vkprovider.settings.group import Group
-from vkprovider.settings.portrange import PortRange, bounds
-from vkprovider.settings.services import Token
-from vkprovider.settings.tunnels import page_url
+from vkprovider.platform.settings import (
+    Group,
+    LogSettings,
+    PortRange,
+    ProgramSettings,
+    Token,
+    bounds,
+)
+from vkprovider.settings.tunnels import MqttSettings, page_url
 
 
 def _pages(urls: str) -> str:
@@ -132,3 +137,12 @@ class AgentSettings(Group):
     def port_range(self) -> tuple[int, int]:
         """The first and the last port that may be dialled."""
         return bounds(self.ports)
+
+
+class AgentProcessSettings(ProgramSettings):
+    """The settings of one agent, by subject."""
+
+    agent: AgentSettings = AgentSettings()
+    mqtt: MqttSettings = MqttSettings()
+    dial: DialSettings = DialSettings()
+    log: LogSettings = LogSettings()

@@ -1,94 +1,10 @@
 """Settings of the replica, the API server, workers, ports and lablets."""
 
-import os
-import random
 from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from vkprovider.api import names
-from vkprovider.settings.group import Group
-
-
-def default_replica() -> str:
-    """Return a name of this process: host, process id, and four letters that no earlier process had."""
-    return f"{os.uname().nodename.split('.')[0].lower()}-{os.getpid()}-{random.randbytes(2).hex()}"
-
-
-class ReplicaSettings(Group):
-    """The replica."""
-
-    instance_id: str = Field(
-        default_factory=default_replica,
-        validation_alias="LABLET_CONTROLLER_INSTANCE_ID",
-        description="Name of this replica. A replica whose name is taken waits until the other has ended. "
-        "Generated if unset.",
-        pattern=r"^[a-z0-9]([a-z0-9.-]{0,200}[a-z0-9])?$",
-    )
-    secrets_dir: str | None = Field(
-        None,
-        validation_alias="VKPROVIDER_SECRETS_DIR",
-        description="Folder of further settings, one file per variable, such as a mounted Secret. The environment "
-        "goes before.",
-    )
-    namespace: str = Field(
-        "vkprovider-system",
-        validation_alias="VKPROVIDER_NAMESPACE",
-        description="Namespace of claims, content and membership Leases.",
-    )
-    logins: str | None = Field(
-        None,
-        validation_alias="VKPROVIDER_LOGINS_NAMESPACE",
-        description="Namespace of the Secrets with the logins of workers and devices, in which the provider may read "
-        "Secrets. Unset: that of `VKPROVIDER_NAMESPACE`, with `-logins` after it.",
-    )
-    lease_ttl_s: float = Field(
-        15.0,
-        validation_alias="LEADER_LEASE_TTL",
-        ge=3,
-        description="Seconds from the death of a replica until its Nodes are taken over.",
-    )
-    timeline_file: str | None = Field(
-        None,
-        validation_alias="VKPROVIDER_TIMELINE_FILE",
-        description="File to which the time is appended at which each Pod reaches each stage in this replica, for "
-        "finding out where time goes. Unset: none.",
-    )
-    workload_levels: int = Field(
-        10,
-        validation_alias="VKPROVIDER_WORKLOAD_LEVELS",
-        ge=1,
-        description="Levels of load. The least loaded replicas try first for a Node that its planned owner does "
-        "not claim. The level is made of the Nodes that a replica owns (`vkprovider_owned_nodes`).",
-    )
-
-    @property
-    def logins_namespace(self) -> str:
-        """The namespace of logins."""
-        return self.logins or names.logins_namespace(self.namespace)
-
-
-class KubeSettings(Group):
-    """The API server."""
-
-    kubeconfig: str | None = Field(
-        None,
-        validation_alias="KUBECONFIG",
-        description="Path of a kubeconfig; if unset the Pod's ServiceAccount, outside of a Pod `~/.kube/config`.",
-    )
-    qps: float = Field(
-        1000.0, validation_alias="VKPROVIDER_API_QPS", gt=0, description="Requests a second to the API server."
-    )
-    burst: int = Field(
-        2000, validation_alias="VKPROVIDER_API_BURST", ge=1, description="Requests that may be sent at once."
-    )
-    in_flight_max: int = Field(
-        64,
-        validation_alias="VKPROVIDER_API_IN_FLIGHT",
-        ge=1,
-        description="Requests that may await the API server's answer, at most; fewer after it refused one (429) or did "
-        "not answer. Each one takes a connection.",
-    )
+from vkprovider.platform.settings import Group
 
 
 class WorkerSettings(Group):

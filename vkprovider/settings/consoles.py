@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from vkprovider.settings.group import Group
+from vkprovider.platform.settings import Group
 
 
 class ConsoleSettings(Group):

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, AliasChoices, Field
 
-from vkprovider.settings.group import Group
-from vkprovider.settings.portrange import PORT_MAX, bounds
+from vkprovider.platform.settings import PORT_MAX, Group, bounds
 
 
 def _ports(text: str) -> str:

@@ -5,15 +5,22 @@ from typing import Literal
 
 from pydantic import AliasChoices, Field, SecretStr, field_validator
 
-from vkprovider.api import names
-from vkprovider.settings.group import Group
+from vkprovider.domain.mux import muxnames
+from vkprovider.platform.settings import (
+    Group,
+    HttpSettings,
+    KubeSettings,
+    LogSettings,
+    ProgramSettings,
+    ReplicaSettings,
+)
 
 
 class MuxSettings(Group):
     """Muxes."""
 
     prefix: str = Field(
-        names.MUX_PREFIX,
+        muxnames.MUX_PREFIX,
         validation_alias="API_PREFIX",
         pattern=r"^[a-z0-9]([a-z0-9.-]{0,250}[a-z0-9])?$",
         description="Prefix of annotations and of the finalizer, and of the `loadBalancerClass` of channels: "
@@ -120,3 +127,14 @@ class DebugWebSettings(Group):
     def token_audiences(self) -> tuple[str, ...]:
         """Audiences of which a token must have one."""
         return tuple(self.audiences.split())
+
+
+class MuxProcessSettings(ProgramSettings):
+    """The settings of one replica of the program that serves muxes, by subject."""
+
+    replica: ReplicaSettings = Field(default_factory=ReplicaSettings)
+    kube: KubeSettings = KubeSettings()
+    mux: MuxSettings = MuxSettings()
+    http: HttpSettings = HttpSettings()
+    web: DebugWebSettings = DebugWebSettings()
+    log: LogSettings = LogSettings()

@@ -7,16 +7,17 @@ from typing import Final
 
 from pydantic import AliasChoices, AliasPath
 
+from vkprovider.platform import settings
+from vkprovider.platform.settings import Group
 from vkprovider.settings import agent, cluster, consoles, kubelet, mux, portal, relay, services, tunnels
-from vkprovider.settings.group import Group
 
 _GROUPS: Final[tuple[type[Group], ...]] = (
     agent.AgentSettings,
     agent.DialSettings,
-    cluster.KubeSettings,
+    settings.KubeSettings,
     cluster.LabletSettings,
     cluster.PortSettings,
-    cluster.ReplicaSettings,
+    settings.ReplicaSettings,
     cluster.WorkerSettings,
     consoles.ConsoleSettings,
     kubelet.KubeletSettings,
@@ -26,9 +27,9 @@ _GROUPS: Final[tuple[type[Group], ...]] = (
     relay.RelaySettings,
     services.ContentSettings,
     services.GraderSettings,
-    services.HttpSettings,
+    settings.HttpSettings,
     services.LdsSettings,
-    services.LogSettings,
+    settings.LogSettings,
     services.PackageSettings,
     services.UnusedSettings,
     tunnels.HttpTunnelSettings,
@@ -77,15 +78,6 @@ def unknown(given: Mapping[str, str]) -> dict[str, str]:
         if ours or meant:
             found[name] = meant[0] if meant else ""
     return found
-
-
-def no_effect(name: str, meant: str) -> str:
-    """Return the sentence about a name that nobody reads.
-
-    >>> no_effect("VKPROVIDER_HTTP_PROT", "VKPROVIDER_HTTP_PORT")
-    'VKPROVIDER_HTTP_PROT has no effect; do you mean VKPROVIDER_HTTP_PORT?'
-    """
-    return f"{name} has no effect; {f'do you mean {meant}?' if meant else 'no setting has a name like it'}"
 
 
 def _is_of_others(name: str, value: str) -> bool:

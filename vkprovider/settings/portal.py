@@ -7,7 +7,14 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from vkprovider.settings.group import Group
+from vkprovider.platform.settings import (
+    Group,
+    HttpSettings,
+    KubeSettings,
+    LogSettings,
+    ProgramSettings,
+    ReplicaSettings,
+)
 
 _KEY_BYTES: Final = 32
 
@@ -207,3 +214,13 @@ def _key_bytes(text: str) -> bytes:
         return b64decode(text.translate(str.maketrans("-_", "+/")), validate=True)
     except (binascii.Error, ValueError):
         return b""
+
+
+class PortalProcessSettings(ProgramSettings):
+    """The settings of one replica of the portal, by subject."""
+
+    replica: ReplicaSettings = Field(default_factory=ReplicaSettings)
+    kube: KubeSettings = KubeSettings()
+    portal: PortalSettings = PortalSettings()
+    http: HttpSettings = HttpSettings()
+    log: LogSettings = LogSettings()

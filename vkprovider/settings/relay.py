@@ -5,8 +5,14 @@ from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
-from vkprovider.settings.group import Group
-from vkprovider.settings.portrange import PortRange, bounds
+from vkprovider.platform.settings import (
+    Group,
+    KubeSettings,
+    LogSettings,
+    PortRange,
+    ProgramSettings,
+    bounds,
+)
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
@@ -91,3 +97,11 @@ class RelaySettings(Group):
     def moved(self) -> tuple[tuple[Network, Network], ...]:
         """Networks of endpoints, each with the one that is dialled instead."""
         return tuple(map(_pair, self.rewrites.split()))
+
+
+class RelayProcessSettings(ProgramSettings):
+    """The settings of one relay, by subject."""
+
+    relay: RelaySettings
+    kube: KubeSettings = KubeSettings()
+    log: LogSettings = LogSettings()

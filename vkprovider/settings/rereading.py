@@ -7,7 +7,7 @@ from typing import Final, Generic, TypeVar
 import structlog
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import StartReason
+from vkprovider.platform.reasons import StartReason
 
 T = TypeVar("T")
 

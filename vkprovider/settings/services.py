@@ -1,43 +1,14 @@
 """Settings of content packages, the LDS, the grader, the HTTP page and the log."""
 
-import re
-from typing import Annotated, Final, Literal, Self
+from collections.abc import Mapping
+from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, field_validator
 
-from vkprovider.settings.group import Group
-from vkprovider.settings.plaintext import is_plain
+from vkprovider.platform.settings import Group, Token, is_plain
 
 _MIB: Final = 2**20
-_DEPLOYMENT: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
-"""Ids of LDS deployments."""
-SECRET_CHARS_MIN: Final = 16
-"""The fewest characters of a secret that authenticates senders from outside."""
-
-
-def _one_line(secret: SecretStr | None) -> SecretStr | None:
-    """Remove the line break that a Secret made with `echo` ends with."""
-    text = secret.get_secret_value().strip() if secret is not None else ""
-    if not text.isprintable():
-        raise ValueError("contains a character that a header may not contain, such as a line break")
-    return SecretStr(text) if text else None
-
-
-Token = Annotated[SecretStr | None, AfterValidator(_one_line)]
-"""A secret that is sent in a header."""
-
-
-def reveal(secret: SecretStr | None) -> str | None:
-    """Return the value of a secret; None if it is unset."""
-    return secret.get_secret_value() if secret is not None else None
-
-
-def _bound(word: str) -> tuple[str, str]:
-    """Return deployment and secret of a word of VKPROVIDER_EVENTS_SECRET."""
-    deployment, colon, secret = word.partition(":")
-    return (deployment, secret) if colon and _DEPLOYMENT.fullmatch(deployment) else ("", word)
-
 
 Strategy = Literal["round-robin", "priority"]
 """How the deployment of a new session is chosen."""
@@ -195,115 +166,6 @@ class GraderSettings(Group):
     )
 
 
-class HttpSettings(Group):
-    """The HTTP page."""
-
-    host: str = Field(
-        "0.0.0.0",  # noqa: S104 (probes come from the node)
-        validation_alias="VKPROVIDER_HTTP_HOST",
-        description="Address of the page with probes, metrics, /events and /admin.",
-    )
-    port: int = Field(
-        8082, validation_alias="VKPROVIDER_HTTP_PORT", ge=0, le=65535, description="Its port; 0 takes a free one."
-    )
-    page_url: str = Field(
-        "",
-        validation_alias="VKPROVIDER_PAGE_URL",
-        description="Address of the page for people outside of the cluster, such as that of an Ingress: "
-        "`https://labs.example.com`. Every CMLWorker shows it (`status.pageURL`), and `kubectl lablet grant` names it "
-        "to a class, so that instructors need neither an address nor a right in the provider's namespace.",
-    )
-    tls_cert: str | None = Field(
-        None,
-        validation_alias="VKPROVIDER_HTTP_TLS_CERT",
-        description="PEM file of its certificate, with the chain; it and the key are read again when replaced.",
-    )
-    tls_key: str | None = Field(
-        None, validation_alias="VKPROVIDER_HTTP_TLS_KEY", description="PEM file of the certificate's key."
-    )
-    tls_self_signed: bool = Field(
-        default=False,
-        validation_alias="VKPROVIDER_HTTP_TLS_SELF_SIGNED",
-        description="Whether the page serves TLS with a certificate that the replica makes itself while the files do "
-        "not exist: traffic is encrypted, but clients cannot verify who answers. Without it and without files the page "
-        "is plain HTTP.",
-    )
-    audiences: str = Field(
-        "vkprovider.io",
-        validation_alias="VKPROVIDER_HTTP_AUDIENCES",
-        description="Audiences of tokens that the page accepts, separated by blanks. With the API server's own among "
-        "them, kubeconfig tokens are accepted, which anyone who reads them could use there.",
-    )
-    events_secret: SecretStr | None = Field(
-        None,
-        validation_alias="VKPROVIDER_EVENTS_SECRET",
-        description="Secret of the senders of session events, at least 16 characters without blanks; several, to "
-        "change it, separated by blanks. `DEPLOYMENT:SECRET` is that of one LDS deployment (`default` is that of "
-        "`LDS_API_URL`), whose events count for its own sessions alone. No event is accepted without.",
-    )
-    events_retry_s: float = Field(
-        600.0,
-        validation_alias="VKPROVIDER_EVENTS_RETRY",
-        ge=0,
-        description="Seconds for which the sender of an event about an unknown session is asked to send it again.",
-    )
-
-    @field_validator("events_secret")
-    @classmethod
-    def _check_secrets(cls, given: SecretStr | None) -> SecretStr | None:
-        secrets = [_bound(word) for word in (reveal(given) or "").split()]
-        if any(len(secret) < SECRET_CHARS_MIN for _, secret in secrets):
-            which = "the secret" if len(secrets) == 1 else f"one of the {len(secrets)} secrets, separated by blanks,"
-            raise ValueError(
-                f"{which} has less than {SECRET_CHARS_MIN} characters; use `openssl rand -hex 32`, and no blank in it"
-            )
-        return given
-
-    @field_validator("page_url")
-    @classmethod
-    def _check_page_url(cls, url: str) -> str:
-        """Check that it can be asked, and that no token goes there in plain text."""
-        found = urlsplit(url)
-        extra = found.username or found.password or found.query or found.fragment
-        if url and (found.scheme not in {"http", "https"} or not found.hostname or extra or not url.isprintable()):
-            raise ValueError(f"VKPROVIDER_PAGE_URL {url[:80]!r} is not a URL such as https://labs.example.com")
-        if is_plain(url):
-            raise ValueError(f"VKPROVIDER_PAGE_URL {url[:80]!r} would have tokens sent in plain text; use https")
-        return url.rstrip("/")
-
-    @model_validator(mode="after")
-    def _check_tls(self) -> Self:
-        if bool(self.tls_cert) != bool(self.tls_key):
-            raise ValueError("set both VKPROVIDER_HTTP_TLS_CERT and VKPROVIDER_HTTP_TLS_KEY, or neither")
-        return self
-
-    @property
-    def tls_files(self) -> tuple[str, str] | None:
-        """Files of certificate and key."""
-        return (self.tls_cert, self.tls_key) if self.tls_cert and self.tls_key else None
-
-    @property
-    def token_audiences(self) -> tuple[str, ...]:
-        """Audiences of which a token must have one."""
-        return tuple(self.audiences.split())
-
-    @property
-    def events_secrets(self) -> list[tuple[str, str]]:
-        """Secrets of which a sender of session events must know one, each after its deployment, empty for any."""
-        return [_bound(word) for word in (reveal(self.events_secret) or "").split()]
-
-
-class LogSettings(Group):
-    """The log."""
-
-    level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", validation_alias="VKPROVIDER_LOG_LEVEL", description="The least important log lines that are written."
-    )
-    format: Literal["auto", "json", "console"] = Field(
-        "auto", validation_alias="VKPROVIDER_LOG_FORMAT", description="`auto` is console on a terminal, else json."
-    )
-
-
 class UnusedSettings(Group):
     """Variables of the lablet controller without effect."""
 
@@ -312,3 +174,24 @@ class UnusedSettings(Group):
     control_plane_api_url: str = Field(
         "http://localhost:8080", validation_alias="CONTROL_PLANE_API_URL", description="Accepted and not used."
     )
+
+
+_SENT: Final = {
+    "LDS_API_URL": "tokens, sessions and the passwords of devices",
+    "VKPROVIDER_GRADER_URL": "its token, and what learners leave",
+    "S3_ENDPOINT": "content packages",
+}
+"""What goes to the service of a setting."""
+
+
+def plain_text(urls: Mapping[str, str]) -> dict[str, str]:
+    """Return for each setting whose URL is `http://`, but for loopback addresses, what could be read on the way.
+
+    Args:
+        urls: Values of settings by their variables; others than those of services are passed over.
+    """
+    return {
+        name: f"{name} is http: {sent} can be read and changed on the way"
+        for name, sent in _SENT.items()
+        if is_plain(urls.get(name, ""))
+    }

@@ -6,8 +6,13 @@ from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, field_validator, model_validator
 
-from vkprovider.settings.group import Group
-from vkprovider.settings.services import SECRET_CHARS_MIN, Token, reveal
+from vkprovider.platform.settings import (
+    SECRET_CHARS_MIN,
+    Group,
+    ProgramSettings,
+    Token,
+    reveal,
+)
 
 Register = Literal["deny", "approve", "allow"]
 """What happens when an agent presents itself whose name no CMLWorker has."""
@@ -185,3 +190,9 @@ class TunnelSettings(Group):
         description="What happens when an agent presents itself whose name no CMLWorker has: `deny`, `approve` (a "
         "CMLWorker is created on which nothing begins before `kubectl lablet approve NAME`), or `allow`.",
     )
+
+
+class DoctorProcessSettings(ProgramSettings):
+    """What `vkprovider doctor` examines from where it runs, by subject."""
+
+    mqtt: MqttSettings = MqttSettings()

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from vkprovider.api import names
+from vkprovider.platform import wellknown
 
 Age = Callable[[str], Awaitable[str]]
 """Returns when a namespace was created, as Kubernetes writes it; empty if it does not exist."""
@@ -32,7 +32,7 @@ class PageResource(msgspec.Struct, frozen=True):
     @property
     def role(self) -> str:
         """The ClusterRole that grants it, in one namespace."""
-        return f"{names.MANAGER}-{self.subresource}"
+        return f"{wellknown.MANAGER}-{self.subresource}"
 
     @property
     def is_namespaced(self) -> bool:
@@ -44,8 +44,8 @@ class PageResource(msgspec.Struct, frozen=True):
         named = {"name": self.name} if self.name else {}
         return {
             "resourceAttributes": {
-                "group": names.GROUP,
-                "version": names.VERSION,
+                "group": wellknown.GROUP,
+                "version": wellknown.VERSION,
                 "resource": "lablets",
                 "subresource": self.subresource,
                 "namespace": self.namespace,
@@ -57,7 +57,7 @@ class PageResource(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         """Describe the right without the Pod: a user who lacks it need not learn whose lab it is."""
         of = "the Pod that has this lab" if self.name else "the namespace"
-        return f"{self.verb} lablets.{names.GROUP}/{self.subresource} of {of}"
+        return f"{self.verb} lablets.{wellknown.GROUP}/{self.subresource} of {of}"
 
 
 class Path(msgspec.Struct, frozen=True):
@@ -69,7 +69,7 @@ class Path(msgspec.Struct, frozen=True):
     @property
     def role(self) -> str:
         """The ClusterRole that grants it."""
-        return f"{names.MANAGER}-{'view' if self.verb == 'get' else 'worker-admin'}"
+        return f"{wellknown.MANAGER}-{'view' if self.verb == 'get' else 'worker-admin'}"
 
     @property
     def is_namespaced(self) -> bool:

@@ -23,7 +23,7 @@ from tunnels.errors import CertificateInvalid, TransportError
 from tunnels.outgoing.proxies import proxy_of
 from tunnels.outgoing.sessions import open_session
 from vkprovider.domain.backoff import delay_s
-from vkprovider.settings.plaintext import is_loopback
+from vkprovider.platform.settings import is_loopback
 from vkpsandbox.errors import NetworkFailed, SandboxError
 
 CONNECT_S: Final = 10.0

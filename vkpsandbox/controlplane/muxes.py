@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from vkprovider.api import names
+from vkprovider.domain.mux import muxnames
 from vkpsandbox.controlplane.content import NAMESPACE, write_account_kubeconfig
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.programs import PROVIDER_GRACE_S, VKPROVIDER
@@ -55,7 +55,7 @@ def mux_processes(layout: Layout, kubectl: Kubectl, manifests: Path, workers: It
     kubectl(
         "patch", f"service/{NAME}", f"--namespace={NAMESPACE}", "--subresource=status", "--type=merge", "-p", address
     )
-    account = names.MUX_SERVICE_ACCOUNT
+    account = muxnames.MUX_SERVICE_ACCOUNT
     write_account_kubeconfig(kubectl, layout, layout.mux / "mux.kubeconfig", account, account)
     write_account_kubeconfig(kubectl, layout, layout.mux / "relay.kubeconfig", _RELAY, _RELAY, _RELAY)
     env: dict[str, str | None] = {
@@ -82,15 +82,15 @@ def _store_binding() -> dict[str, Any]:
         "kind": "RoleBinding",
         "metadata": {"name": _STORE_ROLE, "namespace": NAMESPACE},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": _STORE_ROLE},
-        "subjects": [{"kind": "ServiceAccount", "name": names.MUX_SERVICE_ACCOUNT, "namespace": NAMESPACE}],
+        "subjects": [{"kind": "ServiceAccount", "name": muxnames.MUX_SERVICE_ACCOUNT, "namespace": NAMESPACE}],
     }
 
 
 def _service(ports: tuple[int, int]) -> dict[str, Any]:
-    prefix = names.MUX_PREFIX
+    prefix = muxnames.MUX_PREFIX
     annotations = {
-        f"{prefix}/{names.MUX_MULTIPLEXER}": "true",
-        f"{prefix}/{names.MUX_PORT_RANGE}": f"{ports[0]}-{ports[1]}",
+        f"{prefix}/{muxnames.MUX_MULTIPLEXER}": "true",
+        f"{prefix}/{muxnames.MUX_PORT_RANGE}": f"{ports[0]}-{ports[1]}",
     }
     spec = {
         "type": "LoadBalancer",

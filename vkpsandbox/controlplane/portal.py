@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from vkprovider.api import names
+from vkprovider.domain.userlab import portalnames
 from vkpsandbox.controlplane.content import NAMESPACE, write_account_kubeconfig
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.programs import PROVIDER_GRACE_S, VKPROVIDER
@@ -50,7 +50,7 @@ def portal_processes(
         kubectl("apply", "--server-side", "--force-conflicts", "-f", str(path))
     objects = {"apiVersion": "v1", "kind": "List", "items": _callers()}
     kubectl("apply", "-f", "-", stdin=json.dumps(objects))
-    account, key = names.PORTAL_PROGRAM, b64encode(secrets.token_bytes(_KEY_BYTES)).decode()
+    account, key = portalnames.PORTAL_PROGRAM, b64encode(secrets.token_bytes(_KEY_BYTES)).decode()
     write_account_kubeconfig(kubectl, layout, layout.portal_kubeconfig, account, account)
     return [
         ProcessSpec(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal
 
-from vkprovider.api.names import GROUP
+from vkprovider.platform.wellknown import GROUP
 from vkpsandbox.controlplane.components import ISSUER
 from vkpsandbox.controlplane.content import NAMESPACE
 from vkpsandbox.paths import Layout

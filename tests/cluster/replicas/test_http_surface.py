@@ -27,9 +27,9 @@ from vkprovider.controllers.session.inbox import Inbox
 from vkprovider.domain.session import inbox
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.platform.settings import KubeSettings
 from vkprovider.runtime.context import Context
 from vkprovider.serving.access import REMEMBER_S
-from vkprovider.settings.cluster import KubeSettings
 from vkpsandbox import Sandbox
 
 EVERYONE = range(REPLICAS)

@@ -19,10 +19,10 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
-from vkprovider.api.reasons import reason_of
 from vkprovider.cml.factory import SLOW_MAX, open_session
 from vkprovider.cml.spi import Credentials
 from vkprovider.cml.worker import CmlLabs
+from vkprovider.platform.reasons import reason_of
 from vkprovider.rest.client import ServiceClient
 from vkprovider.rest.operations import Operation
 from vkprovider.rest.tokens import Holds

@@ -15,10 +15,11 @@ from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.worker.node_leases import NODES
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.platform.settings import KubeSettings
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.ownership import Ownership
-from vkprovider.settings.cluster import KubeSettings, WorkerSettings
+from vkprovider.settings.cluster import WorkerSettings
 
 
 def context(kube: KubeClient, **more: Any) -> Context:

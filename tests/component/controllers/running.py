@@ -9,9 +9,9 @@ from tests.support.inloop import InLoop
 from vkprovider.app.provider import Provider
 from vkprovider.lds.deployments import Deployments
 from vkprovider.lds.grader import HttpGrader
+from vkprovider.platform.settings import HttpSettings
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.page import Page
-from vkprovider.settings.services import HttpSettings
 
 Groups = Mapping[str, Mapping[str, object]]
 """Fields of groups of settings, by group."""

@@ -12,7 +12,6 @@ from tests.component.controllers.claimdocument import ClaimDocument
 from tests.component.controllers.parts import claim_store, context
 from tests.support.apiserver import CONFIG_MAPS, Admin
 from tests.unit.domain import builders
-from vkprovider.api import names
 from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.api.objects import ConfigMap
 from vkprovider.domain.claims import document
@@ -22,6 +21,7 @@ from vkprovider.domain.ports import store as portstore
 from vkprovider.domain.ports.allocator import TCP, UDP, PortRange, Wanted
 from vkprovider.domain.session.delivery import Session
 from vkprovider.kube.client import KubeClient
+from vkprovider.platform import wellknown
 from vkprovider.runtime.context import Context
 
 HERE = PortRange(100, 109)
@@ -430,7 +430,7 @@ async def test_rows_that_do_not_fit_are_refused_alone(ctx: Context, one: Writer,
 
 async def stored(admin: Admin, name: str, content: dict[str, dict[str, str]]) -> dict[str, Any]:
     """Have the API server store a ConfigMap, and return what it stored."""
-    metadata = {"name": name, "annotations": {names.ANNOTATION_INSTALLATION: "inst"}}
+    metadata = {"name": name, "annotations": {wellknown.ANNOTATION_INSTALLATION: "inst"}}
     await admin.create(CONFIG_MAPS, {"metadata": metadata, **content})
     return await admin.get(f"{CONFIG_MAPS}/{name}") or {}
 

@@ -21,6 +21,7 @@ from vkprovider.domain.claims.document import Stored
 from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology.resources import SHIPPED
 from vkprovider.kube.client import KubeClient
+from vkprovider.platform import wellknown
 
 WORKER = "w1"
 CONTENT = f"{CONFIG_MAPS}?labelSelector={names.LABEL_COMPONENT}={names.COMPONENT_CONTENT}"
@@ -76,7 +77,7 @@ class Shelf:
         metadata = {
             "name": names.claims_name(WORKER),
             "labels": {names.LABEL_COMPONENT: names.COMPONENT_CLAIMS},
-            "annotations": {names.ANNOTATION_INSTALLATION: installation},
+            "annotations": {wellknown.ANNOTATION_INSTALLATION: installation},
         }
         await self.admin.delete(f"{CONFIG_MAPS}/{names.claims_name(WORKER)}")
         await self.admin.create(CONFIG_MAPS, {"metadata": metadata, "data": data, "binaryData": binary})

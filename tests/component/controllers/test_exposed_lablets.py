@@ -13,13 +13,14 @@ from tests.component.controllers.running import MORTAL, WITH_PASSES
 from tests.support.apiserver import ENDPOINT_SLICES, GROUP, SYSTEM, Refused
 from tests.support.topologies import topology
 from vkprovider.api import exposure, names
+from vkprovider.domain.mux import muxnames
 from vkprovider.shipped import find_manifests
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings
 
 PORT = topology({"r1": "iosv"}, {"r1": ["serial:4000"]})
 SLICES = "/endpointslices"
-MUX = f"system:serviceaccount:{SYSTEM}:{names.MUX_SERVICE_ACCOUNT}"
+MUX = f"system:serviceaccount:{SYSTEM}:{muxnames.MUX_SERVICE_ACCOUNT}"
 ONE_LABLET: dict[str, Any] = {"portRange": {"start": 2000, "end": 2000}}
 EXPOSE = {"mux": "labs.edge"}
 ANSWER = exposure.encode_answer({"r1-serial": exposure.Access("live", "203.0.113.10", 20000)})
@@ -241,7 +242,7 @@ async def test_the_mux_may_answer_and_change_nothing_else(world: World) -> None:
     forged = exposure.Exposure(worker, "labs", "team", "pod", "x", "", "198.51.100.1", ())
     with pytest.raises(Refused, match="and nothing else"):
         await mux("POST", ENDPOINT_SLICES, exposure.encode(forged, SYSTEM, worker_uid="00000000"), "application/json")
-    labels = {"app.kubernetes.io/managed-by": names.MUX_PROGRAM}
+    labels = {"app.kubernetes.io/managed-by": muxnames.MUX_PROGRAM}
     own = {"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "metadata": {"name": "own", "labels": labels}}
     await mux("POST", ENDPOINT_SLICES, {**own, "addressType": "IPv4", "endpoints": []}, "application/json")
     other = exposure.answer_patch("another-uid", {})

@@ -18,6 +18,7 @@ from vkprovider.api.reasons import WorkerReason
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.queue import DONE, KeyedQueue, Result
+from vkprovider.platform.settings import HttpSettings
 from vkprovider.runtime.leases import LeaseKind
 from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.metrics.measure import counter, value
@@ -25,7 +26,6 @@ from vkprovider.runtime.ownership import Ownership
 from vkprovider.runtime.page import Page
 from vkprovider.runtime.parts import Part, Route, Work
 from vkprovider.runtime.process import Process
-from vkprovider.settings.services import HttpSettings
 
 KEYS: Final = ["m0", "m1"]
 MUXES: Final = LeaseKind(

@@ -14,7 +14,7 @@ from tests.support.apiserver import Admin, ApiServer
 from tests.support.faultyapi import FaultyApi
 from tests.support.scripted import kubeconfig_of
 from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.platform.settings import KubeSettings
 
 _namespaces = (f"kube-{number}" for number in itertools.count(1))
 

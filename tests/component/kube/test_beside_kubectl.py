@@ -22,7 +22,7 @@ from tests.support.scripted import ScriptedServer
 from vkprovider.api import errors
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http import plugin as plugins
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.platform.settings import KubeSettings
 
 PATH = "/version"
 V1 = "client.authentication.k8s.io/v1"

@@ -22,10 +22,10 @@ from tests.support.faultyapi import FaultyApi
 from tests.support.kubeconfigs import connected, write
 from tests.support.scripted import ScriptedServer, refuse
 from vkprovider.api import errors
-from vkprovider.api.reasons import StartReason
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http import auth, transport
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.platform.reasons import StartReason
+from vkprovider.platform.settings import KubeSettings
 
 PATH = "/version"
 

@@ -18,7 +18,7 @@ from vkprovider.api import errors
 from vkprovider.kube.client import KubeClient, resource_of
 from vkprovider.kube.flow import Lane
 from vkprovider.kube.http import transport
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.platform.settings import KubeSettings
 
 PODS = "/api/v1/pods"
 POD = "/api/v1/namespaces/default/pods/a"

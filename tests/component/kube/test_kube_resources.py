@@ -10,12 +10,12 @@ import pytest
 from tests.component.kube.pods import Pods
 from tests.support.apiserver import GROUP
 from tests.support.faultyapi import FaultyApi
-from vkprovider.api import names
 from vkprovider.api.errors import Conflict, Fenced, Forbidden, Gone, Invalid, NotFound, Unavailable
 from vkprovider.api.objects import Pod
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource
+from vkprovider.platform import wellknown
 
 PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
@@ -263,7 +263,7 @@ async def test_unstructured_keeps_every_field(handles: Api) -> None:
     found = await handles.config_maps.unstructured.get("a")
     assert found == stored
     assert "managedFields" in found["metadata"]
-    found["metadata"]["labels"] = {names.LABEL_MANAGED_BY: "test"}
+    found["metadata"]["labels"] = {wellknown.LABEL_MANAGED_BY: "test"}
     replaced = await handles.config_maps.unstructured.replace(found)
     assert (replaced["binaryData"], replaced["metadata"]["labels"]) == ({"x": "AAEC"}, found["metadata"]["labels"])
 

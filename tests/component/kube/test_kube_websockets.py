@@ -11,7 +11,7 @@ from tests.component.kube.conftest import until
 from tests.support.mosquitto import free_port
 from vkprovider.api import errors
 from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.platform.settings import KubeSettings
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 PIECE = bytes(32 * 1024)

@@ -23,6 +23,7 @@ from vkprovider.domain.session.inbox import SessionEvents
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 from vkprovider.lds.deployments import Deployments
+from vkprovider.platform import wellknown
 from vkprovider.runtime.context import Context
 from vkprovider.settings.services import LdsSettings as ClientSettings
 from vkpsandbox.http.faults import Fault
@@ -77,7 +78,7 @@ class World:
         """Have the next question after all claims answered."""
         named = {s.key: Claim(s.key, "a", "p", "d", "u", "1", "x", session=s) for s in sessions}
         data, _ = document.write(document.Stored(named), worker="w1", installation="i")
-        annotations = {names.ANNOTATION_INSTALLATION: installation}
+        annotations = {wellknown.ANNOTATION_INSTALLATION: installation}
         item = {"metadata": {"name": names.claims_name("w1"), "annotations": annotations}, "data": data}
 
         async def answer(_: web.Request) -> web.Response:

@@ -14,10 +14,10 @@ from tests.component.controllers.looking import eventually
 from tests.support.apiserver import MEMBERS, SYSTEM, Admin, ApiServer, Refused
 from tests.support.faultyapi import FaultyApi
 from tests.support.inloop import InLoop
-from vkprovider.app.settings import MuxProcessSettings
 from vkprovider.mux.parts import MuxProcess, mux_process
 from vkprovider.mux.process import context_of, page_of
 from vkprovider.runtime.page import Page
+from vkprovider.settings.mux import MuxProcessSettings
 from vkprovider.shipped import find_manifests
 
 PREFIX: Final = "svc-mux.nowake.ai"

@@ -10,7 +10,7 @@ from tests.component.mux.harness import MuxWorld
 from tests.support.apiserver import Refused
 from tools.generate import groups, variables
 from vkprovider import __version__
-from vkprovider.app.settings import MuxProcessSettings
+from vkprovider.settings.mux import MuxProcessSettings
 from vkprovider.shipped import find_manifests
 
 FOLDER = find_manifests() / "components"

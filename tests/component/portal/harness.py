@@ -20,12 +20,12 @@ from tests.support import topologies
 from tests.support.apiserver import GROUP, MEMBERS, RUNTIME_CLASSES, SYSTEM, Admin, ApiServer, Refused
 from tests.support.faultyapi import FaultyApi
 from tests.support.inloop import InLoop
-from vkprovider.app.settings import PortalProcessSettings
 from vkprovider.domain.userlab.names import user_key
 from vkprovider.portal.parts import PortalProcess, portal_process
 from vkprovider.portal.process import context_of, page_of
 from vkprovider.portal.requests import Caller
 from vkprovider.runtime.page import Page
+from vkprovider.settings.portal import PortalProcessSettings
 from vkprovider.shipped import find_manifests
 
 ACCOUNT: Final = "vkprovider-portal"

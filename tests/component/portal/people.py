@@ -5,7 +5,7 @@ from typing import Final
 
 from tests.component.controllers.looking import eventually
 from tests.support.apiserver import SYSTEM, Admin
-from vkprovider.api import names
+from vkprovider.platform import wellknown
 
 RBAC: Final = "/apis/rbac.authorization.k8s.io/v1"
 HUB_ROLE, USER_ROLE = "vkprovider-portal-hub", "vkprovider-portal-user"
@@ -55,7 +55,7 @@ class People:
         self._bindings.add(f"{path}/{bound}")
         user, verb = f"{self.prefix}{name}", _VERBS[role]
         await eventually(
-            lambda: self._admin.may(user, verb, "userlabs", namespace, group=names.GROUP), f"{name} may {verb}"
+            lambda: self._admin.may(user, verb, "userlabs", namespace, group=wellknown.GROUP), f"{name} may {verb}"
         )
         return f"{path}/{bound}"
 
@@ -71,7 +71,8 @@ class People:
         self._bindings.add(f"{path}/{group}")
         verb = _VERBS[role]
         await eventually(
-            lambda: self._admin.may("x", verb, "userlabs", SYSTEM, group=names.GROUP, groups=[group]), f"{group} may"
+            lambda: self._admin.may("x", verb, "userlabs", SYSTEM, group=wellknown.GROUP, groups=[group]),
+            f"{group} may",
         )
         return group
 

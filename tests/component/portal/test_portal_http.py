@@ -15,8 +15,8 @@ from tests.component.portal.harness import SOON, PortalWorld
 from tests.component.portal.nublado import NubladoSpawner, SpawnError
 from tests.component.portal.people import INSTRUCTOR_ROLE, LEARNER_ROLE, RBAC, USER_ROLE, People
 from tests.support.apiserver import NODES, SYSTEM
-from vkprovider.api import names
 from vkprovider.domain.userlab.names import user_key
+from vkprovider.platform import wellknown
 
 
 async def test_a_lab_from_the_form_to_its_end(world: PortalWorld) -> None:
@@ -152,7 +152,7 @@ async def test_only_what_a_user_may_use_is_on_the_menu(world: PortalWorld) -> No
         assert (refused.status_code, refused.json()["detail"][0]["type"]) == (400, "unknown_image")
         assert await world.admin.get(world.namespace("alice")) is None
         rule = {
-            "apiGroups": [names.GROUP],
+            "apiGroups": [wellknown.GROUP],
             "resources": ["labletdefinitions"],
             "verbs": ["use"],
             "resourceNames": [name],

@@ -15,10 +15,10 @@ from tunnels.direct import DirectTransport
 from tunnels.link.transport import TunnelTransport
 from tunnels.mqtt.broker import Broker
 from vkprovider.api.errors import InputError, Unavailable
-from vkprovider.api.reasons import DOCTOR
 from vkprovider.cli.doctor import broker_from
 from vkprovider.doctor.agents import look
 from vkprovider.doctor.findings import Finding, Level
+from vkprovider.doctor.reasons import DOCTOR
 from vkprovider.doctor.tunnels import check_broker
 
 ALLOW = AllowList([("GET", "/api/v0/system_information"), ("POST", "/api/v0/import")])

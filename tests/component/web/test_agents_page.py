@@ -23,10 +23,11 @@ from tunnels.wire.messages import Hello
 from vkprovider.agent.carrier import agent_carrier
 from vkprovider.api.errors import InputError
 from vkprovider.app.page import page_of
-from vkprovider.app.settings import AgentProcessSettings, Settings
+from vkprovider.app.settings import Settings
 from vkprovider.serving import connections
 from vkprovider.serving.connections import listen, runner_of
 from vkprovider.serving.tls import ServingCertificate
+from vkprovider.settings.agent import AgentProcessSettings
 from vkprovider.web.agents import Agents
 
 TOKENS = [("cml-7", "token-of-cml-7-a"), ("cml-7", "token-of-cml-7-b"), ("", "token-of-whoever")]

@@ -14,6 +14,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.session.delivery import Session
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
+from vkprovider.platform import wellknown
 from vkprovider.runtime.context import Context
 
 
@@ -34,7 +35,7 @@ def store(worker: str, *sessions: str, installation: str = "i") -> dict[str, Any
     metadata = {
         "name": names.claims_name(worker),
         "namespace": "n",
-        "annotations": {names.ANNOTATION_INSTALLATION: installation},
+        "annotations": {wellknown.ANNOTATION_INSTALLATION: installation},
     }
     return {"metadata": metadata, "data": data}
 

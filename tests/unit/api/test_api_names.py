@@ -7,6 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.api import names
+from vkprovider.domain.userlab import portalnames
+from vkprovider.platform import wellknown
 
 DNS_LABEL = re.compile(r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")
 LABEL_VALUE = re.compile(r"^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$")
@@ -61,12 +63,12 @@ def test_content_names_are_legal(definition: str, digest: str) -> None:
 
 @given(st.text(max_size=100))
 def test_label_values_are_legal(text: str) -> None:
-    assert LABEL_VALUE.match(names.label_value(text))
+    assert LABEL_VALUE.match(wellknown.label_value(text))
 
 
 @pytest.mark.parametrize("value", ["2.9.1", "a_b-c.d", "x" * 63, ""])
 def test_legal_label_values_stay(value: str) -> None:
-    assert names.label_value(value) == value
+    assert wellknown.label_value(value) == value
 
 
 def test_a_node_is_named_after_its_worker() -> None:
@@ -125,16 +127,21 @@ def test_link_to_a_lab_in_cmls_own_pages(worker_url: str, link: str) -> None:
 def test_every_annotation_is_in_one_list() -> None:
     """One that is read and not listed would be lost where there are many; one that is reported could be forged."""
     elsewhere = {
-        *(names.ANNOTATION_INSTALLATION, names.ANNOTATION_PROCESS, names.ANNOTATION_CML_BUILD),
-        *(names.ANNOTATION_AGENTS_URL, names.ANNOTATION_VERSION, names.ANNOTATION_PAGE_URL),
+        *(wellknown.ANNOTATION_INSTALLATION, wellknown.ANNOTATION_PROCESS, names.ANNOTATION_CML_BUILD),
+        *(names.ANNOTATION_AGENTS_URL, wellknown.ANNOTATION_VERSION, names.ANNOTATION_PAGE_URL),
         *(names.ANNOTATION_NODE_LABELS, names.ANNOTATION_HOST, names.ANNOTATION_ABANDON, names.ANNOTATION_REFRESH),
-        *(names.ANNOTATION_USER, names.ANNOTATION_REQUEST, names.ANNOTATION_ENDING, names.ANNOTATION_OPERATION),
-        *(names.ANNOTATION_EXPOSED, names.ANNOTATION_MUX_ANSWER, names.ANNOTATION_SEALED),
+        *(
+            portalnames.ANNOTATION_USER,
+            portalnames.ANNOTATION_REQUEST,
+            portalnames.ANNOTATION_ENDING,
+            portalnames.ANNOTATION_OPERATION,
+        ),
+        *(names.ANNOTATION_EXPOSED, names.ANNOTATION_MUX_ANSWER, portalnames.ANNOTATION_SEALED),
         *(
             names.ANNOTATION_DELETION_COST,
             names.ANNOTATION_APPROVED,
             names.ANNOTATION_CORDONED,
-            names.ANNOTATION_CLOCK_SKEW,
+            wellknown.ANNOTATION_CLOCK_SKEW,
         ),
     }
     listed = [value for name, value in vars(names).items() if name.startswith("ANNOTATION_")]

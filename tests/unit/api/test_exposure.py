@@ -12,7 +12,7 @@ from vkprovider.api import exposure, names
 from vkprovider.api.errors import InputError
 from vkprovider.api.exposure import Access, Exposure
 from vkprovider.api.objects import EndpointSlice, Metadata
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
 
 TEXT = st.text(min_size=1, max_size=20)
 ADDRESS = st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)).map(str)

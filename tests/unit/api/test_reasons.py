@@ -9,17 +9,17 @@ import pytest
 
 from tests.support import docs
 from tests.unit.domain.builders import claim, pod
-from tools import figures
-from vkprovider.api import reasons
+from tools import figures, generate
 from vkprovider.api.messages import Fault
 from vkprovider.api.models.worker import parse_worker_spec
-from vkprovider.api.reasons import Explanation, Progress, Reason, Reasons, Trouble, reason_of, stock
+from vkprovider.api.reasons import Progress, Trouble, stock
 from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.worker.node import NodeView, unhealthy
+from vkprovider.platform.reasons import NO_REASON, Explanation, Reason, Reasons, Trait, reason_of
 
-TABLES: Mapping[str, Mapping[str, Reason | Explanation]] = {**stock.TABLES, **reasons.TABLES}
+TABLES: Mapping[str, Mapping[str, Reason | Explanation]] = {**stock.TABLES, **generate.REASONS}
 PAGE = docs.WHY.read_text(encoding="utf-8")
 CODE = [
     figures.Module(str(path.relative_to(docs.ROOT)), text := path.read_text(encoding="utf-8"), ast.parse(text))
@@ -48,12 +48,12 @@ def test_every_reason_stands_in_a_table_and_is_given_by_the_code() -> None:
     given = {
         node.attr
         for module in CODE
-        if not module.path.startswith(figures.REASONS)
+        if not figures.defines_reasons(module)
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Attribute)
     }
-    every = {each for enum in Reasons.__subclasses__() for each in enum if each is not reasons.NO_REASON}
-    assert every <= {word for table in reasons.TABLES.values() for word in table}
+    every = {each for enum in Reasons.__subclasses__() for each in enum if each is not NO_REASON}
+    assert every <= {word for table in generate.REASONS.values() for word in table}
     assert sorted(each for each in every if each.name not in given) == []
 
 
@@ -80,8 +80,8 @@ def test_links_of_the_page_lead_to_its_headings() -> None:
 
 
 def test_a_word_in_two_tables_has_the_same_traits_in_both() -> None:
-    by_word: dict[str, set[reasons.Trait]] = {}
-    for table in reasons.TABLES.values():
+    by_word: dict[str, set[Trait]] = {}
+    for table in generate.REASONS.values():
         for reason in table.values():
             if isinstance(reason, Reason):
                 by_word.setdefault(reason, set()).add(reason.traits)
@@ -90,17 +90,17 @@ def test_a_word_in_two_tables_has_the_same_traits_in_both() -> None:
 
 
 def test_a_reason_is_found_by_its_word() -> None:
-    assert reason_of("CleaningUp") is reasons.Progress.CLEANING_UP
-    assert reason_of("") is reasons.NO_REASON
+    assert reason_of("CleaningUp") is Progress.CLEANING_UP
+    assert reason_of("") is NO_REASON
     full = reason_of("OutOfcpu")
-    assert (full, full.remedy) == ("OutOfcpu", reasons.Trouble.OUT_OF.remedy)
+    assert (full, full.remedy) == ("OutOfcpu", Trouble.OUT_OF.remedy)
     foreign = reason_of("FreeDiskSpaceFailed")
-    assert (foreign, foreign.traits) == ("FreeDiskSpaceFailed", reasons.Trait(0))
+    assert (foreign, foreign.traits) == ("FreeDiskSpaceFailed", Trait(0))
 
 
 def test_a_reason_is_its_word() -> None:
-    assert f"{reasons.Progress.CLEANING_UP}" == "CleaningUp"
-    assert msgspec.json.encode({"reason": reasons.Progress.CLEANING_UP}) == b'{"reason":"CleaningUp"}'
+    assert f"{Progress.CLEANING_UP}" == "CleaningUp"
+    assert msgspec.json.encode({"reason": Progress.CLEANING_UP}) == b'{"reason":"CleaningUp"}'
     foreign = reason_of("FreeDiskSpaceFailed")
     assert f"{foreign}" == foreign == "FreeDiskSpaceFailed"
     assert hash(foreign) == hash("FreeDiskSpaceFailed")

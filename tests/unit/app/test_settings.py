@@ -18,8 +18,8 @@ from vkprovider.app.settings import Settings
 from vkprovider.app.tables import node_definitions
 from vkprovider.cli.main import main
 from vkprovider.domain.topology.resources import SHIPPED
+from vkprovider.platform.settings import reveal
 from vkprovider.runtime.context import own_ip
-from vkprovider.settings.services import reveal
 
 Effect = Callable[[Settings], object]
 

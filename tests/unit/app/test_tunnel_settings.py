@@ -11,8 +11,9 @@ from tunnels.mqtt.carrier import MqttCarrier
 from tunnels.websocket.dialing import Dialing
 from vkprovider.agent.carrier import agent_carrier
 from vkprovider.api.errors import InputError
-from vkprovider.app.settings import AgentProcessSettings, Settings
+from vkprovider.app.settings import Settings
 from vkprovider.app.tunnels import carriers, listening
+from vkprovider.settings.agent import AgentProcessSettings
 
 URL = "VKPROVIDER_TUNNEL_MQTT_URL"
 

@@ -12,11 +12,12 @@ from vkprovider.api.errors import DeadlineExceeded, Unauthorized, Unavailable
 from vkprovider.api.messages import Fault
 from vkprovider.api.models.crd import crds
 from vkprovider.api.objects import CustomResource, Lease, Node, RuntimeClass
-from vkprovider.api.reasons import WorkerReason, reason_of
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.doctor import lablets, setup, workers
 from vkprovider.doctor.findings import DoctorReport, Level, fault, note, once, unchecked
 from vkprovider.doctor.lablets import SeenPod
 from vkprovider.doctor.rights import CheckedRight, rights_of
+from vkprovider.platform.reasons import reason_of
 
 MANIFEST = (Path(vkprovider.__file__).parents[1] / "manifests" / "base" / "rbac.yaml").read_text()
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -188,7 +189,7 @@ def test_what_is_not_installed_is_installed_as_a_whole() -> None:
 
 
 def test_settings_that_nobody_reads_are_a_note_with_the_nearest_name() -> None:
-    [finding] = setup.check_settings("n", {"WORKER_PROBE_SECOND": "3", "WORKER_PROBE_SECONDS": "5"})
+    [finding] = setup.check_settings("n", {"WORKER_PROBE_SECOND": "WORKER_PROBE_SECONDS"})
     assert (finding.level, finding.object, finding.reason) == (
         Level.NOTE,
         "ConfigMap/n/vkprovider-settings",

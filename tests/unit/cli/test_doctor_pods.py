@@ -7,11 +7,12 @@ import msgspec
 import pytest
 
 from vkprovider.api.objects import Node
-from vkprovider.api.reasons import Happened, StartReason, reason_of
+from vkprovider.api.reasons import Happened
 from vkprovider.doctor import lablets
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, fault, named, text_of, unchecked
 from vkprovider.doctor.lablets import SeenPod
 from vkprovider.doctor.workloads import Refusal, Workload, check_deadlines, check_portal, check_workloads
+from vkprovider.platform.reasons import StartReason, reason_of
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 UNBOUND = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]

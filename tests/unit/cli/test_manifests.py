@@ -18,6 +18,7 @@ from vkprovider.api.models.definition import parse_definition_spec
 from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.app.settings import Settings
 from vkprovider.domain.topology.topology import parse
+from vkprovider.platform import wellknown
 
 OLDEST = "1.30"
 """The oldest supported release of Kubernetes."""
@@ -282,7 +283,7 @@ def test_every_policy_says_what_happens_when_it_fails() -> None:
 @pytest.mark.parametrize("path", APPLIED, ids=lambda path: str(path.relative_to(MANIFESTS)))
 def test_oldest_supported_release_knows_every_field(path: Path) -> None:
     for item in yaml.safe_load_all(path.read_text()):
-        if not item["apiVersion"].startswith(("kustomize.config.k8s.io/", f"{names.GROUP}/")):
+        if not item["apiVersion"].startswith(("kustomize.config.k8s.io/", f"{wellknown.GROUP}/")):
             kubernetes_validate.validate(item, OLDEST, strict=True)
 
 

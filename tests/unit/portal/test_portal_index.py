@@ -3,8 +3,8 @@
 import msgspec
 
 from tests.unit.domain.userlab.builders import COMPLETE, INSTALLATION, NOW, REQUEST, namespace, pod
-from vkprovider.api import names
 from vkprovider.api.objects import CustomResource, Event, Metadata
+from vkprovider.domain.userlab import portalnames
 from vkprovider.kube.resources import PartialObject
 from vkprovider.portal.index import Index
 
@@ -122,7 +122,7 @@ async def test_a_listener_hears_of_every_lab_of_a_class_and_of_one_that_leaves_i
     index = Woken().index
     mine = made("alice")
     mine = PartialObject(
-        msgspec.structs.replace(mine.metadata, labels=mine.metadata.labels | {names.LABEL_CLASS: "net101"})
+        msgspec.structs.replace(mine.metadata, labels=mine.metadata.labels | {portalnames.LABEL_CLASS: "net101"})
     )
     async with index.listen_class("net101") as news, index.listen_class("net202") as other:
         assert index.listeners_total == 2

@@ -7,10 +7,9 @@ from pydantic import ValidationError
 
 from tools.generate import variables
 from vkprovider import __version__
-from vkprovider.app.settings import RelayProcessSettings
 from vkprovider.relay.haproxy import CONFIG
 from vkprovider.relay.runtime import GATE, PORTS, SOURCES
-from vkprovider.settings.relay import RelaySettings
+from vkprovider.settings.relay import RelayProcessSettings, RelaySettings
 from vkprovider.shipped import find_manifests
 
 FOLDER = find_manifests() / "components" / "relay"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vkprovider.app.settings import PortalProcessSettings
+from vkprovider.settings.portal import PortalProcessSettings
 
 ZEROS = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 

@@ -6,9 +6,9 @@ import pytest
 import structlog
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import StartReason
 from vkprovider.app.tunnels import agent_tokens
 from vkprovider.broker import broker_of, read_line
+from vkprovider.platform.reasons import StartReason
 from vkprovider.settings.rereading import Reread
 from vkprovider.settings.tunnels import HttpTunnelSettings, MqttSettings
 

@@ -13,6 +13,7 @@ from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.models.fields import Model
 from vkprovider.api.models.status import DefinitionStatus, Status, WorkerStatus
 from vkprovider.api.models.worker import CMLWorkerSpec
+from vkprovider.platform import wellknown
 
 _STRING: Final = {"type": "string"}
 
@@ -68,9 +69,9 @@ def _crd(
     return {
         "apiVersion": "apiextensions.k8s.io/v1",
         "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"{plural}.{names.GROUP}", "labels": {names.LABEL_MANAGED_BY: names.MANAGER}},
+        "metadata": {"name": f"{plural}.{wellknown.GROUP}", "labels": {wellknown.LABEL_MANAGED_BY: wellknown.MANAGER}},
         "spec": {
-            "group": names.GROUP,
+            "group": wellknown.GROUP,
             "scope": "Cluster",
             "names": {
                 "kind": kind,
@@ -78,11 +79,11 @@ def _crd(
                 "plural": plural,
                 "singular": kind.lower(),
                 "shortNames": [short],
-                "categories": [names.MANAGER],
+                "categories": [wellknown.MANAGER],
             },
             "versions": [
                 {
-                    "name": names.VERSION,
+                    "name": wellknown.VERSION,
                     "served": True,
                     "storage": True,
                     "subresources": {"status": {}},

@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 
 from vkprovider.api.messages import Fault
 from vkprovider.api.objects import CustomResource
-from vkprovider.api.reasons import reason_of
+from vkprovider.platform.reasons import reason_of
 
 _INT64: Final = {"format": "int64"}
 _TIME: Final = {"format": "date-time"}

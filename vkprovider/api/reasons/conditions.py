@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
-from vkprovider.api.reasons.base import Explanation, Reason, Reasons
+from vkprovider.platform.reasons import Explanation, Reason, Reasons
 
 
 class ConditionReason(Reasons):

@@ -1,6 +1,6 @@
 """Reasons for which `kubectl attach`, `exec`, `logs` and `port-forward` refuse."""
 
-from vkprovider.api.reasons.base import Reasons
+from vkprovider.platform.reasons import Reasons
 
 
 class ConsoleReason(Reasons):

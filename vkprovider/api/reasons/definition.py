@@ -1,6 +1,6 @@
 """Reasons of a LabletDefinition."""
 
-from vkprovider.api.reasons.base import Reasons, Trait
+from vkprovider.platform.reasons import Reasons, Trait
 
 
 class DefinitionReason(Reasons):

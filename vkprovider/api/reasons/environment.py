@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from vkprovider.api.reasons.base import Reasons
+from vkprovider.platform.reasons import Reasons
 
 _CREATE: Final = "Create it in the Pod's namespace; the lablet then continues by itself."
 _BIND: Final = "Bind ClusterRole vkprovider-parameter-reader in the Pod's namespace, with the command of the message."

@@ -1,6 +1,6 @@
 """Reasons of a Pod's Events, conditions and last states."""
 
-from vkprovider.api.reasons.base import Reasons, Trait
+from vkprovider.platform.reasons import Reasons, Trait
 
 
 class Happened(Reasons):
@@ -98,3 +98,8 @@ class Happened(Reasons):
     DELETED = ("Deleted", "The Pod was deleted before its end, and a finalizer keeps the object.")
     POD_COMPLETED = ("PodCompleted", "Condition Ready of a Pod with phase Succeeded.")
     POD_FAILED = ("PodFailed", "Condition Ready of a Pod with phase Failed.")
+    UNSCHEDULABLE = (
+        "Unschedulable",
+        "The scheduler finds no Node for a lablet; the message is from it.",
+        "Add workers of its environment, or wait until lablets end.",
+    )

@@ -1,6 +1,6 @@
 """Reasons of Services that share one load balancer: of the mux that owns it, and of the channels that lend it ports."""
 
-from vkprovider.api.reasons.base import Reasons
+from vkprovider.platform.reasons import Reasons
 
 
 class MuxReason(Reasons):

@@ -1,6 +1,6 @@
 """Reasons for which a container of a Pod waits."""
 
-from vkprovider.api.reasons.base import Reasons, Trait
+from vkprovider.platform.reasons import Reasons, Trait
 
 
 class Progress(Reasons):
@@ -129,16 +129,7 @@ class Trouble(Reasons):
         "OutOf",
         "`OutOfcpu`, `OutOfpods` and so on: the Pod was bound past the scheduler and its worker is full.",
         "Do not set spec.nodeName; or wait until a lablet of this worker ends.",
-    )
-    TOO_MANY_PORTS = (
-        "TooManyPorts",
-        "The topology's port tags need more outside ports than one lablet may have; none was allocated.",
-        "Remove port tags from the topology, or raise PORTS_PER_INSTANCE_MAX.",
-    )
-    PORT_RANGE_FULL = (
-        "PortRangeFull",
-        "Fewer ports of the worker's range are free than the lablet needs; none was allocated.",
-        "Wait until a lablet of this worker ends, or widen spec.portRange together with the range of PATty.",
+        Trait.PREFIX,
     )
     ACCESS_MISSING = (
         "AccessMissing",
@@ -155,18 +146,6 @@ class Trouble(Reasons):
         "The worker's last free ports were lent to a mux; so that nobody meets another lablet there, they rest first.",
         "Wait until the time in the message; or widen spec.portRange of the CMLWorker.",
         Trait.PASSING,
-    )
-    PORT_CONFLICT = (
-        "PortConflict",
-        (
-            "A port of the lablet's row is claimed by another one on the same worker; the row was not written. Or "
-            "two labs on the worker have the port in their tags: the claims were lost, or two CMLWorkers are one CML "
-            "controller."
-        ),
-        (
-            "Compare the port mappings of both in NAME-port-allocations, and delete the Pod that should not "
-            "have the port."
-        ),
     )
     PORTS_UNKNOWN = (
         "PortsUnknown",

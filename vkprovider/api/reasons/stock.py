@@ -5,7 +5,7 @@ The texts are those of Kubernetes 1.37; a test provokes the scheduler's and admi
 
 from typing import Final
 
-from vkprovider.api.reasons.base import Explanation
+from vkprovider.platform.reasons import Explanation
 
 ADMISSION: Final = {
     "pod rejected: RuntimeClass": Explanation(

@@ -1,6 +1,6 @@
 """Reasons of user labs: why one is ended, and why one has failed."""
 
-from vkprovider.api.reasons.base import Reasons
+from vkprovider.platform.reasons import Reasons
 
 
 class UserLabReason(Reasons):

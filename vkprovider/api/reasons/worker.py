@@ -1,6 +1,6 @@
 """Reasons of a CMLWorker and its Node."""
 
-from vkprovider.api.reasons.base import Reasons, Trait
+from vkprovider.platform.reasons import Reasons, Trait
 
 
 class WorkerReason(Reasons):

@@ -13,13 +13,14 @@ from vkprovider.classroom.pods import LabletPod
 from vkprovider.domain.view.devices import Port, reported_ports
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource, kind
+from vkprovider.platform import wellknown
 
 
 class _Definition(msgspec.Struct, frozen=True):
     status: DefinitionStatus = DefinitionStatus()
 
 
-_DEFINITIONS: Final = kind(f"/apis/{names.API_VERSION}", "labletdefinitions", _Definition)
+_DEFINITIONS: Final = kind(f"/apis/{wellknown.API_VERSION}", "labletdefinitions", _Definition)
 
 
 async def containers_of(kube: KubeClient, pod: LabletPod) -> dict[str, str]:

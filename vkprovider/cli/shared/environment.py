@@ -4,14 +4,20 @@ import asyncio
 import os
 import sys
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, NoReturn, TypeVar
+from typing import Any, Final, NoReturn, TypeVar
 
 import click
+import structlog
 from pydantic import ValidationError
 
 from vkprovider.api.errors import InputError
+from vkprovider.app import logs
+from vkprovider.platform.settings import LogSettings, no_effect
+from vkprovider.settings.names import unknown
 
 S = TypeVar("S")
+
+_log: Final = structlog.get_logger(__name__)
 
 
 def faults_of(error: ValidationError) -> list[str]:
@@ -32,6 +38,13 @@ def settings_from(read: Callable[[Mapping[str, str]], S]) -> S:
         raise click.ClickException(f"a setting is wrong:{faults}") from None
     except InputError as error:
         raise click.ClickException(str(error)) from None
+
+
+def start_log(settings: LogSettings) -> None:
+    """Write logs as the settings say, and first what the environment sets that nobody reads."""
+    logs.set_up(settings.level, settings.format)
+    for name, meant in unknown(os.environ).items():
+        _log.warning("a setting has a name that nobody reads", setting=name, why=no_effect(name, meant))
 
 
 def run_to_end(

@@ -11,7 +11,7 @@ from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.refusals import advised
 from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import KubeSettings
+from vkprovider.platform.settings import KubeSettings
 
 T = TypeVar("T")
 

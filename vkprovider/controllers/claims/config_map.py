@@ -8,6 +8,7 @@ from vkprovider.domain.claims import document
 from vkprovider.domain.claims.document import Stored
 from vkprovider.kube.client import Guard
 from vkprovider.kube.flow import Lane
+from vkprovider.platform import wellknown
 from vkprovider.runtime.context import Context
 
 
@@ -61,10 +62,15 @@ class ClaimsConfigMap:
         metadata: dict[str, object] = {
             "name": names.claims_name(self._worker),
             "namespace": self._ctx.namespace,
-            "labels": {names.LABEL_MANAGED_BY: names.MANAGER, names.LABEL_COMPONENT: names.COMPONENT_CLAIMS},
-            "annotations": {names.ANNOTATION_INSTALLATION: self._ctx.installation},
+            "labels": {wellknown.LABEL_MANAGED_BY: wellknown.MANAGER, names.LABEL_COMPONENT: names.COMPONENT_CLAIMS},
+            "annotations": {wellknown.ANNOTATION_INSTALLATION: self._ctx.installation},
             "ownerReferences": [
-                {"apiVersion": names.API_VERSION, "kind": "CMLWorker", "name": self._worker, "uid": self._worker_uid}
+                {
+                    "apiVersion": wellknown.API_VERSION,
+                    "kind": "CMLWorker",
+                    "name": self._worker,
+                    "uid": self._worker_uid,
+                }
             ],
         }
         body: dict[str, object] = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata}

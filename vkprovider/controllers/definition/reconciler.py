@@ -14,7 +14,7 @@ from vkprovider.api.messages import Fault
 from vkprovider.api.models.definition import LabletDefinitionSpec, parse_definition_spec
 from vkprovider.api.models.status import ResourceCondition, definition_status, stored
 from vkprovider.api.objects import ConfigMap, CustomResource, RuntimeClass
-from vkprovider.api.reasons import DefinitionReason, reason_of
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.api.wording import count
 from vkprovider.content.spi import Parser
 from vkprovider.controllers.claims import reader
@@ -34,6 +34,7 @@ from vkprovider.domain.session.delivery import terms_of
 from vkprovider.domain.topology.resources import NodeDefinition, Resources
 from vkprovider.domain.topology.topology import Topology
 from vkprovider.kube.queue import Result
+from vkprovider.platform.reasons import reason_of
 from vkprovider.runtime.context import Context, ref_of
 
 _DELETING_S: Final = 2.0

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from vkprovider.api import names
 from vkprovider.api.errors import Conflict, InputError
 from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.objects import CustomResource, RuntimeClass
 from vkprovider.api.reasons import DefinitionReason
 from vkprovider.domain.definition import content as contents
 from vkprovider.domain.definition.content import Content
+from vkprovider.platform import wellknown
 from vkprovider.runtime.context import Context
 
 
@@ -48,7 +48,7 @@ class RuntimeClasses:
                     DefinitionReason.RUNTIME_CLASS_CONFLICT, f"RuntimeClass {name} was just created by another client"
                 ) from None
             return
-        if found.metadata.annotations.get(names.ANNOTATION_INSTALLATION) != self.ctx.installation:
+        if found.metadata.annotations.get(wellknown.ANNOTATION_INSTALLATION) != self.ctx.installation:
             raise InputError(
                 DefinitionReason.RUNTIME_CLASS_CONFLICT,
                 f"RuntimeClass {name} exists and is not of this definition; rename the LabletDefinition, or delete it",
@@ -71,7 +71,7 @@ class RuntimeClasses:
         return found is not None and self._belongs_to(found, resource) and contents.same_runtime_class(found, wanted)
 
     def _belongs_to(self, found: RuntimeClass, resource: CustomResource) -> bool:
-        return found.metadata.annotations.get(names.ANNOTATION_INSTALLATION) == self.ctx.installation and any(
+        return found.metadata.annotations.get(wellknown.ANNOTATION_INSTALLATION) == self.ctx.installation and any(
             owner.uid == resource.metadata.uid for owner in found.metadata.owner_references
         )
 

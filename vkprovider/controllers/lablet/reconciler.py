@@ -16,7 +16,6 @@ import structlog
 
 from vkprovider.api.errors import Fenced, InputError, Invalid, OutsideError, StepFailed, Throttled
 from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import NO_REASON
 from vkprovider.controllers import timeline
 from vkprovider.controllers.counters import Counters
 from vkprovider.controllers.lablet.effects import Effects
@@ -37,6 +36,7 @@ from vkprovider.domain.lablet.memory import held_s, refreshed
 from vkprovider.domain.lablet.outcomes import Abandoned, Circumstances, Failure
 from vkprovider.domain.lablet.steps import WAIT, Extract, Forget, Import, Release, Step, System, Wait
 from vkprovider.kube.queue import Result
+from vkprovider.platform.reasons import NO_REASON
 from vkprovider.rest.errors import may_have_happened
 from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import LabletSettings

@@ -6,6 +6,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.reasons import WorkerReason
 from vkprovider.kube.events import ObjectRef
+from vkprovider.platform import wellknown
 from vkprovider.runtime.leases import LeaseKind
 
 
@@ -17,22 +18,22 @@ class NodeConflict(InputError):  # noqa: N818 (named as its reason)
 
 
 def _worker(name: str, uid: str) -> ObjectRef:
-    return ObjectRef(names.API_VERSION, "CMLWorker", "", name, uid)
+    return ObjectRef(wellknown.API_VERSION, "CMLWorker", "", name, uid)
 
 
 def _foreign(lease: str) -> NodeConflict:
     return NodeConflict(
-        f"Lease {names.NODE_LEASE_NAMESPACE}/{lease} exists and is not of this installation; rename the CMLWorker, or "
-        "delete that node"
+        f"Lease {wellknown.NODE_LEASE_NAMESPACE}/{lease} exists and is not of this installation; rename the CMLWorker, "
+        "or delete that node"
     )
 
 
 NODES: Final = LeaseKind(
     noun="node",
     key="worker",
-    namespace=names.NODE_LEASE_NAMESPACE,
+    namespace=wellknown.NODE_LEASE_NAMESPACE,
     seconds=40,  # as a kubelet sets it
-    labels={names.LABEL_MANAGED_BY: names.MANAGER},
+    labels={wellknown.LABEL_MANAGED_BY: wellknown.MANAGER},
     name_of=names.node_name,
     key_of=names.worker_of,
     about=_worker,

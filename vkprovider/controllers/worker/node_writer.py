@@ -22,6 +22,7 @@ from vkprovider.domain.worker.registration import Bearer
 from vkprovider.kube.client import Guard
 from vkprovider.kube.events import ObjectRef
 from vkprovider.kube.informer import Informer
+from vkprovider.platform import wellknown
 from vkprovider.runtime.context import Context, ref_of
 from vkprovider.settings.cluster import WorkerSettings
 
@@ -36,7 +37,7 @@ class Endpoints(Protocol):
 def slim(node: Node) -> Node:
     """Reduce a Node to what a replica needs that does not own it: that it exists, and whose it is."""
     seen = node.metadata
-    whose = {key: value for key, value in seen.annotations.items() if key == names.ANNOTATION_INSTALLATION}
+    whose = {key: value for key, value in seen.annotations.items() if key == wellknown.ANNOTATION_INSTALLATION}
     return Node(Metadata(seen.name, uid=seen.uid, resource_version=seen.resource_version, annotations=whose))
 
 

@@ -17,7 +17,7 @@ from vkprovider.api.errors import Fenced, InputError, OutsideError, TlsFailed, U
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault
 from vkprovider.api.models.worker import CMLWorkerSpec
-from vkprovider.api.reasons import Reason, WorkerReason
+from vkprovider.api.reasons import WorkerReason
 from vkprovider.api.usage import WorkerUsage
 from vkprovider.controllers.worker.worker import FOREVER, NEVER, Worker
 from vkprovider.domain.topology.nodedefinitions import boot_timeouts, lacking
@@ -25,6 +25,7 @@ from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.worker.capacity import Stats
 from vkprovider.domain.worker.images import shown_images
 from vkprovider.domain.worker.node import address_of, is_ip, unhealthy
+from vkprovider.platform.reasons import Reason
 from vkprovider.runtime.context import Context
 from vkprovider.settings.cluster import WorkerSettings
 

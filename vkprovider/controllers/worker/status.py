@@ -20,7 +20,7 @@ from vkprovider.api.models.status import (
     worker_status,
 )
 from vkprovider.api.objects import CustomResource
-from vkprovider.api.reasons import ConditionReason, Reason, WorkerReason
+from vkprovider.api.reasons import ConditionReason, WorkerReason
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.conditions import condition
 from vkprovider.domain.worker.leftlab import unclaimed_lab
@@ -29,6 +29,7 @@ from vkprovider.domain.worker.registration import Bearer, turned_away
 from vkprovider.domain.worker.transport import insecure
 from vkprovider.kube.client import Guard
 from vkprovider.kube.flow import Lane
+from vkprovider.platform.reasons import Reason
 from vkprovider.runtime.context import Context, ref_of
 
 _NO_FAULT: Final = frozenset({WorkerReason.STARTING, WorkerReason.AWAITING_APPROVAL})

@@ -11,6 +11,7 @@ from vkprovider.doctor.findings import Finding
 from vkprovider.doctor.muxes import relays, services
 from vkprovider.doctor.muxes.programs import Workload, settings_of
 from vkprovider.doctor.reading import UserReading
+from vkprovider.domain.mux import muxnames
 from vkprovider.domain.mux.facts import MuxRef
 from vkprovider.settings.mux import MuxSettings
 
@@ -43,7 +44,7 @@ async def check_muxes(reading: UserReading, namespace: str, definitions: Sequenc
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{names.MUX_PROXY}"
     about = f"Deployment/{namespace}/{names.MUX_PROXY}"
     program = await reading.glance(path, Workload)
-    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/{names.MUX_SERVICE_ACCOUNT}"
+    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/{muxnames.MUX_SERVICE_ACCOUNT}"
     if not (lends or program is not None or await reading.glance(account, dict) is not None):
         return []
     settings = _settings(await settings_of(reading, program, about) if program is not None else {})

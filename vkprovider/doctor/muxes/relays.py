@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from vkprovider.api.reasons import DoctorReason
 from vkprovider.doctor.findings import Finding, fault, note
+from vkprovider.doctor.reasons import DoctorReason
+from vkprovider.platform.settings import bounds
 from vkprovider.settings.kubelet import KubeletSettings
-from vkprovider.settings.portrange import bounds
 
 LABELLED: Final = {"labelSelector": "app.kubernetes.io/name=vkprovider-relay"}
 """The DaemonSets of relays."""

@@ -7,9 +7,10 @@ import msgspec
 
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import CustomResource, Metadata
-from vkprovider.api.reasons import DoctorReason, MuxReason
+from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.api.wording import count, listed
 from vkprovider.doctor.findings import Finding, fault, note
+from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.domain.lablet.exposing import expose_of
 from vkprovider.domain.mux.facts import MuxRef
 from vkprovider.domain.mux.refs import get_mux_from_lb_class, is_marked

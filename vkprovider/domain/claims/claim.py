@@ -9,9 +9,10 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import NO_REASON, Happened, Progress, Reason, Trouble
+from vkprovider.api.reasons import Happened, Progress, Trouble
 from vkprovider.domain.ports.allocator import Held, held
 from vkprovider.domain.session.delivery import Session, Verdict
+from vkprovider.platform.reasons import NO_REASON, Reason
 
 _replace = msgspec.structs.replace
 _SET_BACK_S: Final = 10

@@ -19,7 +19,6 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap
 from vkprovider.api.reasons import WorkerReason
@@ -31,6 +30,7 @@ from vkprovider.domain.claims.resting import RestingPort
 from vkprovider.domain.ports import store
 from vkprovider.domain.ports.allocator import UDP, Held, PortUsage
 from vkprovider.domain.ports.store import Codec, Document, StoreDamaged, StoreFull, StoreInvalid
+from vkprovider.platform import wellknown
 
 _REST_S: Final = 0.001
 """The rest after a write for each of its rows, as the API server's cost grows with them: workers get equal shares."""
@@ -79,7 +79,7 @@ def read(config_map: ConfigMap, *, worker: str, installation: str) -> Stored:
             imported on that worker until it is repaired, because an unreadable row may be a running lab.
     """
     name = config_map.metadata.name
-    owner = config_map.metadata.annotations.get(names.ANNOTATION_INSTALLATION, "")
+    owner = config_map.metadata.annotations.get(wellknown.ANNOTATION_INSTALLATION, "")
     if owner != installation:
         raise InputError(
             WorkerReason.CLAIM_STORE_INVALID,

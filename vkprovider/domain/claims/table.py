@@ -15,7 +15,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored, usage_of
 from vkprovider.domain.claims.resting import RestingPort, rest_left_s
 from vkprovider.domain.ports import allocator
-from vkprovider.domain.ports.allocator import Held, PortUsage, RangeLike, SlotLike
+from vkprovider.domain.ports.allocator import Held, PortReason, PortUsage, RangeLike, SlotLike
 
 _NOBODY: Final = "a lab without a claim"
 _STARTS_MAX: Final = 500
@@ -83,7 +83,7 @@ class ClaimTable:
         try:
             return choose(avoid={*avoid, *resting})
         except InputError as error:
-            if not resting or error.reason is not Trouble.PORT_RANGE_FULL:
+            if not resting or error.reason is not PortReason.PORT_RANGE_FULL:
                 raise
         choose(avoid=avoid)  # raises, if the range is too small anyway
         at = iso(max(resting.values()))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import StartReason
+from vkprovider.platform.reasons import StartReason
 
 _LINE_CHARS_MAX: Final = 256
 """A prompt, pager or question is shorter; no pattern is tried on a longer line."""

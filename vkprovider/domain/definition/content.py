@@ -21,13 +21,14 @@ from vkprovider.domain.definition.package import Package
 from vkprovider.domain.topology import topology as topologies
 from vkprovider.domain.topology.resources import NodeDefinition, Resources, known_need
 from vkprovider.domain.topology.topology import SINCE, Topology
+from vkprovider.platform import wellknown
 
 PACKED: Final = ".gz"
 CONTENT_KEY: Final = f"cml.yaml{PACKED}"
-ANNOTATION_VERSION: Final = f"{names.GROUP}/version"
-ANNOTATION_SEQUENCE: Final = f"{names.GROUP}/sequence"
-ANNOTATION_DEFINITION: Final = f"{names.GROUP}/definition"
-ANNOTATION_STORED_AT: Final = f"{names.GROUP}/stored-at"
+ANNOTATION_VERSION: Final = f"{wellknown.GROUP}/version"
+ANNOTATION_SEQUENCE: Final = f"{wellknown.GROUP}/sequence"
+ANNOTATION_DEFINITION: Final = f"{wellknown.GROUP}/definition"
+ANNOTATION_STORED_AT: Final = f"{wellknown.GROUP}/stored-at"
 RUNTIME_HANDLER: Final = "vkprovider"
 _PACKED_BYTES_MAX: Final = 1000 * 1024
 """etcd accepts 1.5 MiB, the API server a little less; in base64."""
@@ -108,7 +109,7 @@ def build(
             "name": names.content_name(definition, digest),
             "namespace": namespace,
             "labels": {
-                names.LABEL_MANAGED_BY: names.MANAGER,
+                wellknown.LABEL_MANAGED_BY: wellknown.MANAGER,
                 names.LABEL_COMPONENT: names.COMPONENT_CONTENT,
             },
             "annotations": {
@@ -160,7 +161,7 @@ def _unpack(packed: str) -> str:
 def owner_reference(definition: str, uid: str) -> dict[str, Any]:
     """Build the owner reference by which an object is deleted with its definition."""
     return {
-        "apiVersion": names.API_VERSION,
+        "apiVersion": wellknown.API_VERSION,
         "kind": "LabletDefinition",
         "name": definition,
         "uid": uid,
@@ -306,10 +307,10 @@ def runtime_class(
         "metadata": {
             "name": name,
             "labels": {
-                names.LABEL_MANAGED_BY: names.MANAGER,
+                wellknown.LABEL_MANAGED_BY: wellknown.MANAGER,
                 names.LABEL_COMPONENT: names.COMPONENT_RUNTIME_CLASS,
             },
-            "annotations": {names.ANNOTATION_INSTALLATION: installation},
+            "annotations": {wellknown.ANNOTATION_INSTALLATION: installation},
             "ownerReferences": [owner_reference(name, uid)],
         },
         "handler": RUNTIME_HANDLER,

@@ -14,7 +14,8 @@ from vkprovider.api import names
 from vkprovider.api.models.definition import LabletDefinitionSpec
 from vkprovider.api.models.status import definition_status
 from vkprovider.api.objects import CustomResource
-from vkprovider.api.reasons import DefinitionReason, Reason
+from vkprovider.api.reasons import DefinitionReason
+from vkprovider.platform.reasons import Reason
 
 CONDITION: Final = "Refreshed"
 """Type of the condition with the result of the last refresh."""

@@ -21,7 +21,7 @@ from vkprovider.api.models.status import (
     definition_status,
 )
 from vkprovider.api.objects import CustomResource
-from vkprovider.api.reasons import DefinitionReason, reason_of
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.api.times import iso
 from vkprovider.api.wording import sentences
 from vkprovider.domain import conditions as builder
@@ -32,6 +32,7 @@ from vkprovider.domain.definition.refresh import RefreshOutcome
 from vkprovider.domain.topology.template import PortSlot
 from vkprovider.domain.topology.topology import Device
 from vkprovider.domain.topology.visibility import HIDDEN_TAG
+from vkprovider.platform.reasons import reason_of
 
 READY: Final = "Ready"
 IMPEDED: Final = "Impeded"

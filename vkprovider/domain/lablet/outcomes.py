@@ -8,10 +8,10 @@ from vkprovider.api.errors import OutsideError
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault, Notice
 from vkprovider.api.objects import Pod
-from vkprovider.api.reasons import NO_REASON, Reason
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.archive.leftovers import Leftovers
 from vkprovider.domain.session.delivery import Session, Verdict
+from vkprovider.platform.reasons import NO_REASON, Reason
 
 
 class Done(msgspec.Struct, frozen=True, gc=False):

@@ -25,7 +25,7 @@ from vkprovider.domain.lablet.identity import Origin
 from vkprovider.domain.lablet.matching import shown_lab
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.lablet.restarts import restarts_shown
-from vkprovider.domain.ports.allocator import UDP, Held, Holder, PortUsage, udp_names
+from vkprovider.domain.ports.allocator import UDP, Held, Holder, PortReason, PortUsage, udp_names
 from vkprovider.domain.topology import mappings
 
 _REMEDY: Final = "delete the pod, its successor gets a new lab"
@@ -144,7 +144,7 @@ def adopted(claim: Claim, lab: MarkedLab, content: Content | None, holders: Mapp
         holder = holders.get((slot.protocol, slot.port))
         if holder is not None and holder.owner != claim.pod_uid:
             what = f"{slot.protocol} port {slot.port} of lab {claim.title} is held by {holder}; {_REMEDY}"
-            return claim.with_ports(claim.ports, claim.udp, Fault(Trouble.PORT_CONFLICT, what))
+            return claim.with_ports(claim.ports, claim.udp, Fault(PortReason.PORT_CONFLICT, what))
     return real
 
 

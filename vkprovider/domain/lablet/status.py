@@ -14,7 +14,7 @@ from vkprovider.api import labs, names
 from vkprovider.api.messages import Condition
 from vkprovider.api.objects import Condition as PodCondition
 from vkprovider.api.objects import Container, ContainerStatus, Pod
-from vkprovider.api.reasons import NO_REASON, Happened, Reason, Trouble, reason_of
+from vkprovider.api.reasons import Happened, Trouble
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.console.activity import NO_ACTIVITY, Activity, reported
@@ -22,6 +22,7 @@ from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.restarts import last_end_of, restarts_of
 from vkprovider.domain.topology.visibility import INFRASTRUCTURE_NODE_TYPES
+from vkprovider.platform.reasons import NO_REASON, Reason, reason_of
 
 _PHASES: Final = {"": 0, "Pending": 0, "Unknown": 0, "Running": 1, "Succeeded": 2, "Failed": 2}
 

@@ -9,12 +9,12 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
-from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.api.times import iso
 from vkprovider.api.wording import count as counted
+from vkprovider.domain.mux import muxnames
 from vkprovider.domain.mux.draining import Drain, find_drains
 from vkprovider.domain.mux.facts import Channel, Mux, Owner, ServicePort
 from vkprovider.domain.mux.ledger import Ledger, row_for
@@ -104,7 +104,7 @@ def decide(
     state: MuxState,
     now: float,
     *,
-    prefix: str = names.MUX_PREFIX,
+    prefix: str = muxnames.MUX_PREFIX,
     rest_s: float = REST_S,
     sure: bool = True,
     bytes_max: int = STORE_BYTES_MAX,
@@ -178,13 +178,13 @@ class _Pass:
 
     def _asking(self) -> list[_Asking]:
         """Return the channels that the mux serves and whose requests can be read."""
-        allowed = self._mux.annotations.get(annotation_key(self._prefix, names.MUX_ALLOWED_NAMESPACES))
+        allowed = self._mux.annotations.get(annotation_key(self._prefix, muxnames.MUX_ALLOWED_NAMESPACES))
         asking = []
         for channel in self._channels.values():
             if not serves(self._mux.ref, allowed, channel.owner):
                 told = (
                     f"mux {self._mux.ref} does not serve namespace {channel.owner.namespace} (its annotation "
-                    f"{annotation_key(self._prefix, names.MUX_ALLOWED_NAMESPACES)})"
+                    f"{annotation_key(self._prefix, muxnames.MUX_ALLOWED_NAMESPACES)})"
                 )
                 self._refuse(channel, MuxReason.MUX_NOT_ALLOWED, told)
                 continue

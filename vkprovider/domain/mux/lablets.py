@@ -1,7 +1,7 @@
 """Lablets as channels of a mux: what their EndpointSlices say, in the words of `facts` and `endpoints`."""
 
-from vkprovider.api import names
 from vkprovider.api.exposure import Exposure
+from vkprovider.domain.mux import muxnames
 from vkprovider.domain.mux.endpoints import Backends
 from vkprovider.domain.mux.facts import Channel, MuxRef, Owner, ServicePort
 from vkprovider.domain.mux.refs import annotation_key, get_mux_from_lb_class
@@ -28,7 +28,7 @@ def channel_of(exposure: Exposure, prefix: str) -> Channel:
     return Channel(
         owner_of(exposure),
         _ports(exposure),
-        {annotation_key(prefix, names.MUX_EXTERNAL_PORTS): asked},
+        {annotation_key(prefix, muxnames.MUX_EXTERNAL_PORTS): asked},
     )
 
 

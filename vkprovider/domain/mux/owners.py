@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
-from vkprovider.api import names
+from vkprovider.domain.mux import muxnames
 from vkprovider.domain.mux.facts import Channel, Mux, Owner, PortKey, ServicePort
 from vkprovider.domain.mux.refs import annotation_key
 from vkprovider.domain.mux.requests import Request
@@ -28,7 +28,7 @@ def collect_existing_port_owners(
         for port in channel.ports:
             name = channel.owner.mux_port_name(port.name)
             hashed[name] = _AMBIGUOUS if name in hashed else (channel.owner, port)
-        entries = channel.annotations.get(annotation_key(prefix, names.MUX_PORTS), "").split(",")
+        entries = channel.annotations.get(annotation_key(prefix, muxnames.MUX_PORTS), "").split(",")
         for match in map(_MAPPED.fullmatch, entries):
             mapped = ports.get(match[1]) if match else None
             if match and mapped:

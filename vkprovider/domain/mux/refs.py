@@ -4,10 +4,10 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
+from vkprovider.domain.mux import muxnames
 from vkprovider.domain.mux.facts import MuxRef, Owner
 
 _LOAD_BALANCER: Final = "LoadBalancer"
@@ -26,7 +26,7 @@ def annotation_key(prefix: str, name: str) -> str:
 
 def is_marked(annotations: Mapping[str, str], prefix: str) -> bool:
     """Return whether a Service is marked as a mux, which it may be unfit for."""
-    return annotations.get(annotation_key(prefix, names.MUX_MULTIPLEXER)) == "true"
+    return annotations.get(annotation_key(prefix, muxnames.MUX_MULTIPLEXER)) == "true"
 
 
 def unfit_for_mux(service_type: str, selector: Mapping[str, str]) -> Fault | None:

@@ -8,10 +8,10 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from vkprovider.api import names
 from vkprovider.api.errors import InputError, shorten
 from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
+from vkprovider.domain.mux import muxnames
 from vkprovider.domain.mux.facts import Channel, Mux, ServicePort
 from vkprovider.domain.mux.refs import annotation_key
 from vkprovider.domain.ports.allocator import PortRange
@@ -78,7 +78,7 @@ def requests_of(channel: Channel, prefix: str) -> tuple[Request, ...]:
     for port in channel.ports:
         if not port.name:
             raise InputError(MuxReason.INVALID_PORT, f"port {port.port} of {channel.owner} has no name")
-    text = channel.annotations.get(annotation_key(prefix, names.MUX_EXTERNAL_PORTS), "")
+    text = channel.annotations.get(annotation_key(prefix, muxnames.MUX_EXTERNAL_PORTS), "")
     external = parse_external_ports_annotation(text, {port.name for port in channel.ports})
     return tuple(Request(port, resolve_channel_external_port(port, external)) for port in channel.ports)
 
@@ -132,7 +132,7 @@ def requested_port_range(text: str) -> tuple[PortRange, ...]:
         if not 1 <= start <= end <= _PORT_MAX:
             raise InputError(
                 MuxReason.INVALID_PORT_RANGE,
-                f"annotation {names.MUX_PORT_RANGE}: {_quoted(entry)} is no range START-END within 1-{_PORT_MAX}",
+                f"annotation {muxnames.MUX_PORT_RANGE}: {_quoted(entry)} is no range START-END within 1-{_PORT_MAX}",
             )
         ranges.append(PortRange(start, end))
     return tuple(ranges)
@@ -144,13 +144,13 @@ def effective_mux_max_ports(mux: Mux, prefix: str) -> Limit:
     Raises:
         InputError: `InvalidMaxPorts`.
     """
-    text = mux.annotations.get(annotation_key(prefix, names.MUX_MAX_PORTS))
+    text = mux.annotations.get(annotation_key(prefix, muxnames.MUX_MAX_PORTS))
     asked = None
     if text is not None:
         if not _NUMBER.fullmatch(text.strip()) or not int(text):
             raise InputError(
                 MuxReason.INVALID_MAX_PORTS,
-                f"annotation {names.MUX_MAX_PORTS}: {_quoted(text)} is no whole number from 1",
+                f"annotation {muxnames.MUX_MAX_PORTS}: {_quoted(text)} is no whole number from 1",
             )
         asked = int(text)
     if not is_gke(mux) or (asked is not None and asked <= GKE_PORTS_MAX):
@@ -160,7 +160,7 @@ def effective_mux_max_ports(mux: Mux, prefix: str) -> Limit:
         GKE_PORTS_MAX,
         Fault(
             MuxReason.GKE_PORT_LIMIT_APPLIED,
-            f"annotation {names.MUX_MAX_PORTS} {told}; a load balancer of GKE has {GKE_PORTS_MAX} ports at most",
+            f"annotation {muxnames.MUX_MAX_PORTS} {told}; a load balancer of GKE has {GKE_PORTS_MAX} ports at most",
         ),
     )
 
@@ -170,7 +170,7 @@ def bounds_of(mux: Mux, prefix: str) -> Bounds:
     notes: list[Fault] = []
     limit, ranges = Limit(None), tuple[PortRange, ...]()
     try:
-        ranges = requested_port_range(mux.annotations.get(annotation_key(prefix, names.MUX_PORT_RANGE), ""))
+        ranges = requested_port_range(mux.annotations.get(annotation_key(prefix, muxnames.MUX_PORT_RANGE), ""))
     except InputError as error:
         notes.append(error.fault)
     try:
@@ -202,7 +202,7 @@ def _port(text: str) -> int:
 
 
 def _wrong_mapping(what: str) -> InputError:
-    return InputError(MuxReason.INVALID_PORT_MAPPING, f"annotation {names.MUX_EXTERNAL_PORTS}: {what}")
+    return InputError(MuxReason.INVALID_PORT_MAPPING, f"annotation {muxnames.MUX_EXTERNAL_PORTS}: {what}")
 
 
 def _quoted(text: str) -> str:

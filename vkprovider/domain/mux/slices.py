@@ -10,12 +10,14 @@ from typing import Any, Final, NamedTuple
 
 from vkprovider.api import names
 from vkprovider.api.objects import EndpointSlice
+from vkprovider.domain.mux import muxnames
 from vkprovider.domain.mux.decide import Plan
 from vkprovider.domain.mux.draining import DISCARD
 from vkprovider.domain.mux.endpoints import Backends, collect_channel_endpoints
 from vkprovider.domain.mux.facts import Mux, MuxRef, Owner, ServicePort
 from vkprovider.domain.mux.refs import annotation_key
 from vkprovider.domain.ports.allocator import UDP
+from vkprovider.platform import wellknown
 
 _NAME_CHARS: Final = 40
 _HASH_CHARS: Final = 16
@@ -111,7 +113,7 @@ def last_discards(mux: Mux, families: Iterable[str]) -> dict[Owner, tuple[Source
 
 def is_ours(found: EndpointSlice) -> bool:
     """Return whether a slice is one of those that are written here."""
-    return found.metadata.labels.get(names.LABEL_SLICE_MANAGED_BY) == names.MUX_PROXY
+    return found.metadata.labels.get(wellknown.LABEL_SLICE_MANAGED_BY) == names.MUX_PROXY
 
 
 def forwarded_udp(own: Iterable[EndpointSlice]) -> frozenset[str]:
@@ -127,7 +129,7 @@ def forwarded_udp(own: Iterable[EndpointSlice]) -> frozenset[str]:
 
 def own_labels(ref: MuxRef) -> dict[str, str]:
     """Return the labels by which the slices of a mux are found, here and by what forwards connections."""
-    return {names.LABEL_SERVICE_NAME: ref.name, names.LABEL_SLICE_MANAGED_BY: names.MUX_PROXY}
+    return {wellknown.LABEL_SERVICE_NAME: ref.name, wellknown.LABEL_SLICE_MANAGED_BY: names.MUX_PROXY}
 
 
 def wanted_slices(mux: MuxObject, sources: Sources) -> dict[str, dict[str, Any]]:
@@ -198,7 +200,7 @@ def wanted_endpoints(mux: MuxObject, sources: Sources) -> dict[str, Any]:
 def are_our_endpoints(found: Mapping[str, Any]) -> bool:
     """Return whether Endpoints are those that are written here."""
     labels: Mapping[str, str] = found["metadata"].get("labels") or {}
-    return labels.get(names.LABEL_MANAGED_BY) == names.MUX_PROGRAM
+    return labels.get(wellknown.LABEL_MANAGED_BY) == muxnames.MUX_PROGRAM
 
 
 def endpoints_differ(found: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
@@ -237,14 +239,14 @@ def _name(ref: MuxRef, owner: Owner, source: Source) -> str:
 
 
 def _labels() -> dict[str, str]:
-    return {names.LABEL_MANAGED_BY: names.MUX_PROGRAM, "app.kubernetes.io/component": "mux-endpoints"}
+    return {wellknown.LABEL_MANAGED_BY: muxnames.MUX_PROGRAM, "app.kubernetes.io/component": "mux-endpoints"}
 
 
 def _annotations(mux: MuxObject, owners: Iterable[Owner]) -> dict[str, str]:
     return {
-        annotation_key(mux.prefix, names.MUX_MANAGED): "true",
-        annotation_key(mux.prefix, names.MUX_OWNER): str(mux.ref),
-        annotation_key(mux.prefix, names.MUX_CHANNELS): json.dumps([str(owner) for owner in owners]),
+        annotation_key(mux.prefix, muxnames.MUX_MANAGED): "true",
+        annotation_key(mux.prefix, muxnames.MUX_OWNER): str(mux.ref),
+        annotation_key(mux.prefix, muxnames.MUX_CHANNELS): json.dumps([str(owner) for owner in owners]),
     }
 
 

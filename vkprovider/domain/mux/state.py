@@ -18,7 +18,8 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
+from vkprovider.domain.mux import muxnames
 from vkprovider.domain.mux.facts import Mux, MuxRef, Owner, PortKey
 from vkprovider.domain.mux.refs import annotation_key
 from vkprovider.domain.ports import store
@@ -114,17 +115,17 @@ def freed(row: PortRow, now: float) -> Resting:
 
 def store_name(mux: Mux, prefix: str) -> str:
     """Return the name of the ConfigMap of a mux, in its namespace."""
-    return mux.annotations.get(annotation_key(prefix, names.MUX_STORE)) or names.claims_name(mux.ref.name)
+    return mux.annotations.get(annotation_key(prefix, muxnames.MUX_STORE)) or names.claims_name(mux.ref.name)
 
 
 def store_labels() -> dict[str, str]:
     """Return the labels of the ConfigMap of every mux."""
-    return {"app.kubernetes.io/name": names.MUX_PROGRAM, "app.kubernetes.io/component": "mux-state"}
+    return {"app.kubernetes.io/name": muxnames.MUX_PROGRAM, "app.kubernetes.io/component": "mux-state"}
 
 
 def store_annotations(ref: MuxRef, prefix: str) -> dict[str, str]:
     """Return the annotations of the ConfigMap of a mux, which say whose it is."""
-    return {annotation_key(prefix, names.MUX_OWNER): str(ref)}
+    return {annotation_key(prefix, muxnames.MUX_OWNER): str(ref)}
 
 
 def read(config_map: ConfigMap, ref: MuxRef, prefix: str) -> MuxState:
@@ -144,7 +145,7 @@ def read(config_map: ConfigMap, ref: MuxRef, prefix: str) -> MuxState:
 
 
 def _read(config_map: ConfigMap, ref: MuxRef, prefix: str) -> MuxState:
-    key = annotation_key(prefix, names.MUX_OWNER)
+    key = annotation_key(prefix, muxnames.MUX_OWNER)
     marked = config_map.metadata.annotations.get(key)
     if marked != str(ref):
         raise StoreInvalid(f" belongs to {f'mux {marked}' if marked else 'no mux'}, not to {ref} (annotation {key})")

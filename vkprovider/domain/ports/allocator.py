@@ -8,11 +8,38 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import Trouble
 from vkprovider.api.wording import count
+from vkprovider.platform.reasons import Reasons
 
 TCP: Final = "TCP"
 UDP: Final = "UDP"
+
+
+class PortReason(Reasons):
+    """Reasons for which outside ports are not given; those of a Pod that waits for them."""
+
+    TOO_MANY_PORTS = (
+        "TooManyPorts",
+        "The topology's port tags need more outside ports than one lablet may have; none was allocated.",
+        "Remove port tags from the topology, or raise PORTS_PER_INSTANCE_MAX.",
+    )
+    PORT_RANGE_FULL = (
+        "PortRangeFull",
+        "Fewer ports of the worker's range are free than the lablet needs; none was allocated.",
+        "Wait until a lablet of this worker ends, or widen spec.portRange together with the range of PATty.",
+    )
+    PORT_CONFLICT = (
+        "PortConflict",
+        (
+            "A port of the lablet's row is claimed by another one on the same worker; the row was not written. Or "
+            "two labs on the worker have the port in their tags: the claims were lost, or two CMLWorkers are one CML "
+            "controller."
+        ),
+        (
+            "Compare the port mappings of both in NAME-port-allocations, and delete the Pod that should not "
+            "have the port."
+        ),
+    )
 
 
 class PortRange(NamedTuple):
@@ -111,7 +138,7 @@ class PortUsage:
             holder = self._holders.get(key) or fresh.get(key)
             if holder is not None:
                 raise InputError(
-                    Trouble.PORT_CONFLICT, f"{protocol} port {port} of {Holder(owner, purpose)} is held by {holder}"
+                    PortReason.PORT_CONFLICT, f"{protocol} port {port} of {Holder(owner, purpose)} is held by {holder}"
                 )
             fresh[key] = Holder(owner, purpose)
         for protocol, port in fresh:
@@ -169,7 +196,7 @@ def check_count(ports: int, per_instance_max: int) -> None:
     """
     if ports > per_instance_max:
         needs = f"needs {count(ports, 'external port')}; the limit is {per_instance_max} per lablet"
-        raise InputError(Trouble.TOO_MANY_PORTS, f"{needs} (PORTS_PER_INSTANCE_MAX)")
+        raise InputError(PortReason.TOO_MANY_PORTS, f"{needs} (PORTS_PER_INSTANCE_MAX)")
 
 
 def udp_names(wanted: Iterable[SlotLike]) -> tuple[str, ...]:
@@ -201,7 +228,7 @@ def _choose(
     if free.bit_count() < len(left):
         searched = ", ".join(f"{r.start}-{r.end}" for r in ranges)
         raise InputError(
-            Trouble.PORT_RANGE_FULL,
+            PortReason.PORT_RANGE_FULL,
             f"needs {count(len(names), f'{protocol} port')}; free in {searched}: {free.bit_count() + len(chosen)}",
         )
     for range_ in ranges:

@@ -13,9 +13,9 @@ import msgspec
 
 from vkprovider.api.objects import ConfigMap
 from vkprovider.api.packing import pack, unpack
-from vkprovider.api.reasons import decode
 from vkprovider.domain.ports import rows as portrows
 from vkprovider.domain.ports.rows import PortRow, StoredRow, Unchanged
+from vkprovider.platform.reasons import decode
 
 SCHEMA_VERSION: Final = 1
 DATA_KEY: Final = "allocations.json"

@@ -14,6 +14,7 @@ import msgspec
 
 from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap
+from vkprovider.platform import wellknown
 
 Kind = Literal["started", "ended"]
 
@@ -163,7 +164,7 @@ def object_name(key: str) -> str:
 
 def read(config_map: ConfigMap, installation: str) -> SessionEvents | None:
     """Decode a row; None if it is not ours or unreadable, which costs no more than an event that was never sent."""
-    if config_map.metadata.annotations.get(names.ANNOTATION_INSTALLATION) != installation:
+    if config_map.metadata.annotations.get(wellknown.ANNOTATION_INSTALLATION) != installation:
         return None
     try:
         row = _decoder.decode(config_map.data.get(DATA_KEY, ""))
@@ -177,8 +178,11 @@ def body(row: SessionEvents, *, namespace: str, installation: str, resource_vers
     metadata: dict[str, Any] = {
         "name": object_name(row.key),
         "namespace": namespace,
-        "labels": {names.LABEL_MANAGED_BY: names.MANAGER, names.LABEL_COMPONENT: names.COMPONENT_SESSION_EVENTS},
-        "annotations": {names.ANNOTATION_INSTALLATION: installation},
+        "labels": {
+            wellknown.LABEL_MANAGED_BY: wellknown.MANAGER,
+            names.LABEL_COMPONENT: names.COMPONENT_SESSION_EVENTS,
+        },
+        "annotations": {wellknown.ANNOTATION_INSTALLATION: installation},
     }
     if resource_version is not None:
         metadata["resourceVersion"] = resource_version

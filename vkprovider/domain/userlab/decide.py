@@ -18,7 +18,8 @@ import math
 from typing import Final, NamedTuple
 
 from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import Trouble, UserLabReason
+from vkprovider.api.reasons import Trouble
+from vkprovider.api.reasons.userlab import UserLabReason
 from vkprovider.api.times import length
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.record import FAILED, Ending, LabOperation, LabRequest

@@ -6,14 +6,16 @@ from typing import Final, NamedTuple
 from vkprovider.api import names
 from vkprovider.api.objects import Pod
 from vkprovider.api.times import unix
+from vkprovider.domain.userlab import portalnames
 from vkprovider.domain.userlab.record import LabRecord
+from vkprovider.platform import wellknown
 
 READY: Final = "Ready"
 
 
 def is_ours(finalizer: str) -> bool:
     """Return whether a finalizer is one of vkprovider."""
-    return finalizer.partition("/")[0] == names.GROUP
+    return finalizer.partition("/")[0] == wellknown.GROUP
 
 
 class UserLab(NamedTuple):
@@ -50,7 +52,7 @@ class UserLab(NamedTuple):
     def own_pod(self) -> Pod | None:
         """The Pod of the present request, which that of an earlier one is not; None if there is none."""
         request, pod = self.record.request, self.pod
-        if request is None or pod is None or pod.metadata.labels.get(names.LABEL_REQUEST) != request.id:
+        if request is None or pod is None or pod.metadata.labels.get(portalnames.LABEL_REQUEST) != request.id:
             return None
         return pod
 
@@ -59,7 +61,7 @@ class UserLab(NamedTuple):
         """The warm Pod of a lab that a user has taken, while the Pod names no user yet; None if there is none."""
         if not self.record.family or self.record.warm or self.pod is None:
             return None
-        return self.pod if names.LABEL_USER not in self.pod.metadata.labels else None
+        return self.pod if portalnames.LABEL_USER not in self.pod.metadata.labels else None
 
     @property
     def pod_created_at(self) -> float:

@@ -15,10 +15,10 @@ from typing import Final, Literal, NamedTuple, TypeVar
 
 import msgspec
 
-from vkprovider.api import names
 from vkprovider.api.objects import Metadata
-from vkprovider.api.reasons import UserLabReason
+from vkprovider.api.reasons.userlab import UserLabReason
 from vkprovider.api.times import unix
+from vkprovider.domain.userlab import portalnames
 from vkprovider.domain.userlab.names import user_key, warm_key_in
 
 CREATE: Final = "create"
@@ -151,20 +151,20 @@ class LabRecord(NamedTuple):
 
 
 _ANNOTATIONS: Final[dict[type, str]] = {
-    LabRequest: names.ANNOTATION_REQUEST,
-    Ending: names.ANNOTATION_ENDING,
-    LabOperation: names.ANNOTATION_OPERATION,
+    LabRequest: portalnames.ANNOTATION_REQUEST,
+    Ending: portalnames.ANNOTATION_ENDING,
+    LabOperation: portalnames.ANNOTATION_OPERATION,
 }
 
 
 def is_marked(meta: Metadata, installation: str) -> bool:
     """Return whether an object bears the mark of the portal of an installation."""
-    return meta.labels.get(names.LABEL_PORTAL) == installation
+    return meta.labels.get(portalnames.LABEL_PORTAL) == installation
 
 
 def belongs_to(meta: Metadata, installation: str, user: str) -> bool:
     """Return whether a Namespace is the record of this user; only such a one may be changed for a request."""
-    return is_marked(meta, installation) and meta.annotations.get(names.ANNOTATION_USER) == user
+    return is_marked(meta, installation) and meta.annotations.get(portalnames.ANNOTATION_USER) == user
 
 
 def record_of(meta: Metadata, installation: str) -> LabRecord | None:
@@ -182,23 +182,23 @@ def record_of(meta: Metadata, installation: str) -> LabRecord | None:
         user=user,
         key=key,
         family=family,
-        class_=meta.labels.get(names.LABEL_CLASS, ""),
-        request=_read(meta, names.ANNOTATION_REQUEST, LabRequest, damaged),
-        ending=_read(meta, names.ANNOTATION_ENDING, Ending, damaged),
-        operation=_read(meta, names.ANNOTATION_OPERATION, LabOperation, damaged),
+        class_=meta.labels.get(portalnames.LABEL_CLASS, ""),
+        request=_read(meta, portalnames.ANNOTATION_REQUEST, LabRequest, damaged),
+        ending=_read(meta, portalnames.ANNOTATION_ENDING, Ending, damaged),
+        operation=_read(meta, portalnames.ANNOTATION_OPERATION, LabOperation, damaged),
         damaged=tuple(damaged),
     )
 
 
 def _whose(meta: Metadata, damaged: list[str]) -> tuple[str, str, str]:
     """Return user, key and family; without a key the lab is nobody's."""
-    user, key = meta.annotations.get(names.ANNOTATION_USER, ""), meta.labels.get(names.LABEL_USER, "")
-    family = meta.labels.get(names.LABEL_WARM, "")
+    user, key = meta.annotations.get(portalnames.ANNOTATION_USER, ""), meta.labels.get(portalnames.LABEL_USER, "")
+    family = meta.labels.get(portalnames.LABEL_WARM, "")
     if not user and not key and family and (warm := warm_key_in(meta.name)):
         return "", warm, family
     if user and user_key(user) == key:
         return user, key, family
-    damaged.append(names.LABEL_USER)
+    damaged.append(portalnames.LABEL_USER)
     return "", "", family
 
 
@@ -215,18 +215,18 @@ def _read(meta: Metadata, name: str, kind: type[T], damaged: list[str]) -> T | N
 
 def labels_for(installation: str, user: str, *, class_: str = "") -> dict[str, str]:
     """Return the labels of all objects that are made for a user."""
-    labels = {names.LABEL_PORTAL: installation, names.LABEL_USER: user_key(user)}
-    return labels | ({names.LABEL_CLASS: class_} if class_ else {})
+    labels = {portalnames.LABEL_PORTAL: installation, portalnames.LABEL_USER: user_key(user)}
+    return labels | ({portalnames.LABEL_CLASS: class_} if class_ else {})
 
 
 def warm_labels_for(installation: str, family: str) -> dict[str, str]:
     """Return the labels of all objects of a warm lab."""
-    return {names.LABEL_PORTAL: installation, names.LABEL_WARM: family}
+    return {portalnames.LABEL_PORTAL: installation, portalnames.LABEL_WARM: family}
 
 
 def annotations_for(user: str, request: LabRequest) -> dict[str, str]:
     """Return the annotations of a Namespace that is made, or taken, for the request of a user."""
-    return {names.ANNOTATION_USER: user, **annotation(request)}
+    return {portalnames.ANNOTATION_USER: user, **annotation(request)}
 
 
 def annotation(part: LabRequest | Ending | LabOperation) -> dict[str, str]:
@@ -236,7 +236,11 @@ def annotation(part: LabRequest | Ending | LabOperation) -> dict[str, str]:
 
 def replaced(user: str, request: LabRequest) -> dict[str, str | None]:
     """Return the annotations to patch where a request replaces a failed lab: what was asked before is removed."""
-    return {**annotations_for(user, request), names.ANNOTATION_ENDING: None, names.ANNOTATION_OPERATION: None}
+    return {
+        **annotations_for(user, request),
+        portalnames.ANNOTATION_ENDING: None,
+        portalnames.ANNOTATION_OPERATION: None,
+    }
 
 
 def ended(

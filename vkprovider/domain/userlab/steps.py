@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from vkprovider.api.reasons import UserLabReason
+from vkprovider.api.reasons.userlab import UserLabReason
 
 
 class Look(NamedTuple):

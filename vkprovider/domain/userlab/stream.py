@@ -19,7 +19,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import shorten
 from vkprovider.api.objects import Event, Pod
-from vkprovider.api.reasons import DoctorReason, Happened, Progress, Trouble
+from vkprovider.api.reasons import Happened, Progress, Trouble
 from vkprovider.domain.lablet import story
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.operations import LabLine, LineKind, ToldOperation, operation_of
@@ -200,7 +200,7 @@ def _state(operation: ToldOperation, pod: Pod | None, ahead: int) -> str:
         return f"The lab waits to be started: place {ahead} in the queue" if ahead else ""
     for condition in pod.status.conditions:
         if condition.type == "PodScheduled" and condition.status == "False":
-            if condition.reason == DoctorReason.UNSCHEDULABLE:
+            if condition.reason == Happened.UNSCHEDULABLE:
                 return _text(f"The lab waits for a worker that can take it: {condition.message}")
             return _text(f"{condition.reason}: {condition.message}")
     if not operation.deletes and (shown := pod.metadata.annotations.get(names.ANNOTATION_DEVICES, "")):

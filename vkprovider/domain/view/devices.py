@@ -11,11 +11,12 @@ from vkprovider.api import names
 from vkprovider.api.exposure import Access
 from vkprovider.api.models.status import DefinitionStatus, ShownDevice
 from vkprovider.api.objects import ContainerStatus
-from vkprovider.api.reasons import Progress, Trouble, reason_of
+from vkprovider.api.reasons import Progress, Trouble
 from vkprovider.domain.topology.mappings import PortInfo
 from vkprovider.domain.topology.visibility import INFRASTRUCTURE_NODE_TYPES
 from vkprovider.domain.view.standings import Tone
 from vkprovider.domain.view.words import LabletObject, has_ended
+from vkprovider.platform.reasons import reason_of
 
 _answers: Final = msgspec.json.Decoder(dict[str, Access])
 _infos: Final = msgspec.json.Decoder(dict[str, PortInfo])

@@ -3,12 +3,14 @@
 from typing import NamedTuple
 
 from vkprovider.api.objects import Pod
-from vkprovider.api.reasons import WORKERS, DoctorReason, ForeignReason, Trouble, UserLabReason, reason_of
+from vkprovider.api.reasons import WORKERS, Happened, Trouble
+from vkprovider.api.reasons.userlab import UserLabReason
 from vkprovider.api.wording import plain
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.state import UserLabStatus
 from vkprovider.domain.view import words
 from vkprovider.domain.view.standings import Standing
+from vkprovider.platform.reasons import ForeignReason, reason_of
 
 
 class Failure(NamedTuple):
@@ -58,7 +60,7 @@ def of_pod(pod: Pod | None, standing: Standing) -> Failure | None:
     word, message = words.why(pod)
     reason = reason_of(word)
     wrong = {Standing.NEEDS_HELP, Standing.UNREACHABLE, Standing.FAILED, Standing.REPAIRING, Standing.STOPPED}
-    if standing in wrong or word == DoctorReason.UNSCHEDULABLE or isinstance(reason, Trouble) or reason in WORKERS:
+    if standing in wrong or word == Happened.UNSCHEDULABLE or isinstance(reason, Trouble) or reason in WORKERS:
         return _explained(word, message) if word or message else None
     return None
 

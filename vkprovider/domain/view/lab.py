@@ -17,7 +17,7 @@ from vkprovider.api.objects import Event, Pod
 from vkprovider.api.reasons import Progress
 from vkprovider.api.times import clock, length, unix
 from vkprovider.api.wording import plain
-from vkprovider.domain.lablet.pod.intent import tag_of
+from vkprovider.domain.lablet.pod.inputs import tag_of
 from vkprovider.domain.lablet.pod.message import Message, message_of
 from vkprovider.domain.userlab import stream
 from vkprovider.domain.userlab.clock import extended

@@ -9,11 +9,12 @@ from typing import Final, Protocol
 
 from vkprovider.api import names
 from vkprovider.api.objects import Metadata, PodSpec, PodStatus
-from vkprovider.api.reasons import NO_REASON, WORKERS, Happened, Progress, Reason, Trouble, reason_of
+from vkprovider.api.reasons import WORKERS, Happened, Progress, Trouble
 from vkprovider.api.times import iso, unix
 from vkprovider.api.wording import plain
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.view.standings import Standing
+from vkprovider.platform.reasons import NO_REASON, Reason, reason_of
 
 _SCORE: Final = re.compile(r"score (\d+(?:\.\d+)?) of ")
 """How the message of a verdict begins."""

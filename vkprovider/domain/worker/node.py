@@ -14,11 +14,13 @@ from vkprovider.api import names
 from vkprovider.api.messages import Condition, Fault
 from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.api.objects import Node, Taint
-from vkprovider.api.reasons import ConditionReason, Reason, WorkerReason, reason_of
+from vkprovider.api.reasons import ConditionReason, WorkerReason
 from vkprovider.api.wording import count
 from vkprovider.domain.conditions import node_condition
 from vkprovider.domain.topology.topology import SINCE
 from vkprovider.domain.worker.endpoint import Endpoint, declared, declares
+from vkprovider.platform import wellknown
+from vkprovider.platform.reasons import Reason, reason_of
 
 OLDEST: Final = (2, 8)
 NEWEST: Final = (2, 10)
@@ -109,13 +111,13 @@ class NodeView:
             names.LABEL_COMPONENT: names.COMPONENT_VNODE,
             names.LABEL_STACK: "cml",
             names.LABEL_ENV: self.spec.environment,
-            names.LABEL_WORKER: names.label_value(self.worker),
+            names.LABEL_WORKER: wellknown.label_value(self.worker),
             names.LABEL_TUNNEL: self.spec.tunnel,
             names.LABEL_TYPE: "virtual-kubelet",
-            names.LABEL_HOSTNAME: names.label_value(name),
+            names.LABEL_HOSTNAME: wellknown.label_value(name),
             names.LABEL_ROLE: "",
             names.LABEL_NO_LOAD_BALANCER: "true",
-            names.LABEL_MANAGED_BY: names.MANAGER,
+            wellknown.LABEL_MANAGED_BY: wellknown.MANAGER,
         }
         if release := names.cml_release(self.version):
             labels[names.LABEL_CML_VERSION] = ".".join(map(str, release))
@@ -126,7 +128,7 @@ class NodeView:
     @property
     def annotations(self) -> dict[str, str]:
         """Our annotations; the first one marks the Node as ours."""
-        found = {names.ANNOTATION_INSTALLATION: self.installation}
+        found = {wellknown.ANNOTATION_INSTALLATION: self.installation}
         if self.version:
             found[names.ANNOTATION_CML_BUILD] = self.version
         if self.spec.node_labels:
@@ -221,7 +223,7 @@ def ours(node: Node, installation: str, uid: str = "") -> bool:
         installation: The one that its annotation names.
         uid: That of its CMLWorker, which its status names: so it is ours also when the annotation was removed.
     """
-    marked = node.metadata.annotations.get(names.ANNOTATION_INSTALLATION)
+    marked = node.metadata.annotations.get(wellknown.ANNOTATION_INSTALLATION)
     if marked is None and uid:
         return node.status.node_info.get("systemUUID") == uid
     return marked == installation

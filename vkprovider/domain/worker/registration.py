@@ -16,6 +16,7 @@ from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Condition
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.reasons import WorkerReason
+from vkprovider.platform import wellknown
 from vkprovider.settings.tunnels import Register
 
 _UNAPPROVED: Final = "false"
@@ -125,11 +126,11 @@ def _worker(hello: Hello, *, approved: bool) -> dict[str, Any]:
     if address := facts.address or urlsplit(facts.url).hostname:
         spec["address"] = address
     return {
-        "apiVersion": names.API_VERSION,
+        "apiVersion": wellknown.API_VERSION,
         "kind": "CMLWorker",
         "metadata": {
             "name": hello.name,
-            "labels": {names.LABEL_MANAGED_BY: names.MANAGER},
+            "labels": {wellknown.LABEL_MANAGED_BY: wellknown.MANAGER},
             "annotations": {} if approved else {names.ANNOTATION_APPROVED: _UNAPPROVED},
         },
         "spec": spec,

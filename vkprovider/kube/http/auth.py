@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import StartReason
 from vkprovider.kube.http.credentials import ClusterAccess, bearer, proxy_for, renewed_from, trust_in
+from vkprovider.platform.reasons import StartReason
 
 SERVICE_ACCOUNT: Final = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 TOKEN_AGE_S_MAX: Final = 60.0

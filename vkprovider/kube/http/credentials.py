@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tunnels.outgoing.proxies import ProxyUnsupportedError, proxy_of
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import StartReason
+from vkprovider.platform.reasons import StartReason
 
 
 @dataclass(frozen=True, slots=True)

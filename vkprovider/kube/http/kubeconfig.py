@@ -23,7 +23,7 @@ import yaml
 from kubernetes_asyncio.config.kube_config import ConfigNode, KubeConfigMerger
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import StartReason
+from vkprovider.platform.reasons import StartReason
 
 _PATHS: Final = ("certificate-authority", "client-certificate", "client-key", "tokenFile")
 _INLINE: Final = ("certificate-authority", "client-certificate", "client-key")

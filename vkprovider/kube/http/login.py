@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 from kubernetes_asyncio import client, config
 
 from vkprovider.api.errors import InputError, Unauthorized, shorten
-from vkprovider.api.reasons import StartReason
 from vkprovider.kube.http import kubeconfig as kubeconfigs
 from vkprovider.kube.http import plugin
 from vkprovider.kube.http.credentials import ClusterAccess, bearer, proxy_for, renewed_from, trust_in
+from vkprovider.platform.reasons import StartReason
 
 
 async def log_in(kubeconfig: str, context: str | None) -> ClusterAccess:

@@ -20,8 +20,8 @@ from typing import Any, Final
 import msgspec
 
 from vkprovider.api.errors import InputError, Unauthorized, shorten
-from vkprovider.api.reasons import StartReason
 from vkprovider.kube.http import kubeconfig
+from vkprovider.platform.reasons import StartReason
 
 RUN_S_MAX: Final = 60.0
 INTERACTIVE_S_MAX: Final = 300.0

@@ -18,12 +18,12 @@ from yarl import URL
 from tunnels.outgoing.guard import guarded_by
 from tunnels.outgoing.sessions import open_session
 from vkprovider.api.errors import DeadlineExceeded, InputError, Invalid, OutsideError, Unauthorized
-from vkprovider.api.reasons import StartReason
 from vkprovider.kube.clock import ApiClock
 from vkprovider.kube.http import answers, auth
 from vkprovider.kube.http.credentials import ClusterAccess
 from vkprovider.kube.http.failures import FAILURES, broken
 from vkprovider.kube.http.websockets import KubeWebSocket, keep_refusal, open_websocket
+from vkprovider.platform.reasons import StartReason
 
 _ACCEPT: Final = "application/json"
 _ACCEPT_BRIEF: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"

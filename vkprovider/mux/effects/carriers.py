@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from vkprovider.api.errors import Conflict, NotFound
 from vkprovider.api.objects import EndpointSlice
-from vkprovider.api.reasons import MuxReason, Reason
+from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.api.times import unix
 from vkprovider.api.wording import count as counted
 from vkprovider.concurrency import at_most
@@ -18,6 +18,7 @@ from vkprovider.kube.resources import Resource, kind
 from vkprovider.mux.effects.reports import AT_ONCE
 from vkprovider.mux.effects.writes import Writes
 from vkprovider.mux.index import Index
+from vkprovider.platform.reasons import Reason
 from vkprovider.runtime.context import Context
 
 _ENDPOINTS: Final = kind("/api/v1", "endpoints", dict[str, Any])

@@ -10,10 +10,10 @@ from typing import Any, Final
 
 import structlog
 
-from vkprovider.api import names
 from vkprovider.api.errors import Forbidden
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.concurrency import at_most
+from vkprovider.domain.mux import muxnames
 from vkprovider.domain.mux import slices as muxslices
 from vkprovider.domain.mux.draining import DRAIN_S
 from vkprovider.domain.mux.facts import MuxRef
@@ -81,7 +81,7 @@ class Leaving:
         kept = [name for name in meta.finalizers if name != mark]
         change: dict[str, Any] = {"finalizers": kept or None}
         if meta.deletion_timestamp is None:
-            reports = (names.MUX_CHANNELS, names.MUX_TOPOLOGY, names.MUX_SUMMARY)
+            reports = (muxnames.MUX_CHANNELS, muxnames.MUX_TOPOLOGY, muxnames.MUX_SUMMARY)
             change["annotations"] = {annotation_key(self._prefix, name): None for name in reports}
         body = {"metadata": change}
         services, version = self._services.within(meta.namespace).metadata_only, meta.resource_version

@@ -9,6 +9,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, Forbidden, Invalid, NotFound
 from vkprovider.api.exposure import Access, answer_patch, encode_answer
 from vkprovider.concurrency import at_most
+from vkprovider.domain.mux import muxnames
 from vkprovider.domain.mux.decide import Plan
 from vkprovider.domain.mux.endpoints import Backends
 from vkprovider.domain.mux.facts import MuxRef, Owner
@@ -55,7 +56,7 @@ class Reports:
         self._services = Resource(ctx.kube, SERVICES)
         self._kube = ctx.kube
         self._slices = ctx.api.endpoint_slices
-        self._key = annotation_key(prefix, names.MUX_PORTS)
+        self._key = annotation_key(prefix, muxnames.MUX_PORTS)
         self._writes = writes
 
     async def update_channel_service_metadata(self, reports: Iterable[Report], guard: Guard) -> None:
@@ -138,7 +139,7 @@ def mux_annotations(ref: MuxRef, plan: Plan, sources: Sources, addresses: Sequen
         owner: [source.backends for source in its] for owner, its in sources.items()
     }
     return {
-        annotation_key(prefix, names.MUX_CHANNELS): format_channels_annotation(plan),
-        annotation_key(prefix, names.MUX_TOPOLOGY): format_topology_annotation(ref, plan, backends, addresses),
-        annotation_key(prefix, names.MUX_SUMMARY): format_summary_annotation(plan, backends, addresses),
+        annotation_key(prefix, muxnames.MUX_CHANNELS): format_channels_annotation(plan),
+        annotation_key(prefix, muxnames.MUX_TOPOLOGY): format_topology_annotation(ref, plan, backends, addresses),
+        annotation_key(prefix, muxnames.MUX_SUMMARY): format_summary_annotation(plan, backends, addresses),
     }

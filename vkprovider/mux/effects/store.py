@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 from vkprovider.api.errors import Forbidden, InputError
 from vkprovider.api.objects import ConfigMap
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.domain.mux import state as muxstate
 from vkprovider.domain.mux.facts import Mux
 from vkprovider.domain.mux.state import MuxState

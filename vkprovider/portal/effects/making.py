@@ -13,7 +13,8 @@ from vkprovider.api import names
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.times import iso
 from vkprovider.concurrency import at_most
-from vkprovider.domain.lablet.pod.intent import tag_of
+from vkprovider.domain.lablet.pod.inputs import tag_of
+from vkprovider.domain.userlab import portalnames
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.names import (
     binding_name,
@@ -160,7 +161,7 @@ class Making:
 
     def _pod_labels(self, lab: UserLab, labels: Mapping[str, str]) -> dict[str, str]:
         request = lab.record.request
-        return {**labels, **({names.LABEL_REQUEST: request.id} if request is not None else {})}
+        return {**labels, **({portalnames.LABEL_REQUEST: request.id} if request is not None else {})}
 
     def _notes(self, lab: UserLab, end_at: float | None) -> dict[str, str]:
         learner = {names.ANNOTATION_USERNAME: learner_of(lab.user)} if lab.user else {}

@@ -8,9 +8,11 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.models.status import DefinitionStatus, definition_status
 from vkprovider.api.objects import CustomResource, Subject
-from vkprovider.domain.lablet.pod.intent import tag_of
+from vkprovider.domain.lablet.pod.inputs import tag_of
 from vkprovider.domain.topology.visibility import INFRASTRUCTURE_NODE_TYPES
+from vkprovider.domain.userlab import portalnames
 from vkprovider.domain.userlab.instructors import BINDING, LAB_ROLE
+from vkprovider.platform import wellknown
 
 Json = dict[str, Any]
 
@@ -43,7 +45,7 @@ def metadata(name: str, labels: Mapping[str, str], annotations: Mapping[str, str
     """
     return {
         "name": name,
-        "labels": {**_ARGO_LABELS, names.LABEL_MANAGED_BY: names.PORTAL_PROGRAM, **labels},
+        "labels": {**_ARGO_LABELS, wellknown.LABEL_MANAGED_BY: portalnames.PORTAL_PROGRAM, **labels},
         "annotations": {**_ARGO_NOTES, **(annotations or {})},
     }
 

@@ -3,9 +3,9 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 
-from vkprovider.api import names
 from vkprovider.api.errors import Conflict
 from vkprovider.api.objects import Pod
+from vkprovider.domain.userlab import portalnames
 from vkprovider.kube.client import Guard
 from vkprovider.portal.effects import objects
 from vkprovider.runtime.context import Context
@@ -23,7 +23,7 @@ class Pods:
         """
         self._whole = ctx.api.pods
         self._pods = ctx.api.pods.metadata_only
-        self._selector = f"{names.LABEL_PORTAL}={ctx.namespace}"
+        self._selector = f"{portalnames.LABEL_PORTAL}={ctx.namespace}"
         self._wrote = wrote
 
     async def of_lab(self, namespace: str) -> list[Pod]:

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable, Mapping
 
-from vkprovider.api import names
 from vkprovider.api.objects import Metadata
+from vkprovider.domain.userlab import portalnames
 from vkprovider.domain.userlab.names import user_key
 from vkprovider.domain.userlab.record import LabRecord, record_of
 from vkprovider.domain.userlab.state import precedence
@@ -57,7 +57,7 @@ class Records:
         Raises:
             OutsideError: The API server refused or did not answer.
         """
-        selector = f"{names.LABEL_PORTAL}={self._mark},{names.LABEL_USER}={user_key(user)}"
+        selector = f"{portalnames.LABEL_PORTAL}={self._mark},{portalnames.LABEL_USER}={user_key(user)}"
         listed = await self._namespaces.list(labels=selector)
         for each in listed:
             self._wrote(each)

@@ -20,10 +20,10 @@ from typing import Any, Final, Literal, NamedTuple, Protocol
 import msgspec
 from aiohttp import web
 
-from vkprovider.api import names
 from vkprovider.domain.userlab.names import user_of, username_of
 from vkprovider.domain.userlab.rejections import BODY, Grounds
 from vkprovider.kube.pace import TokenBucket
+from vkprovider.platform import wellknown
 from vkprovider.portal.origin import may_change
 from vkprovider.portal.requests import Caller, Rejected
 from vkprovider.serving.access import AccessControl, Right, User
@@ -66,11 +66,16 @@ class LabRight(msgspec.Struct, frozen=True):
     def attributes(self) -> dict[str, Any]:
         """Return it as the spec of a SubjectAccessReview."""
         named = {"name": self.name} if self.name else {}
-        about = {"group": names.GROUP, "version": names.VERSION, "resource": self.resource, "namespace": self.namespace}
+        about = {
+            "group": wellknown.GROUP,
+            "version": wellknown.VERSION,
+            "resource": self.resource,
+            "namespace": self.namespace,
+        }
         return {"resourceAttributes": {**about, "verb": self.verb, **named}}
 
     def __str__(self) -> str:
-        return f"{self.verb} {self.resource}.{names.GROUP}"
+        return f"{self.verb} {self.resource}.{wellknown.GROUP}"
 
 
 class KnownCaller(NamedTuple):

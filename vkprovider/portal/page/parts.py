@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from vkprovider.platform.settings import reveal
 from vkprovider.portal.choices import Choices
 from vkprovider.portal.index import Index
 from vkprovider.portal.informers import Informers
@@ -14,7 +15,6 @@ from vkprovider.portal.requests import Requests
 from vkprovider.runtime.context import Context
 from vkprovider.serving.access import AccessControl, Pace
 from vkprovider.settings.portal import PortalSettings
-from vkprovider.settings.services import reveal
 
 _PACE: Final = Pace(at_once=16, per_s=100, burst=500)
 """The limits of reviews: a whole class asks for labs in the same second, each learner with another token."""

@@ -9,8 +9,8 @@ from contextlib import asynccontextmanager
 from vkprovider.kube.client import KubeClient, user_agent
 from vkprovider.kube.http import auth
 from vkprovider.kube.http.credentials import ClusterAccess
+from vkprovider.platform.settings import KubeSettings
 from vkprovider.serving.answers import TokenMissing
-from vkprovider.settings.cluster import KubeSettings
 
 
 class AsVisitor:

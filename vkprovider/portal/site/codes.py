@@ -20,6 +20,7 @@ from vkprovider.api import names
 from vkprovider.api.errors import Conflict, OutsideError
 from vkprovider.api.objects import Lease
 from vkprovider.api.times import unix
+from vkprovider.domain.userlab import portalnames
 from vkprovider.kube.pace import TokenBucket
 from vkprovider.portal.site.cookie import seal, unseal
 from vkprovider.portal.site.keys import is_marked, mark
@@ -86,9 +87,9 @@ class Codes:
             {
                 "metadata": {
                     "name": name,
-                    "labels": {names.LABEL_COMPONENT: names.COMPONENT_CODE},
+                    "labels": {names.LABEL_COMPONENT: portalnames.COMPONENT_CODE},
                     "annotations": {
-                        names.ANNOTATION_SEALED: seal(self._key_of(code), msgspec.json.encode(waiting), name)
+                        portalnames.ANNOTATION_SEALED: seal(self._key_of(code), msgspec.json.encode(waiting), name)
                     },
                 },
                 "spec": {"leaseDurationSeconds": CODE_S},
@@ -132,7 +133,7 @@ class Codes:
         lease = await self._leases.get(name)
         if lease is None:
             return None
-        sealed = lease.metadata.annotations.get(names.ANNOTATION_SEALED, "")
+        sealed = lease.metadata.annotations.get(portalnames.ANNOTATION_SEALED, "")
         text = unseal(self._key_of(code), sealed, name)
         try:
             waiting = _decoder.decode(text) if text is not None else None
@@ -147,7 +148,7 @@ class Codes:
 
     async def _sweep(self) -> None:
         """Remove what replicas have left that ended within a minute after they made a code."""
-        for lease in await self._leases.list(labels=f"{names.LABEL_COMPONENT}={names.COMPONENT_CODE}"):
+        for lease in await self._leases.list(labels=f"{names.LABEL_COMPONENT}={portalnames.COMPONENT_CODE}"):
             made_at = unix(lease.metadata.creation_timestamp)
             if made_at is not None and self._ctx.wall() > made_at + CODE_S + _ALLOWANCE_S:
                 await self._leases.delete(lease.metadata.name, uid=lease.metadata.uid)
@@ -172,4 +173,4 @@ class Codes:
 
 def name_of(code: str) -> str:
     """Return the name of the Lease of a code, which does not tell the code."""
-    return f"{names.PORTAL_PROGRAM}-code-{hashlib.sha256(code.encode()).hexdigest()[:_NAME_CHARS]}"
+    return f"{portalnames.PORTAL_PROGRAM}-code-{hashlib.sha256(code.encode()).hexdigest()[:_NAME_CHARS]}"

@@ -3,7 +3,6 @@
 import os
 from typing import NamedTuple
 
-from vkprovider.app.settings import PortalProcessSettings
 from vkprovider.portal.choices import Choices
 from vkprovider.portal.index import Index
 from vkprovider.portal.instructors import Instructors
@@ -32,7 +31,7 @@ from vkprovider.portal.site.login import Login
 from vkprovider.portal.site.visitors import Visitors, source_of
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.parts import Route
-from vkprovider.settings.portal import PortalSettings
+from vkprovider.settings.portal import PortalProcessSettings, PortalSettings
 
 
 class PortalSite(NamedTuple):

@@ -19,9 +19,10 @@ from tests.support.faultyapi import FaultyApi
 from tests.support.inloop import InLoop
 from vkprovider.api import names
 from vkprovider.api.times import iso
-from vkprovider.app.settings import PortalProcessSettings
+from vkprovider.domain.userlab import portalnames
 from vkprovider.domain.userlab.names import namespace_of, pod_name, user_key
 from vkprovider.domain.userlab.record import Ending, LabOperation, LabRequest, annotation, annotations_for, labels_for
+from vkprovider.platform import wellknown
 from vkprovider.portal.choices import Choices, read_config
 from vkprovider.portal.effects.making import lab_objects
 from vkprovider.portal.index import Index
@@ -35,6 +36,7 @@ from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.page import Page
 from vkprovider.runtime.parts import Change, Part
 from vkprovider.runtime.process import Process
+from vkprovider.settings.portal import PortalProcessSettings
 from vkprovider.shipped import find_manifests
 
 SPAWNER: Final = "/nublado/spawner/v1"
@@ -173,7 +175,7 @@ class PageWorld:
         """Make the Pod of a lab; return its path."""
         path = f"/api/v1/namespaces/{namespace_of(PREFIX, user)}/pods"
         name = pod_name(user_key(user))
-        labels = {**labels_for(SYSTEM, user), names.LABEL_REQUEST: request.id}
+        labels = {**labels_for(SYSTEM, user), portalnames.LABEL_REQUEST: request.id}
         body = {
             "metadata": {
                 "name": name,
@@ -197,7 +199,7 @@ class PageWorld:
     async def condition(self, pod: str, kind: str, status: str = "True", **notes: str) -> None:
         """Write a condition, and annotations, of a Pod, as the provider does."""
         entry = {"type": kind, "status": status, "lastTransitionTime": iso(int(time.time()))}
-        annotations = {f"{names.GROUP}/{key.replace('_', '-')}": text for key, text in notes.items()}
+        annotations = {f"{wellknown.GROUP}/{key.replace('_', '-')}": text for key, text in notes.items()}
         await self._report(pod, {"metadata": {"annotations": annotations}, "status": {"conditions": [entry]}})
 
     async def waiting(self, pod: str, reason: str, message: str = "") -> None:

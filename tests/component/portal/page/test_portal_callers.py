@@ -13,7 +13,8 @@ from tests.component.portal.page.harness import SPAWNER, PageWorld, Running
 from tests.component.portal.people import HUB_ROLE, RBAC, USER_ROLE
 from tests.support.apiserver import SYSTEM
 from tests.support.faultyapi import Asked
-from vkprovider.api import names
+from vkprovider.domain.userlab import portalnames
+from vkprovider.platform import wellknown
 from vkprovider.portal.page import callers
 
 SECRET = "a-secret-that-only-the-ingress-knows"
@@ -162,7 +163,7 @@ async def test_a_role_may_name_the_users_whose_labs_it_manages(world: PageWorld)
     helper = await world.person("helper")
     roles = f"{RBAC}/namespaces/{SYSTEM}"
     name = f"helper-{world.run}"
-    rule = {"apiGroups": [names.GROUP], "resources": ["userlabs"], "verbs": ["manage"], "resourceNames": ["ann"]}
+    rule = {"apiGroups": [wellknown.GROUP], "resources": ["userlabs"], "verbs": ["manage"], "resourceNames": ["ann"]}
     await world.admin.create(f"{roles}/roles", {"metadata": {"name": name}, "rules": [rule]})
     binding = {
         "metadata": {"name": name},
@@ -214,7 +215,7 @@ async def teacher_of(world: PageWorld, running: Running, class_: str, user: str)
     """Make the teacher of a class, in which a user has a lab; return headers with the token once the right counts."""
     token = await world.person("teacher")
     await world.admin.create("/api/v1/namespaces", {"metadata": {"name": class_}})
-    rules = [{"apiGroups": [names.GROUP], "resources": ["userlabs"], "verbs": ["teach"]}]
+    rules = [{"apiGroups": [wellknown.GROUP], "resources": ["userlabs"], "verbs": ["teach"]}]
     roles = f"{RBAC}/namespaces/{class_}"
     await world.admin.create(f"{roles}/roles", {"metadata": {"name": "teacher"}, "rules": rules})
     binding = {
@@ -269,14 +270,14 @@ async def test_a_lab_that_changes_class_while_the_right_is_reviewed_stays_as_it_
 
     async def moves(asked: Asked) -> None:
         if asked.json["spec"]["resourceAttributes"]["verb"] == "teach":
-            await world.admin.patch(namespace, {"metadata": {"labels": {names.LABEL_CLASS: "another"}}})
+            await world.admin.patch(namespace, {"metadata": {"labels": {portalnames.LABEL_CLASS: "another"}}})
             await when(lambda: running.index.of_class("another"), "the lab is of another class")
 
     running.api.fault("subjectaccessreviews", count=None, first=moves)
     answer = await ask(running, method, f"/labs/{moving}{path}", token, {} if path else None)
     assert answer.status_code == 404
     assert running.index.of_class("another")
-    assert (await world.admin.get(namespace))["metadata"]["annotations"].get(names.ANNOTATION_ENDING) is None  # type: ignore[index]
+    assert (await world.admin.get(namespace))["metadata"]["annotations"].get(portalnames.ANNOTATION_ENDING) is None  # type: ignore[index]
     assert await world.admin.get(pod) == before
 
 

@@ -11,6 +11,7 @@ from tests.component.portal.people import INSTRUCTOR_ROLE, RBAC
 from tests.support.apiserver import SYSTEM
 from vkprovider.api import names
 from vkprovider.api.times import iso
+from vkprovider.platform import wellknown
 
 EVIL: Final = "<script>alert(1)</script>"
 _PROVIDER: Final = f"system:serviceaccount:{SYSTEM}:vkprovider"
@@ -64,7 +65,9 @@ class ClassRoom:
             notes: What the provider reports, as annotations.
         """
         base = f"/api/v1/namespaces/{self.namespace}/pods"
-        inputs = {f"{names.GROUP}/{key.replace('_', '-')}": notes.pop(key) for key in ("timeslot_end",) if key in notes}
+        inputs = {
+            f"{wellknown.GROUP}/{key.replace('_', '-')}": notes.pop(key) for key in ("timeslot_end",) if key in notes
+        }
         body = {
             "metadata": {
                 "name": name,
@@ -115,7 +118,7 @@ class ClassRoom:
             {"type": "Ready", "status": str(ready), "reason": reason, "message": message, "lastTransitionTime": now},
             {"type": names.CONDITION_LAB_IMPORTED, "status": "True", "lastTransitionTime": now},
         ]
-        annotations = {f"{names.GROUP}/{key.replace('_', '-')}": text for key, text in notes.items()}
+        annotations = {f"{wellknown.GROUP}/{key.replace('_', '-')}": text for key, text in notes.items()}
         body = {
             "metadata": {"annotations": annotations},
             "status": {"phase": phase, "conditions": conditions, "containerStatuses": statuses},
@@ -127,7 +130,7 @@ class ClassRoom:
         found = await self._admin.get(f"/api/v1/namespaces/{self.namespace}/pods/{name}")
         assert found is not None
         given = found["metadata"].get("annotations", {})
-        return {key.removeprefix(f"{names.GROUP}/"): text for key, text in given.items()}
+        return {key.removeprefix(f"{wellknown.GROUP}/"): text for key, text in given.items()}
 
     async def known(self, number: int) -> None:
         """Wait until the portal knows so many lablets of the class."""

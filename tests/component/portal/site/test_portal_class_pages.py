@@ -24,6 +24,7 @@ from tests.component.portal.wishes import ask
 from tests.support.apiserver import SYSTEM
 from vkprovider.api import names
 from vkprovider.api.times import iso
+from vkprovider.domain.userlab import portalnames
 from vkprovider.portal.page import callers
 
 KEY = b64encode(os.urandom(32)).decode()
@@ -582,7 +583,7 @@ async def test_no_label_hides_a_lablet_from_the_page_of_its_class(world: PortalW
         await friday.lablet("warm-2", "ben")
         await friday.known(2)
         await who.log_in(friday.teacher)
-        marked = {"metadata": {"labels": {names.LABEL_PORTAL: SYSTEM}}}
+        marked = {"metadata": {"labels": {portalnames.LABEL_PORTAL: SYSTEM}}}
         await world.admin.patch(path, marked)
         replica = has.running.replica
         await when(lambda: f"{friday.namespace}/warm-1" not in replica.objects.lablets.items, "the label is known")

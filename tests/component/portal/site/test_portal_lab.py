@@ -12,7 +12,7 @@ from tests.component.portal.people import INSTRUCTOR_ROLE, LEARNER_ROLE, USER_RO
 from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.labs import EVIL, LearnersLab
 from tests.component.portal.site.test_live_streams import stream
-from vkprovider.api import names
+from vkprovider.domain.userlab import portalnames
 from vkprovider.domain.userlab.rejections import Grounds
 from vkprovider.portal.requests import Rejected
 
@@ -114,7 +114,7 @@ async def test_a_page_of_an_instructor_is_over_when_the_lab_is_of_another_class(
             record = made.running.replica.index.lab("alice")
             assert record is not None
             path = f"/api/v1/namespaces/{record.record.namespace}"
-            await world.admin.patch(path, {"metadata": {"labels": {names.LABEL_CLASS: next_class}}})
+            await world.admin.patch(path, {"metadata": {"labels": {portalnames.LABEL_CLASS: next_class}}})
             kind, data = await found.next("change", "gone")
             assert (kind, data["topic"]) == ("gone", "lab:alice")
         assert (await browser.get("/labs/alice")).status_code == 404

@@ -12,11 +12,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.domain import builders
-from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault
 from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.api.reasons import Happened, Trait, Trouble, reason_of
+from vkprovider.api.reasons import Happened, Trouble
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored
@@ -24,6 +23,8 @@ from vkprovider.domain.claims.table import ClaimTable
 from vkprovider.domain.ports import store as portstore
 from vkprovider.domain.ports.allocator import PortRange, Wanted
 from vkprovider.domain.session.delivery import Session
+from vkprovider.platform import wellknown
+from vkprovider.platform.reasons import Trait, reason_of
 
 texts = st.text(max_size=20)
 NOW = 1_800_000_000
@@ -76,7 +77,7 @@ def stores(draw: st.DrawFn) -> dict[str, Claim]:
 def config_map(
     data: dict[str, str] | None = None, binary: dict[str, str] | None = None, *, owner: str = "inst"
 ) -> ConfigMap:
-    metadata = Metadata("w1-port-allocations", annotations={names.ANNOTATION_INSTALLATION: owner})
+    metadata = Metadata("w1-port-allocations", annotations={wellknown.ANNOTATION_INSTALLATION: owner})
     return ConfigMap(metadata, data or {}, binary or {})
 
 

@@ -8,7 +8,6 @@ import msgspec
 import pytest
 
 from tests.unit.domain import builders
-from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap, Metadata
 from vkprovider.domain.claims import document
@@ -16,6 +15,7 @@ from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored
 from vkprovider.domain.ports import store as portstore
 from vkprovider.domain.ports.allocator import TCP, UDP
+from vkprovider.platform import wellknown
 
 UID = builders.POD_UID
 OTHER = "22222222-2222-3333-4444-555555555555"
@@ -37,7 +37,7 @@ def document_of(what: Stored) -> dict[str, Any]:
 
 
 def read(found: dict[str, Any]) -> Stored:
-    metadata = Metadata("w1-port-allocations", annotations={names.ANNOTATION_INSTALLATION: "inst"})
+    metadata = Metadata("w1-port-allocations", annotations={wellknown.ANNOTATION_INSTALLATION: "inst"})
     config_map = ConfigMap(metadata, {portstore.DATA_KEY: json.dumps(found)}, {})
     return document.read(config_map, worker="w1", installation="inst")
 
@@ -198,5 +198,5 @@ def test_ten_thousand_lablets_with_a_port_fit() -> None:
     data, binary = document.write(many, worker="w1", installation="inst")
     assert not data
     assert len(base64.b64decode(binary[portstore.GZIP_KEY])) <= portstore.OBJECT_BYTES_MAX < 2**20
-    metadata = Metadata("w1-port-allocations", annotations={names.ANNOTATION_INSTALLATION: "inst"})
+    metadata = Metadata("w1-port-allocations", annotations={wellknown.ANNOTATION_INSTALLATION: "inst"})
     assert document.read(ConfigMap(metadata, {}, binary), worker="w1", installation="inst") == many

@@ -8,15 +8,15 @@ import msgspec
 import pytest
 
 from tests.unit.domain import builders
-from vkprovider.api import names
 from vkprovider.api.objects import ConfigMap, Metadata
 from vkprovider.api.packing import pack, unpack
-from vkprovider.api.reasons import reason_of
 from vkprovider.domain.claims import document
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.claims.document import Stored
 from vkprovider.domain.ports import store as portstore
 from vkprovider.domain.session.delivery import Session
+from vkprovider.platform import wellknown
+from vkprovider.platform.reasons import reason_of
 
 GOLDEN = (Path(__file__).parent / "golden" / "claims.json").read_text(encoding="utf-8")
 """Made by the program before its store of ports had a package of its own. Never write it again."""
@@ -84,7 +84,7 @@ FOREIGN = [
 
 
 def read(data: dict[str, str], binary: dict[str, str] | None = None) -> Stored:
-    metadata = Metadata("w1-port-allocations", annotations={names.ANNOTATION_INSTALLATION: "uid-1"})
+    metadata = Metadata("w1-port-allocations", annotations={wellknown.ANNOTATION_INSTALLATION: "uid-1"})
     return document.read(ConfigMap(metadata, data, binary or {}), worker="w1", installation="uid-1")
 
 

@@ -20,8 +20,9 @@ from vkprovider.domain.classroom.grid import SORTS, Wish, as_csv, chosen, counte
 from vkprovider.domain.classroom.rows import Row, of_lablet
 from vkprovider.domain.classroom.sheet import sheet
 from vkprovider.domain.view.standings import Standing, Tone
+from vkprovider.platform import wellknown
 
-NAMES = names.GROUP
+NAMES = wellknown.GROUP
 
 
 def pod(

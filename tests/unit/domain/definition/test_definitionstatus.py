@@ -13,7 +13,7 @@ from vkprovider.api import names
 from vkprovider.api.messages import Fault
 from vkprovider.api.models.status import definition_status, stored
 from vkprovider.api.objects import CustomResource
-from vkprovider.api.reasons import DefinitionReason, reason_of
+from vkprovider.api.reasons import DefinitionReason
 from vkprovider.domain.definition import refresh
 from vkprovider.domain.definition import status as definitionstatus
 from vkprovider.domain.definition.content import Content
@@ -21,6 +21,7 @@ from vkprovider.domain.definition.refresh import RefreshOutcome
 from vkprovider.domain.definition.status import SourceRead
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.topology.topology import parse
+from vkprovider.platform.reasons import reason_of
 
 TOPOLOGY = parse(topology({"R1": "iosv", "h0": "alpine"}, tags={"R1": ["serial:5065"]}))
 AT = "2026-01-01T00:00:01Z"

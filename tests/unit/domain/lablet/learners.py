@@ -28,6 +28,7 @@ from vkprovider.domain.lablet.outcomes import Archived, Done, Outcome
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.lablet.steps import Step
 from vkprovider.domain.session.delivery import Delivery, Verdict
+from vkprovider.platform import wellknown
 from vkprovider.rest.errors import Unsent
 
 POOL = "evening"
@@ -138,7 +139,7 @@ class LearnerWorld(World):
         assert self.pod is not None
         notes = dict(self.notes)
         for word, value in changes.items():
-            key = f"{names.GROUP}/{word.replace('_', '-')}"
+            key = f"{wellknown.GROUP}/{word.replace('_', '-')}"
             if value is None:
                 notes.pop(key, None)
             else:

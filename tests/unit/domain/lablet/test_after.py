@@ -21,7 +21,7 @@ from vkprovider.api.errors import (
 )
 from vkprovider.api.exposure import Exposure
 from vkprovider.api.messages import Fault, Notice
-from vkprovider.api.reasons import EnvironmentReason, Happened, Progress, Trouble, WorkerReason, reason_of
+from vkprovider.api.reasons import EnvironmentReason, Happened, Progress, Trouble, WorkerReason
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import outcomes, steps
 from vkprovider.domain.lablet.after import After, after, begun, decided, failed
@@ -33,7 +33,9 @@ from vkprovider.domain.lablet.memory import BLANK, Memory, Presence, held_s, lab
 from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Circumstances, Done, Failure, Outcome
 from vkprovider.domain.lablet.pod.inputs import Inputs
 from vkprovider.domain.lablet.steps import SAVE, WAIT, Step
+from vkprovider.domain.ports.allocator import PortReason
 from vkprovider.domain.session.delivery import Session, Verdict
+from vkprovider.platform.reasons import reason_of
 
 NOW = 5000.0
 UNIX = 1_800_000_000
@@ -378,7 +380,7 @@ def test_a_refused_start_does_not_count_as_an_attempt() -> None:
     attempted = msgspec.structs.replace(ROW, recoveries=1, restarts=1)
     refused = Failure(Fault(Trouble.START_REFUSED, "m"), 1.0, Invalid("no", status=400))
     assert failed(BLANK, attempted, steps.Start(ROW), refused, PLACE).claim == ROW
-    unsent = Failure(Fault(Trouble.PORT_CONFLICT, "m"), 1.0, None)
+    unsent = Failure(Fault(PortReason.PORT_CONFLICT, "m"), 1.0, None)
     assert failed(BLANK, attempted, steps.Start(ROW), unsent, PLACE).claim == ROW
     assert failed(BLANK, None, steps.Start(ROW), refused, PLACE).claim is None, "a claim that gave way comes back"
 
@@ -398,7 +400,7 @@ def test_time_to_boot_does_not_begin_with_a_start_that_failed(
 ) -> None:
     """But the time of a start that may have been carried out goes on where nothing else would begin it."""
     before = msgspec.structs.replace(ROW, started_at=started_at, ready_at=started_at)
-    failure = Failure(Fault(Trouble.PORT_CONFLICT, "m"), 1.0, error)
+    failure = Failure(Fault(PortReason.PORT_CONFLICT, "m"), 1.0, error)
     result = failed(Memory(starting_since=NOW - 500), ROW, steps.Start(before), failure, PLACE)
     assert result.memory.starting_since == since
     assert after(result.memory, ROW, steps.Start(ROW), Acted(), PLACE).memory.starting_since == (since or NOW)

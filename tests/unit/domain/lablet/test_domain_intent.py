@@ -15,7 +15,7 @@ from vkprovider.api.messages import Fault
 from vkprovider.api.objects import CustomResource, Metadata
 from vkprovider.api.reasons import DefinitionReason
 from vkprovider.domain.definition.content import Content
-from vkprovider.domain.lablet.pod import intent
+from vkprovider.domain.lablet.pod import inputs, intent
 from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.topology.topology import parse
@@ -82,7 +82,7 @@ def test_an_image_names_a_version(image: str, version: str) -> None:
     ],
 )
 def test_an_image_is_split(image: str, parts: tuple[str, str]) -> None:
-    assert intent.tag_of(image) == parts
+    assert inputs.tag_of(image) == parts
 
 
 @pytest.mark.parametrize("name", ["", "gvisor"])

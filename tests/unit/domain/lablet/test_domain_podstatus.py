@@ -12,13 +12,14 @@ from vkprovider.api import labs, names
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault
 from vkprovider.api.objects import Pod
-from vkprovider.api.reasons import Happened, Progress, Trouble, reason_of
+from vkprovider.api.reasons import Happened, Progress, Trouble
 from vkprovider.api.times import iso
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet import status as podstatus
 from vkprovider.domain.lablet.facts import Report
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.session.delivery import Session
+from vkprovider.platform.reasons import reason_of
 
 UNIX = 1_800_000_000
 READY = Report(State.READY, phase="Running")

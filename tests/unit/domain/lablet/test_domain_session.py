@@ -23,6 +23,7 @@ from vkprovider.domain.lablet.memory import Presence
 from vkprovider.domain.lablet.pod.inputs import inputs_of
 from vkprovider.domain.lablet.steps import Reschedule, Step
 from vkprovider.domain.session.delivery import Delivery, Session, Verdict
+from vkprovider.platform import wellknown
 from vkprovider.settings.cluster import LabletSettings
 
 NOW = 5000.0
@@ -50,7 +51,7 @@ def of(row: Claim, session: Session | None = None, **fields: Any) -> Claim:
 
 def wish(**notes: str) -> dict[str, str]:
     """Say annotations by their last words: `wish(username="alice", timeslot_end="…")`."""
-    return {f"{names.GROUP}/{key.replace('_', '-')}": value for key, value in notes.items()}
+    return {f"{wellknown.GROUP}/{key.replace('_', '-')}": value for key, value in notes.items()}
 
 
 ALICE = wish(username="alice")

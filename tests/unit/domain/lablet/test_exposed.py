@@ -21,6 +21,7 @@ from vkprovider.domain.lablet.facts import Decision
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.memory import Memory, Presence
 from vkprovider.domain.lablet.pod.inputs import Inputs
+from vkprovider.domain.ports.allocator import PortReason
 from vkprovider.domain.session.delivery import Delivery, Session
 from vkprovider.domain.topology import topology as topologies
 from vkprovider.settings.cluster import LabletSettings
@@ -148,7 +149,7 @@ def test_a_worker_to_which_nothing_can_lead_is_told() -> None:
         (LENT | {"closing_reason": "Collecting", "lent_by": "evening"}, ANNS),
         (LENT | {"outcome": "Failed"}, ANNS),
         (LENT, ANNS | {"presence": Presence.ABSENT}),
-        (LENT | {"ports_fault": Fault(Trouble.PORT_CONFLICT, "x")}, ANNS),
+        (LENT | {"ports_fault": Fault(PortReason.PORT_CONFLICT, "x")}, ANNS),
     ],
 )
 def test_ports_are_withdrawn_before_anything_ends(row: dict[str, Any], known: dict[str, Any]) -> None:

@@ -19,6 +19,7 @@ from vkprovider.domain.lablet.pod.intent import Definition
 from vkprovider.domain.lablet.pod.renewal import Member, Pool, member_of, next_up, pool_of
 from vkprovider.domain.topology.resources import Resources
 from vkprovider.domain.topology.topology import parse
+from vkprovider.platform import wellknown
 from vkprovider.settings.cluster import LabletSettings
 
 NOW = 5000.0
@@ -31,7 +32,7 @@ SHOWN = {"conditions": [{"type": "Ready", "status": "True"}]}
 
 def warm(*, image: str = "netlab", ready: bool = True, pool: str = "warm", **words: str) -> Pod:
     """Make a Pod of a pool, which reports the old content."""
-    notes = {f"{names.GROUP}/{key.replace('_', '-')}": value for key, value in words.items()}
+    notes = {f"{wellknown.GROUP}/{key.replace('_', '-')}": value for key, value in words.items()}
     notes[names.ANNOTATION_CONTENT] = f"1.0@sha256:{DIGEST}"
     status = SHOWN if ready else {}
     item = pod(phase="Running", containers=(("lab", image),), annotations=notes, status=status)

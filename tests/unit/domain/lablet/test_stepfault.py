@@ -14,10 +14,10 @@ from vkprovider.api.errors import (
     Unavailable,
 )
 from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import reason_of
 from vkprovider.domain.lablet import steps
 from vkprovider.domain.lablet.decisions.stepfault import fault_of, may_pass
 from vkprovider.domain.lablet.steps import Step
+from vkprovider.platform.reasons import reason_of
 
 
 @pytest.mark.parametrize(

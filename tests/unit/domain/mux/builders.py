@@ -1,9 +1,9 @@
 """Muxes and channels for tests, and what a pass decided, in few words."""
 
-from vkprovider.api.reasons import Reason
 from vkprovider.domain.mux.decide import Plan, decide
 from vkprovider.domain.mux.facts import Channel, Mux, MuxRef, Owner, ServicePort
 from vkprovider.domain.mux.state import MuxState
+from vkprovider.platform.reasons import Reason
 
 PREFIX = "svc-mux.nowake.ai"
 REF = MuxRef("svc-mux", "mux")

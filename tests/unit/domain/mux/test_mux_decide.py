@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.domain.mux.builders import NOW, PREFIX, REST_S, after, channel, given, lablet, mux, refused
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.domain.mux import facts
 from vkprovider.domain.mux import state as muxstate
 from vkprovider.domain.mux.decide import PLACEHOLDER, decide

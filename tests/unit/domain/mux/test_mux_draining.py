@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.domain.mux.builders import NOW, PREFIX, REF, after, channel, given, mux
 from vkprovider.api.objects import EndpointSlice
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.domain.mux.decide import PLACEHOLDER, Plan
 from vkprovider.domain.mux.draining import DISCARD, DRAIN_S
 from vkprovider.domain.mux.endpoints import Backends

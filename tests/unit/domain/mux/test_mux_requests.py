@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.domain.mux import facts, refs, requests
 from vkprovider.domain.mux.facts import Channel, Mux, MuxRef, Owner, ServicePort
 from vkprovider.domain.mux.requests import Limit, Request

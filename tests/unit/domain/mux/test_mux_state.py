@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.api.reasons import MuxReason
+from vkprovider.api.reasons.mux import MuxReason
 from vkprovider.domain.mux import state as muxstate
 from vkprovider.domain.mux.facts import Mux, MuxRef, Owner
 from vkprovider.domain.mux.state import MuxState, Resting

@@ -7,11 +7,11 @@ from typing import Any, Final
 import msgspec
 
 from tests.support.virtualtime import now_s
-from vkprovider.api import names
 from vkprovider.api.errors import Conflict, from_status
+from vkprovider.platform import wellknown
 
 RECORDS: Final = "/api/v1/namespaces/home/configmaps"
-NODE_LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{names.NODE_LEASE_NAMESPACE}/leases"
+NODE_LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{wellknown.NODE_LEASE_NAMESPACE}/leases"
 MEMBERS: Final = "/apis/coordination.k8s.io/v1/namespaces/home/leases"
 
 

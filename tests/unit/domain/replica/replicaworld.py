@@ -31,10 +31,10 @@ from vkprovider.kube.client import KubeClient
 from vkprovider.kube.events import EventRecorder
 from vkprovider.kube.http.credentials import ClusterAccess
 from vkprovider.kube.queue import DONE, KeyedQueue, Result
+from vkprovider.platform.settings import KubeSettings, ReplicaSettings
 from vkprovider.runtime.context import Context
 from vkprovider.runtime.membership import Membership
 from vkprovider.runtime.ownership import Ownership
-from vkprovider.settings.cluster import KubeSettings, ReplicaSettings
 
 ACT_S: Final = 1.5
 """How often a replica acts for each of its Nodes."""

@@ -5,10 +5,11 @@ from typing import Any
 from vkprovider.api import names
 from vkprovider.api.objects import Condition, Container, ContainerStatus, Metadata, Pod, PodSpec, PodStatus
 from vkprovider.api.times import iso
-from vkprovider.domain.userlab import record
+from vkprovider.domain.userlab import portalnames, record
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.names import namespace_of, pod_name, user_key
 from vkprovider.domain.userlab.record import Ending, LabOperation, LabRequest
+from vkprovider.platform import wellknown
 
 INSTALLATION = "vkprovider"
 NOW = 1_769_860_800
@@ -26,7 +27,7 @@ def namespace(
     annotations: dict[str, str] | None = None,
 ) -> Metadata:
     """The Namespace of a user, with the parts of its record."""
-    noted = {names.ANNOTATION_USER: user}
+    noted = {portalnames.ANNOTATION_USER: user}
     for part in parts:
         noted |= record.annotation(part)
     return Metadata(
@@ -57,10 +58,10 @@ def pod(
     **annotations: str,
 ) -> Pod:
     """The lablet of a user, or of a warm lab; `reason` and `message` are those of its end, or of what it waits for."""
-    noted = {f"{names.GROUP}/{key.replace('_', '-')}": text for key, text in annotations.items()}
+    noted = {f"{wellknown.GROUP}/{key.replace('_', '-')}": text for key, text in annotations.items()}
     if end is not None:
         noted[names.ANNOTATION_TIMESLOT_END] = iso(end)
-    labels = {names.LABEL_PORTAL: INSTALLATION} | ({names.LABEL_USER: user_key(user)} if user else {})
+    labels = {portalnames.LABEL_PORTAL: INSTALLATION} | ({portalnames.LABEL_USER: user_key(user)} if user else {})
     kind = "terminated" if phase in {"Succeeded", "Failed"} else "waiting"
     state: dict[str, dict[str, Any]] = {kind: {"reason": reason, "message": message}} if reason else {}
     return Pod(
@@ -72,7 +73,7 @@ def pod(
             deletion_timestamp=iso(created_at) if deleted else None,
             deletion_grace_period_seconds=grace_s,
             finalizers=list(finalizers),
-            labels=labels | {names.LABEL_REQUEST: request},
+            labels=labels | {portalnames.LABEL_REQUEST: request},
             annotations=noted,
         ),
         PodSpec([Container("lab")]),

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from vkprovider.api import names
 from vkprovider.api.models.portal import PortalConfig
 from vkprovider.api.objects import CustomResource, Metadata
+from vkprovider.domain.userlab import portalnames
 from vkprovider.domain.userlab.menu.menu import Menu, menu_of
 from vkprovider.domain.userlab.menu.prepulled import MenuNode
 
@@ -29,7 +29,7 @@ def definition(
         {"version": version, "digest": f"sha256:{family}-{size}-{version}", "resources": AMOUNTS.get(size, {})}
         for version in versions
     ]
-    labels = {names.LABEL_FAMILY: family} | ({names.LABEL_SIZE: size} if size else {})
+    labels = {portalnames.LABEL_FAMILY: family} | ({portalnames.LABEL_SIZE: size} if size else {})
     status: dict[str, Any] = {
         "version": versions[0] if current is None and versions else current or "",
         "versions": kept,

@@ -5,11 +5,11 @@ from typing import Any
 import pytest
 
 from tests.unit.domain.userlab.builders import COMPLETE, ENDING, FAILED, INSTALLATION, NOW, REQUEST, lab, pod
-from vkprovider.api import names
 from vkprovider.api.messages import Fault
 from vkprovider.api.objects import Metadata
-from vkprovider.api.reasons import Trouble, UserLabReason
-from vkprovider.domain.userlab import record
+from vkprovider.api.reasons import Trouble
+from vkprovider.api.reasons.userlab import UserLabReason
+from vkprovider.domain.userlab import portalnames, record
 from vkprovider.domain.userlab.decide import decide
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.record import LabOperation, LabRequest
@@ -217,7 +217,9 @@ def test_a_namespace_that_another_program_deletes_is_left_alone() -> None:
         assert plan(lab(*parts, deleted=True, the_pod=pod()), 10**6, looked=True, sealed=True) == WAIT
 
 
-@pytest.mark.parametrize("name", [names.ANNOTATION_REQUEST, names.ANNOTATION_ENDING, names.ANNOTATION_OPERATION])
+@pytest.mark.parametrize(
+    "name", [portalnames.ANNOTATION_REQUEST, portalnames.ANNOTATION_ENDING, portalnames.ANNOTATION_OPERATION]
+)
 @pytest.mark.parametrize("the_pod", [None, pod(), pod(phase="Failed"), pod(phase="Succeeded")])
 def test_nothing_is_decided_from_a_damaged_record(name: str, the_pod: Any) -> None:
     damaged = lab(REQUEST, COMPLETE, annotations={name: "{"}, the_pod=the_pod)
@@ -226,17 +228,17 @@ def test_nothing_is_decided_from_a_damaged_record(name: str, the_pod: Any) -> No
 
 
 def test_a_damaged_outcome_is_written_again() -> None:
-    damaged = lab(REQUEST, annotations={names.ANNOTATION_OPERATION: "{"}, the_pod=pod(ready=True))
+    damaged = lab(REQUEST, annotations={portalnames.ANNOTATION_OPERATION: "{"}, the_pod=pod(ready=True))
     assert plan(damaged) == LabPlan(Complete())
 
 
 def test_a_damaged_lab_can_be_deleted() -> None:
-    damaged = lab(ENDING, annotations={names.ANNOTATION_REQUEST: "{"}, the_pod=pod())
+    damaged = lab(ENDING, annotations={portalnames.ANNOTATION_REQUEST: "{"}, the_pod=pod())
     assert plan(damaged) == DELETE_POD
 
 
 def test_a_lab_of_nobody_is_left_alone() -> None:
-    changed = lab(REQUEST, ENDING, annotations={names.ANNOTATION_USER: "mallory"}, the_pod=pod())
+    changed = lab(REQUEST, ENDING, annotations={portalnames.ANNOTATION_USER: "mallory"}, the_pod=pod())
     assert plan(changed, 10**6, looked=True, sealed=False) == WAIT
 
 
@@ -250,7 +252,7 @@ def warm(*parts: Any, the_pod: Any = None, taken_by: str = "", **facts: Any) -> 
         notes |= record.annotation(part)
     if taken_by:
         labels |= record.labels_for(INSTALLATION, taken_by)
-        notes[names.ANNOTATION_USER] = taken_by
+        notes[portalnames.ANNOTATION_USER] = taken_by
     found = record.record_of(Metadata("nublado-warm-00000000ff", labels=labels, annotations=notes), INSTALLATION)
     assert found is not None
     return UserLab(found, the_pod, exposed=False, **facts)

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.userlab.builders import COMPLETE, ENDING, FAILED, INSTALLATION, NOW, REQUEST, namespace
-from vkprovider.api import names
 from vkprovider.api.objects import Metadata
-from vkprovider.domain.userlab import record
+from vkprovider.domain.userlab import portalnames, record
 from vkprovider.domain.userlab.record import Ending, LabOperation, LabRequest, Saved
 
 TEXT = st.text(max_size=30)
@@ -49,8 +48,8 @@ def test_what_is_written_is_read_again(user: str, asked: LabRequest, ending: End
 def test_a_namespace_without_the_mark_is_not_ours(mark: str | None) -> None:
     """A stranger's `nublado-alice` (R002-024)."""
     meta = namespace("alice", REQUEST)
-    labels = {key: text for key, text in meta.labels.items() if key != names.LABEL_PORTAL}
-    meta = Metadata(meta.name, labels=labels | ({names.LABEL_PORTAL: mark} if mark is not None else {}))
+    labels = {key: text for key, text in meta.labels.items() if key != portalnames.LABEL_PORTAL}
+    meta = Metadata(meta.name, labels=labels | ({portalnames.LABEL_PORTAL: mark} if mark is not None else {}))
     assert record.record_of(meta, INSTALLATION) is None
     assert not record.belongs_to(meta, INSTALLATION, "alice")
 
@@ -64,19 +63,21 @@ def test_a_record_belongs_to_the_exact_user() -> None:
 @pytest.mark.parametrize(
     ("labels", "annotations"),
     [
-        ({}, {names.ANNOTATION_USER: "mallory"}),
-        ({}, {names.ANNOTATION_USER: ""}),
-        ({names.LABEL_USER: "mallory"}, {}),
+        ({}, {portalnames.ANNOTATION_USER: "mallory"}),
+        ({}, {portalnames.ANNOTATION_USER: ""}),
+        ({portalnames.LABEL_USER: "mallory"}, {}),
     ],
 )
 def test_a_record_whose_user_was_changed_is_nobodys(labels: dict[str, str], annotations: dict[str, str]) -> None:
     found = record.record_of(namespace("alice", REQUEST, labels=labels, annotations=annotations), INSTALLATION)
     assert found is not None
     assert (found.user, found.key) == ("", "")
-    assert found.damaged == (names.LABEL_USER,)
+    assert found.damaged == (portalnames.LABEL_USER,)
 
 
-@pytest.mark.parametrize("name", [names.ANNOTATION_REQUEST, names.ANNOTATION_ENDING, names.ANNOTATION_OPERATION])
+@pytest.mark.parametrize(
+    "name", [portalnames.ANNOTATION_REQUEST, portalnames.ANNOTATION_ENDING, portalnames.ANNOTATION_OPERATION]
+)
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"id": 1, "at": 2}', "null", '{"id": "x", "at": "soon"}'])
 def test_a_damaged_part_counts_as_absent_and_is_named(name: str, text: str) -> None:
     meta = namespace("alice", REQUEST, ENDING, COMPLETE, annotations={name: text})
@@ -84,9 +85,9 @@ def test_a_damaged_part_counts_as_absent_and_is_named(name: str, text: str) -> N
     assert found is not None
     assert found.damaged == (name,)
     parts = {
-        names.ANNOTATION_REQUEST: found.request,
-        names.ANNOTATION_ENDING: found.ending,
-        names.ANNOTATION_OPERATION: found.operation,
+        portalnames.ANNOTATION_REQUEST: found.request,
+        portalnames.ANNOTATION_ENDING: found.ending,
+        portalnames.ANNOTATION_OPERATION: found.operation,
     }
     assert [part for part, value in parts.items() if value is None] == [name]
 
@@ -136,10 +137,10 @@ def test_a_warm_lab_has_a_family_and_no_user() -> None:
 
 
 def test_no_user_becomes_warm_by_a_label() -> None:
-    labels = {names.LABEL_PORTAL: INSTALLATION, names.LABEL_WARM: "netlab"}
+    labels = {portalnames.LABEL_PORTAL: INSTALLATION, portalnames.LABEL_WARM: "netlab"}
     found = record.record_of(Metadata("nublado-alice", labels=labels), INSTALLATION)
     assert found is not None
-    assert found.damaged == (names.LABEL_USER,)
+    assert found.damaged == (portalnames.LABEL_USER,)
     assert not found.key
     assert not found.warm
 

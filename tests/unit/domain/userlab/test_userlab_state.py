@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.userlab.builders import COMPLETE, ENDING, FAILED, NOW, REQUEST, lab, pod
-from vkprovider.api import names
-from vkprovider.domain.userlab import state
+from vkprovider.domain.userlab import portalnames, state
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.record import LabOperation, LabRequest
 from vkprovider.domain.userlab.rejections import Grounds
@@ -58,7 +57,7 @@ def test_who_has_a_lab_is_told_who_can_end_it() -> None:
 
 
 def test_a_damaged_request_can_be_replaced() -> None:
-    damaged = lab(COMPLETE, annotations={names.ANNOTATION_REQUEST: "{"}, the_pod=pod())
+    damaged = lab(COMPLETE, annotations={portalnames.ANNOTATION_REQUEST: "{"}, the_pod=pod())
     assert state.status_of(damaged) == "failed"
     assert state.may_create(damaged) is None
 

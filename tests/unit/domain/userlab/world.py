@@ -15,14 +15,15 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.api.errors import Conflict
 from vkprovider.api.objects import Condition, Container, Metadata, Pod, PodSpec, PodStatus
-from vkprovider.api.reasons import UserLabReason
+from vkprovider.api.reasons.userlab import UserLabReason
 from vkprovider.api.times import iso
+from vkprovider.domain.userlab import portalnames, state, steps, warm
 from vkprovider.domain.userlab import record as records
-from vkprovider.domain.userlab import state, steps, warm
 from vkprovider.domain.userlab.decide import decide
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.names import namespace_of, pod_name, user_key, warm_key
 from vkprovider.domain.userlab.record import LabRecord, LabRequest
+from vkprovider.platform import wellknown
 from vkprovider.settings.portal import PortalSettings
 
 MARK: Final = "vkprovider"
@@ -130,7 +131,7 @@ class World:
         namespace = self.namespaces.get(record.namespace)
         if namespace is None or namespace.meta.resource_version != record.resource_version:
             raise Conflict("it is not as it was read")
-        assert namespace.meta.labels.get(names.LABEL_PORTAL) == MARK, "a stranger's Namespace is not touched"
+        assert namespace.meta.labels.get(portalnames.LABEL_PORTAL) == MARK, "a stranger's Namespace is not touched"
         return namespace
 
     def create_pod(self, lab: UserLab, end_at: int | None) -> None:
@@ -140,14 +141,14 @@ class World:
         if namespace is None or namespace.meta.deletion_timestamp is not None or namespace.pod is not None:
             raise Conflict("it cannot be made")  # it exists, or nothing may be created there
         self.made[request.id] = self.made.get(request.id, 0) + 1
-        labels = {names.LABEL_PORTAL: MARK, names.LABEL_REQUEST: request.id}
+        labels = {portalnames.LABEL_PORTAL: MARK, portalnames.LABEL_REQUEST: request.id}
         pod = Pod(
             Metadata(
                 pod_name(lab.key),
                 lab.record.namespace,
                 uid=f"pod-{next(self.numbers)}",
                 creation_timestamp=iso(self.now),
-                labels=labels | ({names.LABEL_USER: lab.key} if lab.user else {}),
+                labels=labels | ({portalnames.LABEL_USER: lab.key} if lab.user else {}),
                 annotations={names.ANNOTATION_TIMESLOT_END: iso(end_at)} if end_at is not None else {},
             ),
             PodSpec([Container("lab")]),
@@ -161,10 +162,12 @@ class World:
             raise Conflict("it is not as it was read")
         request = lab.record.request
         assert request is not None
-        assert pod.metadata.labels.get(names.LABEL_USER, lab.key) == lab.key, "a Pod that has a user gets no other"
+        assert pod.metadata.labels.get(portalnames.LABEL_USER, lab.key) == lab.key, (
+            "a Pod that has a user gets no other"
+        )
         meta = msgspec.structs.replace(
             pod.metadata,
-            labels=pod.metadata.labels | {names.LABEL_USER: lab.key, names.LABEL_REQUEST: request.id},
+            labels=pod.metadata.labels | {portalnames.LABEL_USER: lab.key, portalnames.LABEL_REQUEST: request.id},
             annotations={names.ANNOTATION_TIMESLOT_END: iso(end_at)},
         )
         self.set_pod(lab.record.namespace, msgspec.structs.replace(pod, metadata=meta))
@@ -328,7 +331,7 @@ class World:
             raise Conflict("it is not as it was read")
         found = records.record_of(namespace.meta, MARK)
         if found is not None and found.request is not None and found.key and not found.damaged:
-            own = namespace.pod.metadata.labels[names.LABEL_REQUEST] == found.request.id
+            own = namespace.pod.metadata.labels[portalnames.LABEL_REQUEST] == found.request.id
             assert not (own and self._served(found)), "a lab that was answered for and has not ended keeps its Pod"
         self.mark_pod_deleted(lab.record.namespace)
 
@@ -428,10 +431,10 @@ class World:
             case "delete secret":
                 self.namespaces[name] = replace(namespace, secret="")
             case "unmark":
-                labels = {key: text for key, text in namespace.meta.labels.items() if key != names.LABEL_PORTAL}
+                labels = {key: text for key, text in namespace.meta.labels.items() if key != portalnames.LABEL_PORTAL}
                 self.write(name, replace(namespace, meta=msgspec.structs.replace(namespace.meta, labels=labels)))
             case _:
-                annotations = namespace.meta.annotations | {f"{names.GROUP}/{how}": "{"}
+                annotations = namespace.meta.annotations | {f"{wellknown.GROUP}/{how}": "{"}
                 meta = msgspec.structs.replace(namespace.meta, annotations=annotations)
                 self.write(name, replace(namespace, meta=meta))
 
@@ -439,7 +442,7 @@ class World:
         """Have a stranger make the Namespace that a user's lab would get."""
         name = namespace_of("nublado", user)
         if name not in self.namespaces:
-            self.create_namespace(name, {}, {names.ANNOTATION_USER: user})
+            self.create_namespace(name, {}, {portalnames.ANNOTATION_USER: user})
 
     def _requests_at(self, name: str) -> set[str]:
         found = records.record_of(self.namespaces[name].meta, MARK)

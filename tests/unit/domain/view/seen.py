@@ -10,6 +10,7 @@ from vkprovider.api import names
 from vkprovider.api.models.status import DefinitionStatus, ShownDevice, ShownLink
 from vkprovider.api.objects import Condition, Container, ContainerStatus, Pod
 from vkprovider.api.times import iso
+from vkprovider.platform import wellknown
 
 DEFINITION = DefinitionStatus(
     version="1.0",
@@ -45,7 +46,7 @@ def imported(pod: Pod, waits: Mapping[str, str], *conditions: Condition, **notes
     ]
     annotations = {
         **meta.annotations,
-        **{f"{names.GROUP}/{key.replace('_', '-')}": text for key, text in notes.items()},
+        **{f"{wellknown.GROUP}/{key.replace('_', '-')}": text for key, text in notes.items()},
     }
     done = Condition(names.CONDITION_LAB_IMPORTED, "True", last_transition_time=iso(NOW + 5))
     return msgspec.structs.replace(

@@ -10,6 +10,7 @@ from tests.unit.domain.view.seen import BOOTED, DEFINITION, PORTS, VIA, imported
 from vkprovider.api import names
 from vkprovider.api.models.status import DefinitionStatus
 from vkprovider.api.objects import Condition, Container, Pod
+from vkprovider.domain.userlab import portalnames
 from vkprovider.domain.userlab.facts import UserLab
 from vkprovider.domain.userlab.record import LabOperation
 from vkprovider.domain.view.devices import DeviceState
@@ -224,10 +225,10 @@ def test_failure_without_a_known_reason_says_what_was_told(text: str) -> None:
 
 
 def test_record_that_cannot_be_read() -> None:
-    view = seen(lab(annotations={names.ANNOTATION_REQUEST: "{"}))
+    view = seen(lab(annotations={portalnames.ANNOTATION_REQUEST: "{"}))
     assert view.standing is Standing.FAILED
     assert view.failure is not None
-    assert names.ANNOTATION_REQUEST in view.failure.message
+    assert portalnames.ANNOTATION_REQUEST in view.failure.message
 
 
 @pytest.mark.parametrize(

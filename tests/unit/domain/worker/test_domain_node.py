@@ -21,6 +21,7 @@ from vkprovider.domain.worker.capacity import Capacity, Stats
 from vkprovider.domain.worker.endpoint import Endpoint, withdrawal
 from vkprovider.domain.worker.images import shown_images
 from vkprovider.domain.worker.node import NodeView
+from vkprovider.platform import wellknown
 
 UNIX = 1_800_000_000
 RANGE = (10000, 20000)
@@ -449,7 +450,7 @@ def test_a_node_that_an_admin_cordoned_stays_so() -> None:
 )
 def test_whose_a_node_is(marked: str | None, uuid: str, *, mine: bool) -> None:
     """It needs no provider id; what a mark says counts more than what is left without one."""
-    meta = {"name": "vnode.w1", "annotations": {names.ANNOTATION_INSTALLATION: marked} if marked else {}}
+    meta = {"name": "vnode.w1", "annotations": {wellknown.ANNOTATION_INSTALLATION: marked} if marked else {}}
     node = msgspec.convert({"metadata": meta, "status": {"nodeInfo": {"systemUUID": uuid}}}, Node)
     assert nodes.ours(node, "inst", "worker-uid") is mine
     assert nodes.ours(node, "inst") is (marked == "inst")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.component.controllers.looking import when
 from vkprovider.api.errors import InputError, Unavailable
-from vkprovider.api.reasons import StartReason
+from vkprovider.platform.reasons import StartReason
 from vkprovider.portal.page.callers import KnownCaller, LabRight
 from vkprovider.portal.requests import Caller
 from vkprovider.portal.site.live.reviews import Reviews, ReviewTimes

@@ -26,6 +26,7 @@ from vkprovider.domain.view.words import why
 from vkprovider.kube.api import DEFINITIONS
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource
+from vkprovider.platform import wellknown
 
 FIRST_VERSION: Final = "1.0.0"
 _LOOK_EVERY_S: Final = 0.3
@@ -193,7 +194,7 @@ async def _write(
     spec = {"version": change.version, "source": source}
     if existing is None:
         made = {"name": name, "labels": {names.LABEL_OWNER_NAMESPACE: owner} if owner else {}}
-        body = {"apiVersion": names.API_VERSION, "kind": "LabletDefinition", "metadata": made, "spec": spec}
+        body = {"apiVersion": wellknown.API_VERSION, "kind": "LabletDefinition", "metadata": made, "spec": spec}
         return await definitions.create(body)
     meta, others = existing.metadata, {"inline", "configMap"} - source.keys()
     spec["source"] = {**source, **dict.fromkeys(others)}
@@ -234,7 +235,7 @@ async def _known(
 
 
 def _short(resource: str) -> str:
-    return resource.removeprefix(f"{names.GROUP}/")
+    return resource.removeprefix(f"{wellknown.GROUP}/")
 
 
 async def _try(kube: KubeClient, namespace: str, name: str, version: str, progress: Progress, timeout_s: int) -> None:

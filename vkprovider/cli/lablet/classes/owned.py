@@ -17,9 +17,10 @@ from vkprovider.kube.access import may
 from vkprovider.kube.api import CONFIG_MAPS
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource
+from vkprovider.platform import wellknown
 
 _KEY: Final = "cml.yaml"
-_DEFINITIONS: Final = f"labletdefinitions.{names.GROUP}"
+_DEFINITIONS: Final = f"labletdefinitions.{wellknown.GROUP}"
 
 
 async def is_limited(kube: KubeClient) -> bool:
@@ -85,7 +86,7 @@ async def adopt(kube: KubeClient, definition: CustomResource) -> None:
         OutsideError: The API server refused or did not answer.
     """
     where, meta = definition.spec["source"].get("configMap", {}), definition.metadata
-    owner = {"apiVersion": names.API_VERSION, "kind": "LabletDefinition", "name": meta.name, "uid": meta.uid}
+    owner = {"apiVersion": wellknown.API_VERSION, "kind": "LabletDefinition", "name": meta.name, "uid": meta.uid}
     try:
         await Resource(kube, CONFIG_MAPS, where["namespace"]).patch(
             where["name"], {"metadata": {"ownerReferences": [owner]}}

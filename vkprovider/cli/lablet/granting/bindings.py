@@ -10,6 +10,7 @@ import msgspec
 from vkprovider.api import names
 from vkprovider.cli.shared.page.address import Binding, anchored
 from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS
+from vkprovider.platform import wellknown
 
 _RUNS: Final = "vkprovider-lablet-user"
 _READS: Final = "vkprovider-topology-reader"
@@ -136,7 +137,7 @@ def namespace_of(namespace: str | None, provider_namespace: str) -> str:
         raise click.UsageError("name the namespace of the class: -n NAMESPACE")
     if not _NAMESPACE.fullmatch(namespace):
         raise click.UsageError(f"{namespace!r} cannot be the name of a namespace")
-    is_providers = namespace in {provider_namespace, names.logins_namespace(provider_namespace)}
+    is_providers = namespace in {provider_namespace, wellknown.logins_namespace(provider_namespace)}
     if is_providers or namespace.startswith("kube-"):
         whose = "the provider" if is_providers else "Kubernetes"
         raise click.UsageError(
@@ -149,7 +150,7 @@ def namespace_of(namespace: str | None, provider_namespace: str) -> str:
 def grants(subject: Subject, namespace: str, provider_namespace: str) -> list[Grant]:
     """Return the bindings that make a subject an instructor of a namespace."""
     lablets = Subject("ServiceAccount", "default", namespace=namespace)
-    provider = Subject("ServiceAccount", names.SERVICE_ACCOUNT, namespace=provider_namespace)
+    provider = Subject("ServiceAccount", wellknown.SERVICE_ACCOUNT, namespace=provider_namespace)
     who = subject.text
     return [
         Grant(f"{INSTRUCTOR}:{who}", namespace, INSTRUCTOR, subject, f"{who} runs the lablets of {namespace}"),

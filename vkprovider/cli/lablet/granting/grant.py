@@ -23,9 +23,11 @@ from vkprovider.cli.lablet.granting.bindings import (
 from vkprovider.cli.shared.output.formats import document
 from vkprovider.cli.shared.page.address import anchored, granted, safe, shown
 from vkprovider.cli.shared.place import Place
+from vkprovider.domain.userlab import portalnames
 from vkprovider.kube.api import NAMESPACES
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import PartialObject, Resource, kind
+from vkprovider.platform import wellknown
 
 _API: Final = f"/apis/{GROUP}/v1"
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
@@ -100,18 +102,19 @@ async def _check(
         raise click.ClickException(
             f"namespace {namespace} does not exist; make it: kubectl create namespace {namespace}"
         )
-    if names.LABEL_PORTAL in home.metadata.labels:
+    if portalnames.LABEL_PORTAL in home.metadata.labels:
         raise click.ClickException(
             f"namespace {namespace} is that of a lab of the portal: who may make Pods there reads the token of its "
             "user. Name the namespace of the class; the portal binds its instructors in the labs of its learners"
         )
     if warning := warning_of(namespace, home.metadata.labels):
         click.echo(warning, err=True)
-    installed = await Resource(kube, kind(_API, "clusterrolebindings", Bound)).get(names.SERVICE_ACCOUNT)
+    installed = await Resource(kube, kind(_API, "clusterrolebindings", Bound)).get(wellknown.SERVICE_ACCOUNT)
     homes = sorted({each.namespace for each in installed.subjects if each.namespace}) if installed else []
     if not homes:
         raise click.ClickException(
-            f"ClusterRoleBinding {names.SERVICE_ACCOUNT} does not exist: vkprovider is not installed in this cluster"
+            f"ClusterRoleBinding {wellknown.SERVICE_ACCOUNT} does not exist: vkprovider is not "
+            "installed in this cluster"
         )
     if provider_namespace not in homes:
         raise click.ClickException(

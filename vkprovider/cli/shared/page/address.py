@@ -19,7 +19,7 @@ from vkprovider.doctor.rights import INSTRUCTOR, grant_command
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.resources import Resource, kind
-from vkprovider.settings.plaintext import is_loopback
+from vkprovider.platform.settings import is_loopback
 
 FORWARD: Final = (
     "an admin reaches it by `kubectl -n vkprovider-system port-forward svc/vkprovider 8082` with "

@@ -17,7 +17,6 @@ import msgspec
 
 from tunnels.outgoing.proxies import ProxyUnsupportedError, proxy_of
 from tunnels.outgoing.sessions import open_session
-from vkprovider.api import names
 from vkprovider.api.errors import OutsideError, shorten
 from vkprovider.cli.shared.page.address import FORWARD, PageUnknown, find, is_verified, safe
 from vkprovider.cli.shared.page.options import PageOptions
@@ -27,6 +26,7 @@ from vkprovider.doctor.rights import grant_command
 from vkprovider.kube.api import Api
 from vkprovider.kube.client import KubeClient
 from vkprovider.kube.http import auth
+from vkprovider.platform import wellknown
 
 T = TypeVar("T")
 _DEADLINE_S: Final = 15.0
@@ -201,7 +201,7 @@ async def _token_of(kube: KubeClient, namespace: str, name: str) -> str:
     Raises:
         PageUnknown: The user may not.
     """
-    spec = {"audiences": [names.GROUP], "expirationSeconds": _TOKEN_S}
+    spec = {"audiences": [wellknown.GROUP], "expirationSeconds": _TOKEN_S}
     body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}
     try:
         raw = await kube.create(

@@ -12,9 +12,10 @@ from urllib.parse import urlsplit
 
 from vkprovider.api.messages import Condition
 from vkprovider.api.models.worker import CMLWorkerSpec
-from vkprovider.api.reasons import ConditionReason, DoctorReason
+from vkprovider.api.reasons import ConditionReason
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
+from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.ports.allocator import PortRange
 from vkprovider.domain.topology import mappings

@@ -15,6 +15,7 @@ from vkprovider.api.objects import EndpointSlice
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.kube.flow import Lane
 from vkprovider.kube.informer import Informer
+from vkprovider.platform import wellknown
 from vkprovider.runtime.context import Context
 
 _log: Final = structlog.get_logger(__name__)
@@ -78,7 +79,7 @@ class Slices:
         """
         if not self.seen.synced.is_set():
             return
-        workers = {names.label_value(name): worker for name, worker in self.workers.items()}
+        workers = {wellknown.label_value(name): worker for name, worker in self.workers.items()}
         slices = self.ctx.api.endpoint_slices.metadata_only
         for found in list(self.seen.items.values()):
             meta = found.metadata

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from vkprovider.api import labs as words
 from vkprovider.api.errors import InputError, NotFound
 from vkprovider.api.objects import CustomResource
-from vkprovider.api.reasons import Trouble
 from vkprovider.controllers.lablet.state import Lablet
 from vkprovider.controllers.worker.worker import Worker
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.matching import KnownLab
+from vkprovider.domain.ports.allocator import PortReason
 from vkprovider.domain.topology import mappings
 from vkprovider.domain.worker.identity import may_be_twin
 
@@ -53,7 +53,7 @@ class Twins:
             if shared:
                 protocol, port = shared[0]
                 raise InputError(
-                    Trouble.PORT_CONFLICT,
+                    PortReason.PORT_CONFLICT,
                     f"{protocol} port {port} is that of lab {lab.title}, which is not of this CMLWorker: if two "
                     "CMLWorkers are one CML controller, delete one of them, then this pod",
                 )

@@ -15,16 +15,17 @@ from vkprovider.api import names
 from vkprovider.api.errors import InputError
 from vkprovider.api.objects import ConfigMap, Metadata
 from vkprovider.api.packing import pack, unpack
-from vkprovider.api.reasons import StartReason
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.archive.keeping import Kept
 from vkprovider.domain.session.delivery import Verdict
+from vkprovider.platform import wellknown
+from vkprovider.platform.reasons import StartReason
 
 KEY: Final = "left.json.gz"
 _UID_CHARS: Final = 36
-ANNOTATION_POD: Final = f"{names.GROUP}/pod"
-ANNOTATION_KEPT_AT: Final = f"{names.GROUP}/kept-at"
-ANNOTATION_ENTRY: Final = f"{names.GROUP}/entry"
+ANNOTATION_POD: Final = f"{wellknown.GROUP}/pod"
+ANNOTATION_KEPT_AT: Final = f"{wellknown.GROUP}/kept-at"
+ANNOTATION_ENTRY: Final = f"{wellknown.GROUP}/entry"
 _LABELS_CHARS_MAX: Final = 16_384
 """The API server bounds all annotations of an object, and nothing bounds the labels of a Pod."""
 PACKED_BYTES_MAX: Final = 1000 * 1024
@@ -181,12 +182,12 @@ def build(left: Leftovers, *, namespace: str, installation: str, name: str = "")
             "name": name,
             "namespace": namespace,
             "labels": {
-                names.LABEL_MANAGED_BY: names.MANAGER,
+                wellknown.LABEL_MANAGED_BY: wellknown.MANAGER,
                 names.LABEL_COMPONENT: names.COMPONENT_CONFIGS,
                 names.LABEL_NAMESPACE: left.namespace,
             },
             "annotations": {
-                names.ANNOTATION_INSTALLATION: installation,
+                wellknown.ANNOTATION_INSTALLATION: installation,
                 ANNOTATION_POD: f"{left.namespace}/{left.pod}",
                 ANNOTATION_KEPT_AT: str(left.at),
                 names.ANNOTATION_LEARNER: left.username,

@@ -2,7 +2,7 @@
 
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Notice
-from vkprovider.api.reasons import Progress, Reason, Trouble
+from vkprovider.api.reasons import Progress, Trouble
 from vkprovider.api.wording import listed
 from vkprovider.domain.backoff import delay_s
 from vkprovider.domain.claims.claim import Claim
@@ -12,6 +12,7 @@ from vkprovider.domain.lablet.decisions.reports import instantiating, not_ready
 from vkprovider.domain.lablet.decisions.takedown import finish
 from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.steps import SAVE, WAIT
+from vkprovider.platform.reasons import Reason
 
 
 def labels(devices: tuple[DeviceFact, ...], states: set[str] | frozenset[str]) -> str:

@@ -2,10 +2,11 @@
 
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import Progress, Reason
+from vkprovider.api.reasons import Progress
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.facts import Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.platform.reasons import Reason
 
 
 def state_of(claim: Claim) -> State:

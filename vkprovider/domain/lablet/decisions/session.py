@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.api.messages import Notice
-from vkprovider.api.reasons import Happened, Reason
+from vkprovider.api.reasons import Happened
 from vkprovider.api.times import iso
 from vkprovider.api.wording import count
 from vkprovider.domain.claims.claim import Claim
@@ -19,6 +19,7 @@ from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.facts import Decision, Facts
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.steps import SAVE, WAIT, Reschedule
+from vkprovider.platform.reasons import Reason
 
 _RESCHEDULE_AGAIN_S: Final = 10.0
 """The pause before an LDS that did not answer is asked again for another end of a session."""

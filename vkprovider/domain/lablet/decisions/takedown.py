@@ -5,13 +5,13 @@ from typing import Final
 from vkprovider.api import labs
 from vkprovider.api.labs import DeviceFact
 from vkprovider.api.messages import Fault, Notice
-from vkprovider.api.reasons import Reason
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.learner import had_by_nobody
 from vkprovider.domain.lablet.decisions.reports import stopping
 from vkprovider.domain.lablet.facts import Decision, Facts, Report
 from vkprovider.domain.lablet.lifecycle import State, allowed
 from vkprovider.domain.lablet.steps import SAVE, WAIT, DeleteLab, Extract, Stop, Wipe
+from vkprovider.platform.reasons import Reason
 from vkprovider.settings.cluster import LabletSettings
 
 _STOP_AGAIN_S: Final = 30.0

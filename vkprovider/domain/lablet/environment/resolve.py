@@ -16,7 +16,7 @@ from vkprovider.api.environment import EnvContainer, EnvPod, EnvVar
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Notice
 from vkprovider.api.names import LAB_CONTAINER
-from vkprovider.api.reasons import EnvironmentReason, Reason, Trouble
+from vkprovider.api.reasons import EnvironmentReason, Trouble
 from vkprovider.api.wording import sentences
 from vkprovider.domain.lablet.environment import downward
 from vkprovider.domain.lablet.environment.downward import Placement
@@ -29,6 +29,7 @@ from vkprovider.domain.lablet.environment.sources import (
     key_of,
     source_of,
 )
+from vkprovider.platform.reasons import Reason
 
 _NAME: Final = re.compile(r"(?!\.$|\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*")
 """k8s.io/apimachinery/pkg/util/validation: IsEnvVarName."""

@@ -12,8 +12,10 @@ from typing import Final
 import msgspec
 
 from vkprovider.api import names
+from vkprovider.api.models.fields import LATEST
 from vkprovider.api.objects import Metadata
 from vkprovider.domain.lablet.lifecycle import State
+from vkprovider.platform import wellknown
 
 _TIME_MAX: Final = int(datetime(9000, 1, 1, tzinfo=UTC).timestamp())
 """Later times, or a little more, cannot be written as dates."""
@@ -48,7 +50,7 @@ class Inputs(msgspec.Struct, frozen=True, gc=False):
 
 
 NOTHING: Final = Inputs()
-_PREFIX: Final = f"{names.GROUP}/"
+_PREFIX: Final = f"{wellknown.GROUP}/"
 _WORDS: Final = sorted(name.removeprefix(_PREFIX) for name in names.INPUTS - {names.ANNOTATION_LENT_BY})
 _UNKNOWN_MAX: Final = 5
 _WORD_CHARS_MAX: Final = 63
@@ -134,3 +136,13 @@ def _desired(notes: dict[str, str], faults: list[str]) -> State | None:
             return state
     faults.append(f"{names.ANNOTATION_DESIRED_STATE} {text[:40]!r} is not one of {', '.join(_DESIRABLE)}")
     return None
+
+
+def tag_of(image: str) -> tuple[str, str]:
+    """Split an image into definition and version; no version and `latest` are both ``""``.
+
+    >>> tag_of("netlab:1.2.0")
+    ('netlab', '1.2.0')
+    """
+    name, _, tag = image.partition(":")
+    return name, "" if tag == LATEST else tag

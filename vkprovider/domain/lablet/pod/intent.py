@@ -10,7 +10,6 @@ from typing import Final
 
 from vkprovider.api.errors import InputError
 from vkprovider.api.messages import Fault
-from vkprovider.api.models.fields import LATEST
 from vkprovider.api.names import LAB_CONTAINER, LABEL_OWNER_NAMESPACE
 from vkprovider.api.objects import CustomResource, Pod
 from vkprovider.api.reasons import Trouble
@@ -18,6 +17,7 @@ from vkprovider.api.wording import count, listed
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.definition.content import Content
 from vkprovider.domain.lablet.exposing import Expose
+from vkprovider.domain.lablet.pod.inputs import tag_of
 from vkprovider.domain.session.delivery import NO_TERMS, Terms
 from vkprovider.domain.topology.resources import Resources
 
@@ -57,16 +57,6 @@ def owner_of(resource: CustomResource) -> str:
     owner = resource.metadata.labels.get(LABEL_OWNER_NAMESPACE, "")
     where = (resource.spec.get("source") or {}).get("configMap") or {}
     return owner if owner == where.get("namespace") else ""
-
-
-def tag_of(image: str) -> tuple[str, str]:
-    """Split an image into definition and version; no version and `latest` are both ``""``.
-
-    >>> tag_of("netlab:1.2.0")
-    ('netlab', '1.2.0')
-    """
-    name, _, tag = image.partition(":")
-    return name, "" if tag == LATEST else tag
 
 
 def resolve(pod: Pod, definitions: Mapping[str, Definition], *, environment: str) -> Content:

@@ -8,12 +8,12 @@ version is called so.
 from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple, Self
 
-from vkprovider.api import names
 from vkprovider.api.models.fields import LATEST
 from vkprovider.api.models.portal import PortalConfig
 from vkprovider.api.models.status import definition_status
 from vkprovider.api.objects import CustomResource
 from vkprovider.api.wording import listed
+from vkprovider.domain.userlab import portalnames
 from vkprovider.domain.userlab.menu.versions import LabVersion, VersionKind, menu_order, version_of
 from vkprovider.domain.userlab.options import ImageBy, ImageType, WantedLab
 from vkprovider.domain.userlab.quota import Amounts, LabQuota, amounts_of, fits
@@ -182,10 +182,10 @@ def menu_of(definitions: Iterable[CustomResource], config: PortalConfig) -> Menu
     found: dict[tuple[str, str], dict[str, SizedLab]] = {}
     aliases: dict[tuple[str, str], list[str]] = {}
     for definition in sorted(definitions, key=lambda each: each.metadata.name):
-        family = definition.metadata.labels.get(names.LABEL_FAMILY, "")
+        family = definition.metadata.labels.get(portalnames.LABEL_FAMILY, "")
         if not family or definition.metadata.deletion_timestamp is not None:
             continue
-        size = definition.metadata.labels.get(names.LABEL_SIZE, "") or config.default_size or config.sizes[0]
+        size = definition.metadata.labels.get(portalnames.LABEL_SIZE, "") or config.default_size or config.sizes[0]
         status = definition_status(definition)
         for lab in _labs_of(definition):
             found.setdefault((family, lab.version), {}).setdefault(size, lab)

@@ -8,7 +8,7 @@ from typing import Final
 from aiohttp import web
 
 from vkprovider.api.models.status import DefinitionStatus, definition_status
-from vkprovider.domain.lablet.pod.intent import tag_of
+from vkprovider.domain.lablet.pod.inputs import tag_of
 from vkprovider.domain.view.lab import LabView, from_pod, from_userlab
 from vkprovider.portal.page.callers import KnownCaller, LabRight
 from vkprovider.portal.site.context import SiteContext

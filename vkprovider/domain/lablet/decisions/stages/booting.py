@@ -1,7 +1,7 @@
 """A lab that boots: it is booted when all of its devices are, never when CML calls the lab `STARTED`."""
 
 from vkprovider.api import labs
-from vkprovider.api.reasons import Progress, Reason, Trouble
+from vkprovider.api.reasons import Progress, Trouble
 from vkprovider.api.wording import count, listed
 from vkprovider.domain.lablet.boots import (
     LABELS_MAX,
@@ -20,6 +20,7 @@ from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import not_ready
 from vkprovider.domain.lablet.facts import Decision, boots_of
 from vkprovider.domain.lablet.steps import SAVE, WAIT
+from vkprovider.platform.reasons import Reason
 
 
 def decide(lablet: Living) -> Decision:

@@ -11,7 +11,7 @@ from vkprovider.domain.lablet.decisions.living import Living
 from vkprovider.domain.lablet.decisions.reports import pending, renewing, returning
 from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.pod.intent import tag_of
+from vkprovider.domain.lablet.pod.inputs import tag_of
 from vkprovider.domain.lablet.steps import WAIT, MakeClaim
 
 _COUNTS: Final = (

@@ -4,7 +4,7 @@ The verdict is its exit code. A lablet that was lent by a pool does not end: it 
 """
 
 from vkprovider.api.messages import Notice
-from vkprovider.api.reasons import Happened, Reason, Trouble
+from vkprovider.api.reasons import Happened, Trouble
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.lablet.decisions.learner import had_by_nobody
 from vkprovider.domain.lablet.decisions.living import Living
@@ -14,6 +14,7 @@ from vkprovider.domain.lablet.decisions.takedown import extraction, finish
 from vkprovider.domain.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.domain.lablet.lifecycle import State
 from vkprovider.domain.lablet.steps import SAVE, WAIT, Collect, Grade
+from vkprovider.platform.reasons import Reason
 
 
 def decide(lablet: Living) -> Decision:

@@ -1,35 +1,8 @@
-"""Reasons that the programs themselves give: the start of `vkprovider run`, and `vkprovider doctor`."""
+"""Reasons that no object shows: findings of `vkprovider doctor`."""
 
-from vkprovider.api.reasons.base import Reasons, Trait
+from typing import Final
 
-
-class StartReason(Reasons):
-    """Errors that end `vkprovider run` at once."""
-
-    KEPT_INVALID = ("KeptInvalid", "The stored work of a lablet is damaged.", "Delete that ConfigMap.")
-    SETTING_INVALID = (
-        "SettingInvalid",
-        "A file that a setting names is missing or wrong.",
-        "Correct it; see settings.md.",
-    )
-    KUBECONFIG_MISSING = ("KubeconfigMissing", "There is no kubeconfig at that path.", "Set KUBECONFIG.")
-    KUBECONFIG_INVALID = ("KubeconfigInvalid", "The kubeconfig cannot be used.", "Correct what the message names.")
-    KUBECONFIG_UNSUPPORTED = (
-        "KubeconfigUnsupported",
-        "The kubeconfig uses a feature that vkprovider does not support.",
-        "Use another user or context.",
-    )
-    SERVICE_ACCOUNT_INVALID = (
-        "ServiceAccountInvalid",
-        "The Pod's ServiceAccount files cannot be read.",
-        "Mount the ServiceAccount.",
-    )
-    TOKEN_INVALID = (
-        "TokenInvalid",
-        "The token has characters that an HTTP header cannot carry.",
-        "Write the token again.",
-    )
-    TOKEN_MISSING = ("TokenMissing", "The token file cannot be read.", "Correct its path or its rights.")
+from vkprovider.platform.reasons import Reason, Reasons, Trait
 
 
 class DoctorReason(Reasons):
@@ -243,11 +216,6 @@ class DoctorReason(Reasons):
         "No worker of a definition's environment is Ready, so that none of its lablets can run.",
         "Ask an admin to look at the workers.",
     )
-    UNSCHEDULABLE = (
-        "Unschedulable",
-        "The scheduler finds no Node for a lablet; the message is from it.",
-        "Add workers of its environment, or wait until lablets end.",
-    )
     TOO_LARGE = (
         "TooLarge",
         "No worker is large enough for a lablet, whatever else runs.",
@@ -274,3 +242,7 @@ class DoctorReason(Reasons):
         "Look at the CMLWorker and the provider's log.",
     )
     FAILED = ("Failed", "A Pod ended with phase Failed; see the message.", "Delete it when it is not needed.")
+
+
+DOCTOR: Final[dict[str, Reason]] = {reason.value: reason for reason in DoctorReason}
+"""The reasons by their words."""

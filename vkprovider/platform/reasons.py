@@ -1,6 +1,11 @@
-"""What a reason is: a word, its explanation, and the traits that decisions depend on."""
+"""What a reason is: a word, its explanation, and the traits that decisions depend on; the reasons of a start.
+
+A reason stands in a container's waiting state, a condition or an Event, next to a message with the particulars. Each
+program has its own, and `docs/why.md` is made of all. No module writes a reason as a string: a test counts.
+"""
 
 from enum import Flag, ReprEnum, auto
+from functools import cache
 from typing import Final, NamedTuple, Self
 
 
@@ -15,6 +20,7 @@ class Trait(Flag):
         FOREIGN: The object belongs to another installation and is not touched.
         SILENCE: The system does not answer; failures in a row for this reason emit one Warning Event.
         ANNOUNCED: The lablet's open consoles show the Event as well.
+        PREFIX: Every word that begins with its word is this reason: `OutOfcpu`, of `OutOf`.
     """
 
     DEFERRABLE = auto()
@@ -24,6 +30,7 @@ class Trait(Flag):
     FOREIGN = auto()
     SILENCE = auto()
     ANNOUNCED = auto()
+    PREFIX = auto()
 
 
 _NO_TRAITS: Final = Trait(0)
@@ -121,3 +128,69 @@ class ForeignReason(Reasons):
     """
 
     NONE = ("", "No word, or one that this program does not explain.")
+
+
+NO_REASON: Final = ForeignReason.NONE
+"""The reason of a condition that needs none, and of an event that did not happen."""
+
+
+class StartReason(Reasons):
+    """Errors that end `vkprovider run` at once."""
+
+    KEPT_INVALID = ("KeptInvalid", "The stored work of a lablet is damaged.", "Delete that ConfigMap.")
+    SETTING_INVALID = (
+        "SettingInvalid",
+        "A file that a setting names is missing or wrong.",
+        "Correct it; see settings.md.",
+    )
+    KUBECONFIG_MISSING = ("KubeconfigMissing", "There is no kubeconfig at that path.", "Set KUBECONFIG.")
+    KUBECONFIG_INVALID = ("KubeconfigInvalid", "The kubeconfig cannot be used.", "Correct what the message names.")
+    KUBECONFIG_UNSUPPORTED = (
+        "KubeconfigUnsupported",
+        "The kubeconfig uses a feature that vkprovider does not support.",
+        "Use another user or context.",
+    )
+    SERVICE_ACCOUNT_INVALID = (
+        "ServiceAccountInvalid",
+        "The Pod's ServiceAccount files cannot be read.",
+        "Mount the ServiceAccount.",
+    )
+    TOKEN_INVALID = (
+        "TokenInvalid",
+        "The token has characters that an HTTP header cannot carry.",
+        "Write the token again.",
+    )
+    TOKEN_MISSING = ("TokenMissing", "The token file cannot be read.", "Correct its path or its rights.")
+
+
+@cache
+def _by_word() -> dict[str, Reasons]:
+    """Return all reasons by their words; one that stands in several enums has the same traits in each of them."""
+    return {reason.value: reason for enum in Reasons.__subclasses__() for reason in enum}
+
+
+def reason_of(word: str) -> Reason:
+    """Return the reason of a word that was read: from an object, a stored row, or another program's answer.
+
+    Returns:
+        A member of an enum; `NO_REASON` for "". A word of a later version, or of another program, is kept: it is
+        without explanation and traits.
+    """
+    known = _by_word()
+    if (found := known.get(word)) is not None:
+        return found
+    of = next((each for each in known.values() if Trait.PREFIX in each.traits and word.startswith(each)), NO_REASON)
+    return of.worded(word)
+
+
+def decode(type_: type, value: str) -> Reason:
+    """Decode a stored reason: the `dec_hook` of a decoder of msgspec for a type with reasons.
+
+    A row of a later version stays readable: its words are kept, and explain nothing.
+
+    Raises:
+        NotImplementedError: The type is not `Reason`.
+    """
+    if type_ is not Reason:
+        raise NotImplementedError(f"{type_} is not a reason")
+    return reason_of(value)
