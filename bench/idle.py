@@ -10,7 +10,7 @@ import json
 from bench.controlplane import ETCD
 from bench.figures import Figures
 from bench.outside import audited, cpu_s, resident_now_mb
-from vkprovider.kube.client import MERGE_PATCH, KubeClient
+from vkprovider.platform.kube.client import MERGE_PATCH, KubeClient
 from vkprovider.platform.settings import KubeSettings
 from vkpsandbox import Sandbox
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from bench.figures import BUILD, ROOT
-from vkprovider.kube.http.auth import SERVICE_ACCOUNT
+from vkprovider.platform.kube.http.auth import SERVICE_ACCOUNT
 
 
 def in_pod(

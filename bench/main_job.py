@@ -15,7 +15,7 @@ from bench.controlplane import COMPONENT_ARGS, COMPONENT_ENV, changes
 from bench.figures import Figures, percentile
 from bench.outside import Yardstick
 from bench.updown import OURS, UpAndDown, prepare, up_and_down
-from vkprovider.controllers import timeline
+from vkprovider.labs.controllers import timeline
 from vkpsandbox import Sandbox
 
 _NAME = "bench-main-job"

@@ -24,9 +24,9 @@ from bench.outside import access, cpu_s, resident_peak_mb
 from bench.portal import Replica, replicas_of
 from tests.component.portal.site.browsing import Browsing
 from tests.support.browser import browser
-from vkprovider.api import names
-from vkprovider.domain.userlab import portalnames
-from vkprovider.shipped import find_manifests
+from vkprovider.lablet import names
+from vkprovider.platform.shipped import find_manifests
+from vkprovider.portal.pure import portalnames
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.content import NAMESPACE, apply_manifests
 from vkpsandbox.controlplane.kubectl import Kubectl

@@ -28,11 +28,11 @@ from bench.inpod import in_pod
 from bench.main_job import TOPOLOGY, WORKERS
 from bench.outside import Watcher, access, cpu_of, cpu_s, cpu_since, resident_peak_mb
 from bench.updown import prepare
-from vkprovider.api import names
-from vkprovider.domain.userlab import portalnames
-from vkprovider.domain.userlab.names import lease_name, namespace_of
-from vkprovider.portal.effects import objects
-from vkprovider.shipped import find_manifests
+from vkprovider.lablet import names
+from vkprovider.platform.shipped import find_manifests
+from vkprovider.portal.pure import portalnames
+from vkprovider.portal.pure.names import lease_name, namespace_of
+from vkprovider.portal.service.effects import objects
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.content import NAMESPACE
 from vkpsandbox.controlplane.kubeconfig import read_cluster

@@ -12,15 +12,15 @@ from typing import Any
 import yaml
 
 from bench.figures import Figures
-from vkprovider.domain.claims import document
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.document import Stored
-from vkprovider.domain.mux.decide import decide
-from vkprovider.domain.mux.facts import Channel, Mux, MuxRef, Owner, ServicePort
-from vkprovider.domain.mux.muxnames import MUX_PREFIX
-from vkprovider.domain.mux.state import MuxState
-from vkprovider.domain.ports.allocator import PortRange, Wanted, allocate
-from vkprovider.domain.topology.topology import parse
+from vkprovider.labs.pure.claims import document
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.topology.topology import parse
+from vkprovider.mux.pure.decide import decide
+from vkprovider.mux.pure.facts import Channel, Mux, MuxRef, Owner, ServicePort
+from vkprovider.mux.pure.muxnames import MUX_PREFIX
+from vkprovider.mux.pure.state import MuxState
+from vkprovider.platform.ports.allocator import PortRange, Wanted, allocate
 
 DEVICES = 100
 RUNS = 41

@@ -29,7 +29,7 @@ from bench.inpod import in_pod
 from bench.outside import resident_now_mb, resident_peak_mb
 from tests.support import apiserver
 from tests.support.relay import REWRITE, Dialled, MuxObjects, RelaySide, dial
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox.processes.ports import free_ports, free_range
 from vkpsandbox.processes.process import ProcessSpec
 

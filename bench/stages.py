@@ -6,7 +6,7 @@ from typing import Final
 
 from bench.figures import percentile
 from bench.outside import Life
-from vkprovider.controllers import timeline
+from vkprovider.labs.controllers import timeline
 from vkpsandbox.paths import layout_of
 
 Times = dict[str, dict[str, float]]
@@ -43,7 +43,7 @@ def read(path: Path, lives: Mapping[str, Life]) -> tuple[Times, Times]:
     """Return when each pod reached each stage up and down.
 
     Args:
-        path: A file as `vkprovider.controllers.timeline` writes it; it is complete when the provider has stopped.
+        path: A file as `vkprovider.labs.controllers.timeline` writes it; it is complete when the provider has stopped.
         lives: The pods that count, by UID.
     """
     ups = {uid: {BOUND: life.bound, READY: life.ready} for uid, life in lives.items()}

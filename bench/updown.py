@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from bench.outside import Life, Watcher, audited, cpu_of, cpu_since, machine_busy_s, resident_peak_mb
-from vkprovider.controllers.claims.store import LAZY_S
+from vkprovider.labs.controllers.claims.store import LAZY_S
 from vkpsandbox import Sandbox
 
 OURS = "provider-1"

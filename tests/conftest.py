@@ -17,7 +17,7 @@ from tests.support import apiserver as real
 from tests.support.cluster import Cluster
 from tests.support.lds import LdsSide
 from tests.support.sandboxes import started
-from vkprovider.kube.client import KubeClient
+from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.settings import KubeSettings
 from vkpsandbox import Sandbox, SandboxError
 from vkpsandbox.controlplane.build import ensure_programs

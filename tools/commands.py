@@ -14,9 +14,9 @@ from vkprovider.cli.lablet.classes.giving import HandOut
 from vkprovider.cli.lablet.lists.rows import Row
 from vkprovider.cli.lablet.refresh import Refreshed
 from vkprovider.cli.shared.output.formats import API_VERSION
-from vkprovider.domain.lablet.archive.leftovers import Leftovers
-from vkprovider.domain.view.devices import Port
-from vkprovider.domain.view.standings import Standing
+from vkprovider.lablet.devices import Port
+from vkprovider.lablet.standings import Standing
+from vkprovider.labs.pure.lablet.archive.leftovers import Leftovers
 
 _HEAD: Final = """\
 # kubectl lablet: reference

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from tools.markdown import NOTE, table
-from vkprovider.api.models.crd import crds
+from vkprovider.lablet.models.crd import crds
 
 _HEAD: Final = """\
 # Custom resources
@@ -28,7 +28,7 @@ _LIMITS: Final[Mapping[str, str]] = {
 
 def crds_page() -> str:
     """Describe every field of every custom resource."""
-    return NOTE.format(source="vkprovider/api/models or crd.py") + _HEAD + "".join(map(_section, crds()))
+    return NOTE.format(source="vkprovider/lablet/models or crd.py") + _HEAD + "".join(map(_section, crds()))
 
 
 def _section(crd: dict[str, Any]) -> str:

@@ -20,8 +20,8 @@ from tools import language
 
 ROOT: Final = Path(__file__).parents[1]
 PACKAGES: Final = ("vkprovider/", "tunnels/", "vkpsandbox/", "tools/")
-_CLAIM: Final = "vkprovider/domain/claims/claim.py"
-_KNOW_CLAIMS: Final = ("vkprovider/domain/claims/", "vkprovider/domain/lablet/", "vkprovider/controllers/")
+_CLAIM: Final = "vkprovider/labs/pure/claims/claim.py"
+_KNOW_CLAIMS: Final = ("vkprovider/labs/pure/claims/", "vkprovider/labs/pure/lablet/", "vkprovider/labs/controllers/")
 LINES_MAX: Final = 300
 """The most lines that a module should have."""
 
@@ -106,7 +106,7 @@ def _git(*arguments: str) -> bytes:
 def figures(modules: list[Module]) -> list[Figure]:
     """Compute every figure."""
     product = _of(modules, "product")
-    controllers = [module for module in product if module.path.startswith("vkprovider/controllers/")]
+    controllers = [module for module in product if module.path.startswith("vkprovider/labs/controllers/")]
     long = [f"{module.path}: {module.lines}" for module in product if module.lines > LINES_MAX]
     writers = memory_writers(product)
     callbacks = callback_attributes(product)
@@ -183,14 +183,14 @@ def memory_writers(modules: list[Module]) -> list[str]:
 
 
 def claim_changes(modules: list[Module]) -> list[str]:
-    """List the calls outside `domain/claims/claim.py` that make a changed copy of a claim.
+    """List the calls outside `labs/pure/claims/claim.py` that make a changed copy of a claim.
 
     A call counts if it sets a field that only claims have, or if what it copies is called `claim` or `row`.
     """
     classes = {
         node.name: {ast.unparse(item.target) for item in node.body if isinstance(item, ast.AnnAssign)}
         for module in modules
-        if module.path in {_CLAIM, "vkprovider/domain/session/delivery.py"}
+        if module.path in {_CLAIM, "vkprovider/labs/pure/session/delivery.py"}
         for node in module.tree.body
         if isinstance(node, ast.ClassDef)
     }
@@ -212,7 +212,7 @@ def _copies(node: ast.Call) -> bool:
 
 def _memory_fields(modules: list[Module]) -> set[str]:
     for module in modules:
-        if module.path.startswith(("vkprovider/controllers/", "vkprovider/domain/lablet/")):
+        if module.path.startswith(("vkprovider/labs/controllers/", "vkprovider/labs/pure/lablet/")):
             for node in module.tree.body:
                 is_memory = isinstance(node, ast.ClassDef) and (
                     node.name == "Memory" or (node.name == "Lablet" and module.path.endswith("memory.py"))

@@ -15,7 +15,11 @@ from pydantic_core import PydanticUndefined
 
 from tools import commands, crdpage, httppage, monitoring, overview, policies, recording, stale, tokens
 from tools.markdown import NOTE, anchor, table
-from vkprovider.api.reasons import (
+from vkprovider.agent.settings import AgentProcessSettings
+from vkprovider.cli import crds
+from vkprovider.doctor.reasons import DoctorReason
+from vkprovider.lablet.exposure import ExposureReason
+from vkprovider.lablet.reasons import (
     CONDITIONS,
     DEFINITIONS,
     PROGRESS,
@@ -26,18 +30,15 @@ from vkprovider.api.reasons import (
     Happened,
     stock,
 )
-from vkprovider.api.reasons.mux import MuxReason
-from vkprovider.api.reasons.userlab import UserLabReason
-from vkprovider.app.settings import Settings
-from vkprovider.cli import crds
-from vkprovider.doctor.reasons import DoctorReason
+from vkprovider.labs.settings.process import Settings
+from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.relay.haproxy import CONFIG
+from vkprovider.mux.relay.settings import RelayProcessSettings
+from vkprovider.mux.settings import MuxProcessSettings
 from vkprovider.platform.reasons import Explanation, Reason, Reasons, StartReason
 from vkprovider.platform.settings import Group
-from vkprovider.relay.haproxy import CONFIG
-from vkprovider.settings.agent import AgentProcessSettings
-from vkprovider.settings.mux import MuxProcessSettings
-from vkprovider.settings.portal import PortalProcessSettings
-from vkprovider.settings.relay import RelayProcessSettings
+from vkprovider.portal.pure.reasons import UserLabReason
+from vkprovider.portal.settings import PortalProcessSettings
 
 ROOT: Final = Path(__file__).parents[1]
 """The top folder of the checkout."""
@@ -89,7 +90,7 @@ def files() -> dict[Path, str]:
 def settings_page() -> str:
     """Describe the environment variables."""
     parts = [
-        NOTE.format(source="vkprovider/settings") + "# Settings\n\n"
+        NOTE.format(source="the settings of each program") + "# Settings\n\n"
         "`vkprovider run`, `agent`, `mux`, `portal` and `relay` take all settings from the environment. An empty\n"
         "variable counts as unset, a wrong one ends the program with a message that names it. Secrets are never\n"
         "logged.\n"
@@ -124,7 +125,7 @@ REASONS: Final[Mapping[str, Mapping[str, Reason | Explanation]]] = {
     "CMLWorker and Node (condition Ready, Event)": WORKERS,
     "LabletDefinition (condition Ready, Event)": DEFINITIONS,
     "`kubectl attach`, `exec`, `logs`, `port-forward` (refusal)": _words(ConsoleReason),
-    "Mux and channel Services (Event)": _words(MuxReason),
+    "Mux and channel Services (Event)": {**_words(MuxReason), **_words(ExposureReason)},
     "User labs (Namespace, annotations `ending` and `operation`)": _words(UserLabReason),
     "Start of the provider (exit)": _words(StartReason),
     "Only `vkprovider doctor`": _words(DoctorReason),
@@ -154,7 +155,7 @@ def why_page() -> str:
         for heading, found in tables.items()
         if found is wanted
     }
-    parts = [NOTE.format(source="vkprovider/api/reasons"), WHY.format(**headings)]
+    parts = [NOTE.format(source="vkprovider/lablet/reasons"), WHY.format(**headings)]
     for heading, described in tables.items():
         rows = [("Reason", "What it means", "What to do"), *_reason_rows(described)]
         parts.append(f"\n## {heading}\n\n{table(rows)}")

@@ -7,11 +7,11 @@ from typing import Final
 
 from tools.markdown import NOTE, table
 from tunnels.websocket import listening
-from vkprovider.mux.page import callers, probe
+from vkprovider.labs.http import archives, cloudevents, events, refusals
+from vkprovider.mux.debug import callers, probe
 from vkprovider.platform import settings
-from vkprovider.serving import access, connections
-from vkprovider.serving.answers import Refused
-from vkprovider.web import archives, cloudevents, events, refusals
+from vkprovider.platform.http import access, connections
+from vkprovider.platform.http.answers import Refused
 
 PATH: Final = Path("docs/reference/http.md")
 _PROSE: Final = Path(__file__).parent / "pages" / "http.md"

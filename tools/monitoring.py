@@ -11,17 +11,17 @@ from typing import Any, Final
 import yaml
 
 from tools.markdown import NOTE, table
-from vkprovider.app.provider import provider
-from vkprovider.app.settings import Settings
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.events import EventRecorder
+from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.wiring.provider import provider
 from vkprovider.mux.parts import mux_process
+from vkprovider.mux.settings import MuxProcessSettings
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.events import EventRecorder
+from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.runtime.metrics.measure import Measure
 from vkprovider.platform.settings import KubeSettings
 from vkprovider.portal.parts import portal_process
-from vkprovider.runtime.context import Context
-from vkprovider.runtime.metrics.measure import Measure
-from vkprovider.settings.mux import MuxProcessSettings
-from vkprovider.settings.portal import PortalProcessSettings
+from vkprovider.portal.settings import PortalProcessSettings
 
 RULES: Final = Path("manifests/monitoring/alerts.yaml")
 """The alert rules, relative to the checkout."""
@@ -93,7 +93,7 @@ def files() -> dict[Path, str]:
 
 def metrics_page() -> str:
     """Describe every metric."""
-    note = NOTE.format(source="vkprovider/app/metrics and vkprovider/runtime/metrics")
+    note = NOTE.format(source="vkprovider/labs/wiring/metrics and vkprovider/platform/runtime/metrics")
     parts = ((_METRICS, measures()), (_OF_MUXES, mux_measures()), (_OF_PORTAL, portal_measures()))
     return note + "".join(heading + table([*_head(), *map(_row, of)]) for heading, of in parts)
 

@@ -16,7 +16,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
 from tests.support.browser import browser
-from vkprovider.api.times import iso
+from vkprovider.platform.times import iso
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.portal import LEARNERS, process_name
 

@@ -1,4 +1,4 @@
-"""The parts of admission policies that list annotations, made from the lists of `vkprovider.api.names`.
+"""The parts of admission policies that list annotations, made from the lists of `vkprovider.lablet.names`.
 
 The rest of each policy is written by hand; a generated part stands between two comments.
 """
@@ -6,11 +6,11 @@ The rest of each policy is written by hand; a generated part stands between two 
 from pathlib import Path
 from typing import Final
 
-from vkprovider.api import names
+from vkprovider.lablet import names
 
 _FOLDER: Final = Path("manifests/policies")
 _CHECKOUT: Final = Path(__file__).parents[1]
-_BEGIN: Final = "  # Generated from vkprovider/api/names.py by `make generate`.\n"
+_BEGIN: Final = "  # Generated from vkprovider/lablet/names.py by `make generate`.\n"
 _END: Final = "  # End of what is generated.\n"
 _LEARNERS: Final = """\
   - name: has-a-learner

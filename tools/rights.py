@@ -26,7 +26,7 @@ RBAC: Final = Path(__file__).parents[1] / "manifests" / "base" / "rbac.yaml"
 _ACCOUNTS: Final = f"system:serviceaccount:{SHIPPED_NAMESPACE}:"
 USER: Final = f"{_ACCOUNTS}{wellknown.SERVICE_ACCOUNT}"
 _REPLICA: Final = r"{program}/\S+ \(\S+\)"
-"""The user agent of a replica; see `vkprovider.kube.client.user_agent`."""
+"""The user agent of a replica; see `vkprovider.platform.kube.client.user_agent`."""
 _FORBIDDEN: Final = 403
 
 

@@ -13,13 +13,7 @@ from yarl import URL
 
 from tunnels.allowlist import AllowList
 from tunnels.base import Response
-from tunnels.errors import (
-    CertificateFault,
-    CertificateInvalid,
-    ConnectFailed,
-    ConnectionLost,
-    DeadlineExceeded,
-)
+from tunnels.errors import CertificateFault, CertificateInvalid, ConnectFailed, ConnectionLost, DeadlineExceeded
 from tunnels.outgoing.guard import Guard, guarded_by
 from tunnels.outgoing.proxies import ProxyUnsupportedError, proxy_of
 from tunnels.outgoing.sessions import open_session

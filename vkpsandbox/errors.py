@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from vkprovider.api.errors import VkproviderError
+from vkprovider.platform.errors import VkproviderError
 
 LOG_LINES = 12
 """Lines of a process's log that an error carries."""

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 import vkprovider
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox.controlplane import components, content, muxes, portal, programs, tunnels, waiting
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.pki import write_pki

@@ -20,12 +20,12 @@ import uvloop
 from aiohttp import web
 
 from tunnels.errors import ConnectionLost
-from vkprovider.kubelet.spi import ForwardedConnection
-from vkprovider.kubelet.streams.forwards import accept_forward
-from vkprovider.kubelet.streams.limits import Limits
-from vkprovider.kubelet.wire import spdy
-from vkprovider.kubelet.wire.channels import TUNNEL
-from vkprovider.serving.selfsigned import self_signed
+from vkprovider.labs.kubelet.spi import ForwardedConnection
+from vkprovider.labs.kubelet.streams.forwards import accept_forward
+from vkprovider.labs.kubelet.streams.limits import Limits
+from vkprovider.labs.kubelet.wire import spdy
+from vkprovider.labs.kubelet.wire.channels import TUNNEL
+from vkprovider.platform.http.selfsigned import self_signed
 
 CHUNK: Final = 64 * 1024
 FRAME: Final = 32 * 1024

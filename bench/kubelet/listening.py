@@ -9,10 +9,10 @@ from aiohttp import web
 
 from bench.figures import Figures
 from bench.outside import resident_now_mb
-from vkprovider.kubelet.listeners import Listeners
-from vkprovider.kubelet.tls import ServingTls
-from vkprovider.serving.selfsigned import self_signed
-from vkprovider.settings.kubelet import KubeletSettings
+from vkprovider.labs.kubelet.listeners import Listeners
+from vkprovider.labs.kubelet.tls import ServingTls
+from vkprovider.labs.settings.kubelet import KubeletSettings
+from vkprovider.platform.http.selfsigned import self_signed
 
 NODES: Final = 2000
 

@@ -19,7 +19,7 @@ from tunnels.direct import DirectTransport
 from tunnels.link.carrier import Address, Carrier
 from tunnels.mqtt.carrier import AgentSide, MqttCarrier
 from tunnels.websocket.dialing import Credentials, Dialing
-from vkprovider.api.agents import AgentFacts, encode_facts
+from vkprovider.carriers.hello import AgentFacts, encode_facts
 from vkpsandbox.processes.record import Broker
 
 _APART_S: Final = 0.02

@@ -32,7 +32,7 @@ from vkprovider.cml.factory import CONNECTIONS_MAX, session_over
 from vkprovider.cml.operations import BASE, LABS_API
 from vkprovider.cml.spi import Credentials
 from vkprovider.cml.worker import CmlLabs
-from vkprovider.controllers.worker.tunnels import WorkerRoute
+from vkprovider.labs.controllers.worker.tunnels import WorkerRoute
 
 ROUNDS = 7
 REQUESTS = {0: 3000, 50: 600}

@@ -19,7 +19,7 @@ from tunnels.mqtt.topics import Topics
 from tunnels.protocol.presence import State
 from tunnels.websocket.listening import Listening
 from tunnels.websocket.welcome import PATH
-from vkprovider.controllers.worker.tunnels import Tunnels
+from vkprovider.labs.controllers.worker.tunnels import Tunnels
 from vkprovider.platform import wellknown
 from vkpsandbox.controlplane.tunnels import broker_process, plan_broker
 from vkpsandbox.paths import Layout

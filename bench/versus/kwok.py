@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox import Sandbox, SandboxError
 from vkpsandbox.controlplane.build import find_go
 from vkpsandbox.controlplane.kubeconfig import read_cluster, write_kubeconfig

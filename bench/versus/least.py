@@ -13,17 +13,17 @@ from typing import Any, Final
 
 import uvloop
 
-from vkprovider.api.names import NODE_PREFIX
-from vkprovider.api.objects import Pod
-from vkprovider.api.times import iso
-from vkprovider.domain.replica.lease import renew_time
-from vkprovider.kube.api import Api
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.flow import Lane
-from vkprovider.kube.informer import Informer
-from vkprovider.kube.queue import DONE, KeyedQueue, Result
-from vkprovider.kube.store import key_of
+from vkprovider.lablet.names import NODE_PREFIX
+from vkprovider.platform.kube.api import Api
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.flow import Lane
+from vkprovider.platform.kube.informer import Informer
+from vkprovider.platform.kube.queue import DONE, KeyedQueue, Result
+from vkprovider.platform.kube.store import key_of
+from vkprovider.platform.leases.lease import renew_time
+from vkprovider.platform.objects import Pod
 from vkprovider.platform.settings import KubeSettings
+from vkprovider.platform.times import iso
 from vkpsandbox import Sandbox
 from vkpsandbox.processes.process import ProcessSpec, Restart
 from vkpsandbox.start import add_process

@@ -19,7 +19,7 @@ from bench.updown import OURS, UpAndDown, deployment, prepare, up_and_down
 from bench.versus import kwok, least
 from bench.versus.chart import Curve, write_chart
 from bench.versus.served import served, since, table
-from vkprovider.api.names import NODE_PREFIX
+from vkprovider.lablet.names import NODE_PREFIX
 from vkpsandbox import Sandbox
 
 SIZES: Final = (1000, 5000)

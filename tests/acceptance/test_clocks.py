@@ -19,7 +19,7 @@ from tests.support.replicas import SKEW, Replicas
 from tests.support.sandboxes import started
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import throughout, until
-from vkprovider.api.times import iso
+from vkprovider.platform.times import iso
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.content import NAMESPACE
 

@@ -16,7 +16,7 @@ import yaml
 from tests.support.helm import CHART, HELM, MISSING, Helm
 from tests.support.waiting import until
 from vkprovider.doctor.rights import CheckedRight, rights_of
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox import Sandbox
 
 MANIFESTS = find_manifests()

@@ -78,8 +78,8 @@ def test_wheel_holds_packages_and_data_and_no_tests(wheel: Path) -> None:
         names = set(archive.namelist())
     shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / "vkprovider").rglob("*.py")}
     shipped |= {f"vkprovider/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "manifests").rglob("*.yaml")}
-    shipped |= {"vkprovider/py.typed", "tunnels/py.typed", "vkprovider/lds/openapi.yaml"}
-    shipped |= {"vkprovider/portal/page/openapi.yaml", "vkprovider/portal/page/form.html"}
+    shipped |= {"vkprovider/py.typed", "tunnels/py.typed", "vkprovider/labs/lds/openapi.yaml"}
+    shipped |= {"vkprovider/portal/api/openapi.yaml", "vkprovider/portal/api/form.html"}
     site = ROOT / "vkprovider" / "portal" / "site"
     served = [*site.rglob("templates/*"), *site.rglob("static/**/*")]
     shipped |= {path.relative_to(ROOT).as_posix() for path in served if path.is_file()}
@@ -146,7 +146,7 @@ from vkpsandbox.demo.mux import LABLETS
 from vkpsandbox.demo.stage import find_examples
 from vkpsandbox.controlplane.build import module_files
 from vkpsandbox.controlplane.versions import kubernetes_version
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 version = kubernetes_version(module_files()[0])
 LABLETS.read_text()
 print(json.dumps([vkprovider.__file__, str(find_manifests()), str(find_examples(("affinity.yaml",))), version]))

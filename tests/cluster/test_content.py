@@ -17,7 +17,7 @@ from tests.support.s3 import SECRET_KEY, package, s3_server
 from tests.support.sandboxes import started
 from tests.support.topologies import pod, topology
 from tests.support.waiting import until
-from vkprovider.api import names
+from vkprovider.lablet import names
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.programs import provider_process
 from vkpsandbox.start import add_process

@@ -9,7 +9,7 @@ from tests.support import docs
 from tests.support.cluster import Cluster, condition
 from tests.support.topologies import definition, deployment, pod
 from tests.support.waiting import until
-from vkprovider.api.reasons import stock
+from vkprovider.lablet.reasons import stock
 from vkpsandbox import SandboxError
 
 POLICIES = docs.ROOT / "manifests"

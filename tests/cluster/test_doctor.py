@@ -17,7 +17,7 @@ from tests.support.extra import SYSTEM, extra_worker, secret
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
 from vkprovider import __version__
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 
 CLUSTER_ROLE = "/apis/rbac.authorization.k8s.io/v1/clusterroles/vkprovider"
 NODE_LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.scripted import ScriptedServer, kubeconfig_of
-from vkprovider.kube.client import KubeClient
+from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.settings import KubeSettings
 
 

@@ -1,4 +1,4 @@
-"""Which change wakes which queue: the table of `app.parts.changes`, row by row, on a replica that does not run."""
+"""Which change wakes which queue: the table of `labs.build.parts.changes`, row by row, on a replica that stands."""
 
 import asyncio
 import itertools
@@ -10,10 +10,10 @@ from typing import Any, Final
 import pytest
 
 from tests.support.idle import idle_provider
-from vkprovider.app.parts.changes import agent_handlers
-from vkprovider.app.provider import Provider
-from vkprovider.controllers.worker.observer import Observer
-from vkprovider.kube.queue import DONE, KeyedQueue, Result
+from vkprovider.labs.controllers.worker.observer import Observer
+from vkprovider.labs.wiring.parts.changes import agent_handlers
+from vkprovider.labs.wiring.provider import Provider
+from vkprovider.platform.kube.queue import DONE, KeyedQueue, Result
 
 TUNNEL: Final = {"VKPROVIDER_TUNNEL_HTTP_TOKENS": "w:the-token-of-w-which-is-long"}
 WORKER: Final = {"metadata": {"name": "w", "uid": "u-w", "generation": 1}}

@@ -10,7 +10,7 @@ from tests.support.apiserver import GROUP, Admin, ApiServer
 from tests.support.doctor import examined
 from tests.support.topologies import definition
 from vkprovider.doctor.findings import Finding
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 
 APPS = "/apis/apps/v1"
 SERVICES = "/api/v1/namespaces/default/services"

@@ -10,11 +10,11 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.idle import idle_provider
-from vkprovider.app.provider import Provider
-from vkprovider.app.queues import Queues
-from vkprovider.kube.queue import KeyedQueue
-from vkprovider.runtime import report
-from vkprovider.runtime.metrics.exposition import exposition, registry_of
+from vkprovider.labs.wiring.provider import Provider
+from vkprovider.labs.wiring.queues import Queues
+from vkprovider.platform.kube.queue import KeyedQueue
+from vkprovider.platform.runtime import report
+from vkprovider.platform.runtime.metrics.exposition import exposition, registry_of
 
 
 @pytest.fixture

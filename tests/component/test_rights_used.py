@@ -27,7 +27,7 @@ from tests.support.apiserver import Admin
 from tests.support.relay import MuxObjects, RelaySide, haproxy_or_skip
 from tools import rights
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE, rights_of
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox.processes.ports import free_range
 
 COMPONENTS = find_manifests() / "components"

@@ -9,10 +9,10 @@ from typing import Any, Final, NamedTuple
 import pytest
 
 from tests.support.apiserver import GROUP, Admin, ApiServer, Refused
-from vkprovider.api.errors import InputError
-from vkprovider.api.models.crd import crds
-from vkprovider.api.models.definition import parse_definition_spec
-from vkprovider.api.models.worker import parse_worker_spec
+from vkprovider.lablet.models.crd import crds
+from vkprovider.lablet.models.definition import parse_definition_spec
+from vkprovider.lablet.models.worker import parse_worker_spec
+from vkprovider.platform.errors import InputError
 
 WORKER: Final = {"url": "https://cml1.example.net"}
 DEFINITION: Final = {"version": "1", "source": {"inline": "lab: {}"}}

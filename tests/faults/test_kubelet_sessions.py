@@ -20,7 +20,7 @@ from tests.support.replicas import Replicas
 from tests.support.sandboxes import started
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
-from vkprovider.kubelet.listeners import MOVED
+from vkprovider.labs.kubelet.listeners import MOVED
 from vkpsandbox import Sandbox
 
 IDLE_S: Final = 600.0

@@ -15,7 +15,7 @@ from tests.component.mux.harness import PREFIX, MuxWorld, Running
 from tests.component.mux.lending import expose, exposed, until_answer
 from tests.support.faultyapi import FaultyApi
 from tests.support.muxhistory import MuxHistory
-from vkprovider.api import exposure
+from vkprovider.lablet import exposure
 
 MUXES: Final = ("mux-a", "mux-b", "mux-c")
 AWAY_S: Final = 14.0

@@ -11,7 +11,7 @@ from tests.component.mux.harness import PREFIX, MuxWorld, Running
 from tests.component.mux.lending import expose, exposed
 from tests.support.apiserver import until
 from tests.support.muxhistory import MuxHistory
-from vkprovider.domain.mux.facts import Owner
+from vkprovider.mux.pure.facts import Owner
 
 MUXES: Final = ("mux-a", "mux-b")
 SEATS: Final = 3

@@ -22,9 +22,9 @@ from tests.support import netns
 from tests.support.apiserver import NODES, ApiServer, running, until
 from tests.support.netns import Namespace
 from tools.kubeproxy.program import ensure_kube_proxy
-from vkprovider.api import exposure
-from vkprovider.api.exposure import Exposure
-from vkprovider.domain.mux.draining import DRAIN_S
+from vkprovider.lablet import exposure
+from vkprovider.lablet.exposure import Exposure
+from vkprovider.mux.pure.draining import DRAIN_S
 from vkpsandbox.controlplane.kubeconfig import certificate_user, read_cluster, write_kubeconfig
 
 LABLETS: Final = 300

@@ -24,7 +24,7 @@ from tests.component.mux.lending import expose, exposed
 from tests.support.apiserver import MEMBERS, SYSTEM, until
 from tests.support.faultyapi import Asked, FaultyApi
 from tests.support.muxhistory import MuxHistory
-from vkprovider.api import exposure, names
+from vkprovider.lablet import exposure, names
 from vkprovider.platform import wellknown
 
 WRITES: Final = "^(POST|PATCH|PUT|DELETE) (?!.*(leases|events|reviews))"

@@ -10,7 +10,7 @@ import pytest
 from tests.support.apiserver import Admin, ApiServer, until
 from tests.support.faultyapi import FaultyApi
 from tests.support.relay import MuxObjects, RelaySide, device, dial, haproxy_or_skip, who
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox.controlplane.kubeconfig import write_kubeconfig
 from vkpsandbox.processes.ports import free_range
 

@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import aiohttp
 
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane import content
 from vkpsandbox.controlplane.kubeconfig import read_cluster, write_kubeconfig

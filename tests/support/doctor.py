@@ -7,11 +7,11 @@ from pathlib import Path
 from tests.support.cluster import Cluster
 from tests.support.docs import described
 from tests.support.waiting import until
+from vkprovider.cli.checkup.gather import Doctor
 from vkprovider.doctor.findings import DoctorReport, Finding, Level
-from vkprovider.doctor.gather import Doctor
-from vkprovider.kube.client import KubeClient
+from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.settings import KubeSettings
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox.controlplane.content import NAMESPACE
 
 

@@ -27,34 +27,34 @@ from multidict import CIMultiDict
 from tests.support.hostile_corpus import BOMBS, VALUES, any_value, as_json, as_yaml, distorted, replaced
 from tests.support.topologies import TEST_LAB, topology
 from tunnels.base import Response
-from vkprovider.api.errors import InputError, OutsideError
-from vkprovider.api.models.definition import parse_definition_spec
-from vkprovider.api.models.worker import parse_worker_spec
-from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.api.packing import pack
 from vkprovider.cml import operations as cml_operations
 from vkprovider.cml import wire
 from vkprovider.cml.dialect import CmlDialect
-from vkprovider.domain.claims import document
-from vkprovider.domain.definition import content as contents
-from vkprovider.domain.definition import devicefile, refresh
-from vkprovider.domain.definition import package as packages
-from vkprovider.domain.lablet.archive import leftovers
-from vkprovider.domain.lablet.archive.leftovers import Leftovers
-from vkprovider.domain.lablet.pod.inputs import inputs_of
-from vkprovider.domain.ports import store as portstore
-from vkprovider.domain.session import inbox
-from vkprovider.domain.session.inbox import SessionEvents
-from vkprovider.domain.topology import topology as topologies
-from vkprovider.domain.topology.resources import Resources
-from vkprovider.lds import operations as lds_operations
-from vkprovider.lds import wire as lds
-from vkprovider.lds.dialect import LdsDialect
+from vkprovider.lablet.inputs import inputs_of
+from vkprovider.lablet.models.definition import parse_definition_spec
+from vkprovider.lablet.models.worker import parse_worker_spec
+from vkprovider.labs.http import cloudevents
+from vkprovider.labs.http.refusals import EventInvalid
+from vkprovider.labs.lds import operations as lds_operations
+from vkprovider.labs.lds import wire as lds
+from vkprovider.labs.lds.dialect import LdsDialect
+from vkprovider.labs.pure.claims import document
+from vkprovider.labs.pure.definition import content as contents
+from vkprovider.labs.pure.definition import devicefile, refresh
+from vkprovider.labs.pure.definition import package as packages
+from vkprovider.labs.pure.lablet.archive import leftovers
+from vkprovider.labs.pure.lablet.archive.leftovers import Leftovers
+from vkprovider.labs.pure.session import inbox
+from vkprovider.labs.pure.session.inbox import SessionEvents
+from vkprovider.labs.pure.topology import topology as topologies
+from vkprovider.labs.pure.topology.resources import Resources
+from vkprovider.labs.settings.services import PackageSettings
+from vkprovider.platform.errors import InputError, OutsideError
+from vkprovider.platform.http.answers import bearer
+from vkprovider.platform.objects import ConfigMap, Metadata
+from vkprovider.platform.packing import pack
+from vkprovider.platform.ports import store as portstore
 from vkprovider.rest.dialect import decode, error_of
-from vkprovider.serving.answers import bearer
-from vkprovider.settings.services import PackageSettings
-from vkprovider.web import cloudevents
-from vkprovider.web.refusals import EventInvalid
 
 MEMORY_BYTES: Final = 512 * 2**20
 CPU_S: Final = 10.0

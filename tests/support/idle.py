@@ -5,12 +5,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from vkprovider.app.provider import Provider, provider
-from vkprovider.app.settings import Settings
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.events import EventRecorder
+from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.wiring.provider import Provider, provider
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.events import EventRecorder
+from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.settings import KubeSettings
-from vkprovider.runtime.context import Context
 
 KUBECONFIG: Final = """
 current-context: nowhere

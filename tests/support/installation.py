@@ -17,7 +17,7 @@ from tests.support.cluster import is_ready
 from tests.support.extra import ACCOUNT, SYSTEM, Program, cmlworker, secret
 from tests.support.sandboxes import started
 from tests.support.waiting import until
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.kubeconfig import read_cluster, write_kubeconfig
 from vkpsandbox.processes.ports import free_ports

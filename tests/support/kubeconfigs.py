@@ -7,7 +7,7 @@ from typing import Any
 
 import yaml
 
-from vkprovider.kube.client import KubeClient
+from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.settings import KubeSettings
 
 

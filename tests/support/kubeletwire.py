@@ -7,9 +7,9 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from vkprovider.kubelet.wire import channels, session, spdy
-from vkprovider.kubelet.wire.errors import ProtocolError
-from vkprovider.kubelet.wire.sizes import Sizes
+from vkprovider.labs.kubelet.wire import channels, session, spdy
+from vkprovider.labs.kubelet.wire.errors import ProtocolError
+from vkprovider.labs.kubelet.wire.sizes import Sizes
 
 BUFFERED_MAX: Final = spdy.CONTROL_BYTES_MAX + 8
 """What a decoder may hold back: a control frame that is not complete."""

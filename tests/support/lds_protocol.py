@@ -12,7 +12,7 @@ from werkzeug.datastructures import Headers, ImmutableMultiDict
 
 BASE: Final = "/api/v1"
 PROTOCOL: Final = OpenAPI.from_dict(
-    yaml.safe_load(resources.files("vkprovider.lds").joinpath("openapi.yaml").read_text("utf-8"))
+    yaml.safe_load(resources.files("vkprovider.labs.lds").joinpath("openapi.yaml").read_text("utf-8"))
 )
 
 

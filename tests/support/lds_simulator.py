@@ -20,7 +20,7 @@ from tests.support.lds_protocol import Answered, Asked
 FORM: Final = "exams/ospf basics v1"
 TOKEN: Final = "clients-of-the-lds"
 EVENT_TOKEN: Final = "events-of-the-lds"
-_DOCUMENT: Final = yaml.safe_load(resources.files("vkprovider.lds").joinpath("openapi.yaml").read_text("utf-8"))
+_DOCUMENT: Final = yaml.safe_load(resources.files("vkprovider.labs.lds").joinpath("openapi.yaml").read_text("utf-8"))
 _EVENT: Final = OAS31Validator(
     {"$ref": "#/components/schemas/SessionEvent", "components": _DOCUMENT["components"]},
     format_checker=OAS31Validator.FORMAT_CHECKER,

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 from tests.component.mux.harness import MuxWorld
-from vkprovider.domain.mux.decide import PLACEHOLDER
-from vkprovider.domain.mux.facts import Owner
+from vkprovider.mux.pure.decide import PLACEHOLDER
+from vkprovider.mux.pure.facts import Owner
 
 _LOOK_S: Final = 0.2
 Port = tuple[Owner, str]

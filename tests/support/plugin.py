@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tests.support.cluster import Cluster
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 
 
 def lablet(

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from vkprovider.kubelet.wire import spdy
-from vkprovider.kubelet.wire.channels import TUNNEL
+from vkprovider.labs.kubelet.wire import spdy
+from vkprovider.labs.kubelet.wire.channels import TUNNEL
 
 PATIENCE_S: Final = 60.0
 

@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 
 from tunnels.errors import ConnectionLost
-from vkprovider.kubelet.spi import Exit, Size
+from vkprovider.labs.kubelet.spi import Exit, Size
 
 
 class Terminal:

@@ -12,7 +12,7 @@ import msgspec
 from tests.support.mosquitto import mosquitto_or_skip
 from tests.support.proxy import Proxy
 from tests.support.simulator import Simulator
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox import Sandbox, start
 from vkpsandbox.controlplane import programs, tunnels
 from vkpsandbox.processes.record import Record

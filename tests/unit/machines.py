@@ -4,7 +4,7 @@ import math
 from email.utils import formatdate
 from typing import Final
 
-from vkprovider.kube.clock import ApiClock
+from vkprovider.platform.kube.clock import ApiClock
 
 UNIX: Final = 1_795_671_269.0
 DAY_S: Final = 86_400.0

@@ -8,7 +8,7 @@ import lupa
 import pytest
 import yaml
 
-from vkprovider.api.reasons import DefinitionReason, WorkerReason
+from vkprovider.lablet.reasons import DefinitionReason, WorkerReason
 from vkprovider.platform import wellknown
 from vkpsandbox.controlplane.build import find_kubectl
 from vkpsandbox.errors import SandboxError

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from vkprovider.concurrency import at_most
+from vkprovider.platform.concurrency import at_most
 
 
 class Work:

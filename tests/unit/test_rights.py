@@ -4,9 +4,9 @@ import re
 from pathlib import Path
 
 from tools.rights import RBAC, offers
-from vkprovider import controllers
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE, CheckedRight, rights_of
-from vkprovider.kube.api import CONFIG_MAPS, RUNTIME_CLASSES, SECRETS, WORKERS
+from vkprovider.labs import controllers
+from vkprovider.platform.kube.api import CONFIG_MAPS, RUNTIME_CLASSES, SECRETS, WORKERS
 
 SECRET = CheckedRight("get", "", "secrets", "vkprovider-system-logins")
 TOPOLOGY = CheckedRight("get", "", "configmaps")

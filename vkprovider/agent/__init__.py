@@ -3,5 +3,5 @@
 * `upstream`: CML as the agent reaches it, logged in with the agent's own credentials.
 * `watching`: looks at CML, so that nobody has to ask for changes from afar.
 * `carrier`: the way to the replicas, by the settings.
-* `process`: the process: settings, carrier, state, signals.
+* `settings`: its settings; `process`: the process: settings, carrier, state, signals.
 """

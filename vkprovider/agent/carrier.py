@@ -7,13 +7,13 @@ from tunnels.errors import CertificateInvalid
 from tunnels.link.carrier import Address, Carrier
 from tunnels.mqtt.carrier import AgentSide, MqttCarrier
 from tunnels.websocket.dialing import Credentials, Dialing
-from vkprovider.api.errors import InputError
-from vkprovider.broker import TOPICS, broker_of, read_line, read_pem
+from vkprovider.agent.settings import DialSettings
+from vkprovider.carriers.broker import TOPICS, broker_of, read_line, read_pem
+from vkprovider.carriers.settings import MqttSettings
+from vkprovider.platform.errors import InputError
 from vkprovider.platform.reasons import StartReason
+from vkprovider.platform.rereading import Reread
 from vkprovider.platform.settings import reveal
-from vkprovider.settings.agent import DialSettings
-from vkprovider.settings.rereading import Reread
-from vkprovider.settings.tunnels import MqttSettings
 
 
 def agent_carrier(mqtt: MqttSettings, dial: DialSettings, address: Address) -> Carrier:

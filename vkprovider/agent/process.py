@@ -17,21 +17,21 @@ from tunnels.errors import CertificateInvalid
 from tunnels.link.carrier import NAME, Address, Carrier
 from vkprovider import __version__
 from vkprovider.agent.carrier import agent_carrier
+from vkprovider.agent.settings import AgentSettings, DialSettings
 from vkprovider.agent.upstream import AGENT_API, LoggedIn, credentials_in
 from vkprovider.agent.watching import Watch
-from vkprovider.api.agents import AgentFacts, encode_facts
-from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import WorkerReason
-from vkprovider.broker import read_pem
+from vkprovider.carriers.broker import read_pem
+from vkprovider.carriers.hello import AgentFacts, encode_facts
+from vkprovider.carriers.settings import MqttSettings
 from vkprovider.cml.dialect import BY_OWN_SETTINGS, with_others
 from vkprovider.cml.factory import CONNECTIONS_MAX, base_url_of, parse_worker_url
 from vkprovider.cml.operations import TEXT_PATHS
-from vkprovider.concurrency import stop_on_signals
+from vkprovider.lablet.reasons import WorkerReason
+from vkprovider.platform.concurrency import stop_on_signals
+from vkprovider.platform.errors import InputError
 from vkprovider.platform.reasons import StartReason
+from vkprovider.platform.rereading import Reread
 from vkprovider.platform.settings import is_plain
-from vkprovider.settings.agent import AgentSettings, DialSettings
-from vkprovider.settings.rereading import Reread
-from vkprovider.settings.tunnels import MqttSettings
 
 CHANGED: Final = "changed"
 """The kind of the event that something about labs, devices or CML itself is different."""

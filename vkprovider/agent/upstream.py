@@ -10,11 +10,11 @@ import msgspec
 from tunnels.allowlist import AllowList
 from tunnels.base import Response, Transport
 from tunnels.errors import CertificateInvalid, ConnectFailed
-from vkprovider.api.errors import OutsideError, Throttled, Unauthorized
 from vkprovider.cml.dialect import BY_OWN_SETTINGS, CmlDialect, Trust
 from vkprovider.cml.factory import shared_login
 from vkprovider.cml.operations import BASE, CONSOLES, HANDSHAKE, IMAGES, LABS, LOG_IN, STATS, STREAMS_API
 from vkprovider.cml.spi import Credentials, CredentialsReader
+from vkprovider.platform.errors import OutsideError, Throttled, Unauthorized
 from vkprovider.rest.exchange import Exchange
 from vkprovider.rest.operations import allow_list
 

@@ -8,14 +8,14 @@ import structlog
 
 from tunnels.base import Response, Transport
 from tunnels.wire.messages import READS
-from vkprovider.api import labs
-from vkprovider.api.errors import OutsideError
-from vkprovider.api.labs import DeviceFact
-from vkprovider.api.usage import WorkerUsage
 from vkprovider.cml.dialect import BY_OWN_SETTINGS, Trust
 from vkprovider.cml.factory import session_over
 from vkprovider.cml.stats import CmlWorkerStats
 from vkprovider.cml.worker import CmlLabs
+from vkprovider.lablet import labs
+from vkprovider.lablet.labs import DeviceFact
+from vkprovider.lablet.usage import WorkerUsage
+from vkprovider.platform.errors import OutsideError
 
 CALM: Final = 5
 """How many times longer the pauses are while nothing on the worker moves."""

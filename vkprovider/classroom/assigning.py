@@ -6,9 +6,9 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.api import names
 from vkprovider.classroom.pods import LabletPod, change
-from vkprovider.kube.client import KubeClient
+from vkprovider.lablet import names
+from vkprovider.platform.kube.client import KubeClient
 
 HINDRANCES_MAX: Final = 5
 """How many lablets that are not free are named, with the reason of each."""

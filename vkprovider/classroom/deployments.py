@@ -4,9 +4,9 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.api.objects import Condition, Metadata
 from vkprovider.classroom.pods import LabletPod
-from vkprovider.kube.resources import Resource, kind
+from vkprovider.platform.kube.resources import Resource, kind
+from vkprovider.platform.objects import Condition, Metadata
 
 
 class GivingError(Exception):

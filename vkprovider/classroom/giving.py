@@ -7,15 +7,15 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from vkprovider.api import names
-from vkprovider.api.errors import Conflict, NotFound
-from vkprovider.api.objects import Metadata
 from vkprovider.classroom.assigning import Wish, give
 from vkprovider.classroom.deployments import DEPLOYMENTS, Deployment, GivingError, deployment_in
 from vkprovider.classroom.ledger import GIVING, Await, Begin, Done, Gift, Give, Pool, Settle, next_step, outcome
 from vkprovider.classroom.pods import pods_in
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import Resource, kind
+from vkprovider.lablet import names
+from vkprovider.platform.errors import Conflict, NotFound
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import Resource, kind
+from vkprovider.platform.objects import Metadata
 
 _LOOK_EVERY_S: Final = 0.05
 _PATIENCE_S: Final = 30.0

@@ -5,11 +5,11 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.api import names
-from vkprovider.api.objects import Metadata, Pod, PodSpec, PodStatus
-from vkprovider.domain.view.words import has_ended, is_ready, learner_in
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import ChangeHow, Resource, kind
+from vkprovider.lablet import names
+from vkprovider.lablet.words import has_ended, is_ready, learner_in
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import ChangeHow, Resource, kind
+from vkprovider.platform.objects import Metadata, Pod, PodSpec, PodStatus
 
 
 class LabletSpec(PodSpec, frozen=True, rename="camel"):

@@ -12,7 +12,7 @@ def agent() -> None:
     All settings come from the environment; see docs/tunnels.md and docs/reference/settings.md.
     """
     from vkprovider.agent.process import main  # noqa: PLC0415 (other commands need not wait)
-    from vkprovider.settings.agent import AgentProcessSettings  # noqa: PLC0415 (as above)
+    from vkprovider.agent.settings import AgentProcessSettings  # noqa: PLC0415 (as above)
 
     settings = settings_from(AgentProcessSettings.from_environment)
     start_log(settings.log)

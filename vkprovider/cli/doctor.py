@@ -10,20 +10,20 @@ import click
 from pydantic import ValidationError
 
 from tunnels.mqtt.broker import Broker
-from vkprovider import shipped
-from vkprovider.api.errors import InputError, OutsideError, VkproviderError
-from vkprovider.broker import broker_of
+from vkprovider.carriers.broker import broker_of
+from vkprovider.carriers.settings import DoctorProcessSettings
+from vkprovider.cli.checkup.gather import Doctor
 from vkprovider.cli.shared.cluster import cluster_options
 from vkprovider.cli.shared.environment import faults_of
 from vkprovider.doctor.findings import DoctorReport, json_of, text_of, unchecked
-from vkprovider.doctor.gather import Doctor
 from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.http import auth
+from vkprovider.platform import shipped
+from vkprovider.platform.errors import InputError, OutsideError, VkproviderError
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.http import auth
 from vkprovider.platform.reasons import StartReason
 from vkprovider.platform.settings import KubeSettings
-from vkprovider.settings.tunnels import DoctorProcessSettings
 
 _TIMEOUT_S: Final = 10.0
 

@@ -12,7 +12,7 @@ def mux() -> None:
     All settings come from the environment; see docs/mux.md and docs/reference/settings.md.
     """
     from vkprovider.mux.process import main  # noqa: PLC0415 (as above)
-    from vkprovider.settings.mux import MuxProcessSettings  # noqa: PLC0415 (as above)
+    from vkprovider.mux.settings import MuxProcessSettings  # noqa: PLC0415 (as above)
 
     settings = settings_from(MuxProcessSettings.from_environment)
     start_log(settings.log.model_copy(update={"level": "debug"}) if settings.mux.debug else settings.log)

@@ -12,7 +12,7 @@ def portal() -> None:
     All settings come from the environment; see docs/reference/settings.md.
     """
     from vkprovider.portal.process import main  # noqa: PLC0415 (as above)
-    from vkprovider.settings.portal import PortalProcessSettings  # noqa: PLC0415 (as above)
+    from vkprovider.portal.settings import PortalProcessSettings  # noqa: PLC0415 (as above)
 
     settings = settings_from(PortalProcessSettings.from_environment)
     start_log(settings.log)

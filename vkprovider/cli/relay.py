@@ -12,13 +12,13 @@ def relay(print_config: bool) -> None:  # noqa: FBT001 (click passes flags so)
 
     All settings come from the environment; see docs/relay.md and docs/reference/settings.md.
     """
-    from vkprovider.relay.haproxy import CONFIG  # noqa: PLC0415 (other commands need not wait)
+    from vkprovider.mux.relay.haproxy import CONFIG  # noqa: PLC0415 (other commands need not wait)
 
     if print_config:
         click.echo(CONFIG, nl=False)
         return
-    from vkprovider.relay.process import main  # noqa: PLC0415 (as above)
-    from vkprovider.settings.relay import RelayProcessSettings  # noqa: PLC0415 (as above)
+    from vkprovider.mux.relay.process import main  # noqa: PLC0415 (as above)
+    from vkprovider.mux.relay.settings import RelayProcessSettings  # noqa: PLC0415 (as above)
 
     settings = settings_from(RelayProcessSettings.from_environment)
     start_log(settings.log)

@@ -16,8 +16,8 @@ _FILES_MAX: Final = 65_536
 @click.command()
 def run() -> None:
     """Run the controller, one replica. All settings come from the environment; see docs/reference/settings.md."""
-    from vkprovider.app.main import main  # noqa: PLC0415 (as above)
-    from vkprovider.app.settings import Settings  # noqa: PLC0415 (as above)
+    from vkprovider.labs.settings.process import Settings  # noqa: PLC0415 (as above)
+    from vkprovider.labs.wiring.main import main  # noqa: PLC0415 (as above)
 
     settings = settings_from(Settings.from_environment)
     start_log(settings.log)

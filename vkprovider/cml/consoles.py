@@ -10,9 +10,9 @@ from typing import Final
 
 from tunnels import errors as transport_errors
 from tunnels.base import Channel, StreamOpener
-from vkprovider.api.errors import DeadlineExceeded, Forbidden, Invalid, OutsideError, TlsFailed, Unavailable
 from vkprovider.cml import operations
 from vkprovider.cml.wire import CmlSimulationStats
+from vkprovider.platform.errors import DeadlineExceeded, Forbidden, Invalid, OutsideError, TlsFailed, Unavailable
 from vkprovider.rest.client import ServiceClient
 from vkprovider.rest.errors import Unsent
 

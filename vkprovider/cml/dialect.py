@@ -1,4 +1,4 @@
-"""What CML's answers mean, in the error tree of `vkprovider.api.errors`. Pure.
+"""What CML's answers mean, in the error tree of `vkprovider.platform.errors`. Pure.
 
 A 404 becomes `NotFound` only if CML itself says that the object asked for does not exist: it quotes the object's id
 (`Lab not found: <id>`, which Cisco's own client relies on as well). The 404 of a proxy, of another server behind the
@@ -12,8 +12,8 @@ import msgspec
 
 from tunnels.base import Response
 from tunnels.errors import CertificateFault, CertificateInvalid
-from vkprovider.api.errors import Invalid, OutsideError, Unauthorized, Unavailable, from_status
 from vkprovider.cml.wire import CmlError
+from vkprovider.platform.errors import Invalid, OutsideError, Unauthorized, Unavailable, from_status
 from vkprovider.rest.dialect import REDIRECTS, SUCCESSES, foreign, redirected
 from vkprovider.rest.operations import OperationRequest
 

@@ -11,13 +11,13 @@ from tunnels.channels import DirectStreams
 from tunnels.direct import DirectTransport, Tls, trusting
 from tunnels.errors import CertificateInvalid
 from tunnels.outgoing.guard import Guard
-from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import WorkerReason
 from vkprovider.cml.dialect import BY_SPEC, CmlDialect, Trust, with_others
 from vkprovider.cml.null import NullLabs, NullWorker
 from vkprovider.cml.operations import BASE, LABS_API, LOG_IN, STREAMS_API, TEXT_PATHS
 from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
 from vkprovider.cml.worker import CmlLabs
+from vkprovider.lablet.reasons import WorkerReason
+from vkprovider.platform.errors import InputError
 from vkprovider.rest.calls import Calls
 from vkprovider.rest.client import ServiceClient, own_timeout_s
 from vkprovider.rest.exchange import Exchange

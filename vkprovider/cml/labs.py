@@ -2,10 +2,10 @@
 
 from typing import Final
 
-from vkprovider.api.errors import NotFound
 from vkprovider.cml import operations
 from vkprovider.cml.wire import CmlImport, CmlLabDetail, CmlLabInfo
-from vkprovider.concurrency import at_most
+from vkprovider.platform.concurrency import at_most
+from vkprovider.platform.errors import NotFound
 from vkprovider.rest.client import ServiceClient
 
 _READS_MAX: Final = 8

@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 import yaml
 
-from vkprovider.api.errors import NotFound, OutsideError
 from vkprovider.cml.consoles import NoConsoles
 from vkprovider.cml.spi import Consoles, DeviceFact
 from vkprovider.cml.wire import CmlImport, CmlLabDetail
+from vkprovider.platform.errors import NotFound, OutsideError
 
 VERSION: Final = "2.9.1+build.7"
 DEFAULT_DEVICES: Final = (("n0", "alpine"),)

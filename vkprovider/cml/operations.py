@@ -9,7 +9,7 @@ from typing import Final
 
 from tunnels.allowlist import AllowList
 from tunnels.channels import PORTS
-from vkprovider.api.labs import IMPORT_S
+from vkprovider.lablet.labs import IMPORT_S
 from vkprovider.rest.operations import Operation, allow_list
 
 BASE: Final = "/api/v0"

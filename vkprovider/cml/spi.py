@@ -6,9 +6,9 @@ from typing import Protocol
 import msgspec
 
 from tunnels.base import Channel
-from vkprovider.api.errors import OutsideError
-from vkprovider.api.labs import DeviceFact
 from vkprovider.cml.wire import CmlImport, CmlLabDetail
+from vkprovider.lablet.labs import DeviceFact
+from vkprovider.platform.errors import OutsideError
 
 __all__ = ["Consoles", "Credentials", "CredentialsReader", "DeviceFact", "Labs"]
 

@@ -8,10 +8,10 @@ from typing import Protocol
 import msgspec
 
 from tunnels.outgoing.guard import Guard
-from vkprovider.api.usage import DeviceFigures, WorkerUsage
 from vkprovider.cml.factory import open_session, parse_worker_url
 from vkprovider.cml.operations import LICENSING, LIST_DEFINITIONS, STATS_API, SYSTEM_STATS
 from vkprovider.cml.spi import CredentialsReader
+from vkprovider.lablet.usage import DeviceFigures, WorkerUsage
 from vkprovider.rest.client import ServiceClient
 
 

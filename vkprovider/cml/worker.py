@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Final
 
 from tunnels.base import StreamOpener
-from vkprovider.api.errors import NotFound, OutsideError
 from vkprovider.cml import operations
 from vkprovider.cml.consoles import CmlConsoles, NoConsoles
 from vkprovider.cml.interfaces import CmlInterfacesClient
@@ -13,6 +12,7 @@ from vkprovider.cml.labs import CmlLabsClient
 from vkprovider.cml.nodes import CmlNodesClient
 from vkprovider.cml.spi import Consoles, DeviceFact
 from vkprovider.cml.wire import CmlNode, CmlNodeRow, CmlSystemInformation
+from vkprovider.platform.errors import NotFound, OutsideError
 from vkprovider.rest.client import ServiceClient
 
 _EXTRACTIONS_MAX: Final = 4

@@ -7,9 +7,11 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.api.reasons import Trouble
-from vkprovider.api.wording import count
+from vkprovider.doctor.reasons import DoctorReason
+from vkprovider.lablet.reasons import Trouble
+from vkprovider.lablet.reasons.stock import ADMISSION
 from vkprovider.platform.reasons import Reason
+from vkprovider.platform.wording import count
 
 HEALTHY: Final = 0
 FAULTY: Final = 1
@@ -142,3 +144,23 @@ def _summary(findings: tuple[Finding, ...]) -> str:
         notes = [count(counts[Level.NOTE], *words[Level.NOTE])] if counts[Level.NOTE] else []
         return ", ".join([f"{count(unmade, 'check')} could not be made; the others found no faults", *notes])
     return ", ".join(parts) if counts[Level.FAULT] else ", ".join(["no faults", *parts])
+
+
+SKEW_S: Final = 5.0
+"""Clocks that differ by less do not matter."""
+
+
+def check_clock(about: str, whose: str, ahead_s: float) -> list[Finding]:
+    """Report a clock that is `ahead_s` seconds ahead of this machine's, if that matters."""
+    if abs(ahead_s) < SKEW_S:
+        return []
+    text = f"the clocks of {whose} and of this machine differ by {abs(ahead_s):.0f} s"
+    return [note(about, DoctorReason.CLOCK_SKEW, text, "Run a time service on both.")]
+
+
+_ELSE: Final = "Do what the message says, or see docs/why.md."
+
+
+def admission_remedy(message: str) -> str:
+    """Return the remedy for the API server's refusal of a Pod."""
+    return next((known.remedy for text, known in ADMISSION.items() if text in message), _ELSE)

@@ -5,12 +5,12 @@ from typing import TypeVar
 
 import msgspec
 
-from vkprovider.api.errors import NotFound, OutsideError
-from vkprovider.api.objects import Lease
 from vkprovider.doctor.findings import Finding, unchecked
 from vkprovider.doctor.reasons import DoctorReason
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import PAGE_SIZE, pages
+from vkprovider.platform.errors import NotFound, OutsideError
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import PAGE_SIZE, pages
+from vkprovider.platform.objects import Lease
 
 T = TypeVar("T")
 

@@ -5,16 +5,16 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from vkprovider.api.objects import Endpoint, EndpointSlice, Metadata
-from vkprovider.domain.mux.addresses import Reserved, canonical, suspicion
-from vkprovider.domain.mux.endpoints import Backends
-from vkprovider.domain.mux.facts import MuxRef, Owner, ServicePort
-from vkprovider.domain.mux.lablets import backends_of as lablet_backends
-from vkprovider.domain.mux.lablets import owner_of
-from vkprovider.domain.mux.slices import Source
-from vkprovider.kube.resources import Resource, kind
 from vkprovider.mux.index import Index
-from vkprovider.runtime.context import Context
+from vkprovider.mux.pure.addresses import Reserved, canonical, suspicion
+from vkprovider.mux.pure.endpoints import Backends
+from vkprovider.mux.pure.facts import MuxRef, Owner, ServicePort
+from vkprovider.mux.pure.lablets import backends_of as lablet_backends
+from vkprovider.mux.pure.lablets import owner_of
+from vkprovider.mux.pure.slices import Source
+from vkprovider.platform.kube.resources import Resource, kind
+from vkprovider.platform.objects import Endpoint, EndpointSlice, Metadata
+from vkprovider.platform.runtime.context import Context
 
 _IP: Final = frozenset({"IPv4", "IPv6"})
 _ASKED_MAX: Final = 64

@@ -8,12 +8,12 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from vkprovider.api.messages import Fault
-from vkprovider.kube.client import Guard
-from vkprovider.kube.event import EventType
-from vkprovider.kube.events import EventRecorder, ObjectRef
+from vkprovider.platform.kube.client import Guard
+from vkprovider.platform.kube.event import EventType
+from vkprovider.platform.kube.events import EventRecorder, ObjectRef
+from vkprovider.platform.messages import Fault
 from vkprovider.platform.reasons import Reason
-from vkprovider.runtime.context import Context
+from vkprovider.platform.runtime.context import Context
 
 _log: Final = structlog.get_logger(__name__)
 _AGAIN_S: Final = 1800.0

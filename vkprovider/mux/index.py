@@ -10,20 +10,20 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from vkprovider.api import names
-from vkprovider.api.errors import InputError
-from vkprovider.api.exposure import Exposure, decode
-from vkprovider.api.messages import Fault
-from vkprovider.api.objects import EndpointSlice, Metadata
-from vkprovider.domain.mux import muxnames
-from vkprovider.domain.mux.addresses import canonical
-from vkprovider.domain.mux.facts import MuxRef
-from vkprovider.domain.mux.lablets import mux_of
-from vkprovider.domain.mux.refs import annotation_key, get_mux_from_lb_class
-from vkprovider.domain.mux.slices import is_ours
-from vkprovider.kube.store import key_of
+from vkprovider.lablet import names
+from vkprovider.lablet.exposure import Exposure, decode
+from vkprovider.mux.pure import muxnames
+from vkprovider.mux.pure.addresses import canonical
+from vkprovider.mux.pure.facts import MuxRef
+from vkprovider.mux.pure.lablets import mux_of
+from vkprovider.mux.pure.refs import annotation_key, get_mux_from_lb_class
+from vkprovider.mux.pure.slices import is_ours
 from vkprovider.mux.service import AddressedService, Service, is_channel, is_mux
 from vkprovider.platform import wellknown
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.kube.store import key_of
+from vkprovider.platform.messages import Fault
+from vkprovider.platform.objects import EndpointSlice, Metadata
 
 N = TypeVar("N")
 T = TypeVar("T")

@@ -9,13 +9,13 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from vkprovider.api.objects import CustomResource, EndpointSlice
-from vkprovider.domain.mux.addresses import Network, Reserved, canonical
-from vkprovider.kube.informer import ALERT, Informer
 from vkprovider.mux.index import Index
+from vkprovider.mux.pure.addresses import Network, Reserved, canonical
 from vkprovider.mux.service import AddressedService, Service, slim_addressed, slim_service
 from vkprovider.platform import wellknown
-from vkprovider.runtime.context import Context
+from vkprovider.platform.kube.informer import ALERT, Informer
+from vkprovider.platform.objects import CustomResource, EndpointSlice
+from vkprovider.platform.runtime.context import Context
 
 _KEPT_LABELS: Final = frozenset({wellknown.LABEL_SERVICE_NAME})
 

@@ -3,13 +3,13 @@
 from functools import partial
 from typing import Final
 
-from vkprovider.api import names
-from vkprovider.api.errors import InputError
-from vkprovider.api.reasons.mux import MuxReason
-from vkprovider.kube.events import ObjectRef
+from vkprovider.lablet import names
+from vkprovider.mux.pure.reasons import MuxReason
 from vkprovider.platform import wellknown
-from vkprovider.runtime.context import Program
-from vkprovider.runtime.leases import LeaseKind
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.kube.events import ObjectRef
+from vkprovider.platform.runtime.context import Program
+from vkprovider.platform.runtime.leases import LeaseKind
 
 MUX: Final = Program(names.MUX_PROXY, f"{wellknown.GROUP}/mux-replica")
 DRY_RUN: Final = Program(f"{names.MUX_PROXY}-dry-run", f"{wellknown.GROUP}/mux-dry-run-replica")

@@ -3,12 +3,12 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from vkprovider.domain.mux.decide import Plan
-from vkprovider.domain.mux.facts import Owner
-from vkprovider.domain.mux.slices import Sources
 from vkprovider.mux.effects.store import Stored
 from vkprovider.mux.events import Events
 from vkprovider.mux.index import ExposedLablet
+from vkprovider.mux.pure.decide import Plan
+from vkprovider.mux.pure.facts import Owner
+from vkprovider.mux.pure.slices import Sources
 from vkprovider.mux.service import Service
 
 

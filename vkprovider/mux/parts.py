@@ -3,27 +3,27 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from vkprovider.kube.queue import KeyedQueue
+from vkprovider.mux.debug.callers import Callers
+from vkprovider.mux.debug.routes import DebugPage
 from vkprovider.mux.effects.writes import Writes
 from vkprovider.mux.events import Events
 from vkprovider.mux.index import Index
 from vkprovider.mux.informers import Informers, informers
 from vkprovider.mux.leases import muxes_of
 from vkprovider.mux.memory import Memory
-from vkprovider.mux.page.callers import Callers
-from vkprovider.mux.page.routes import DebugPage
 from vkprovider.mux.reconciler import Muxes
+from vkprovider.mux.settings import MuxProcessSettings
 from vkprovider.mux.showing import Showing
 from vkprovider.mux.strays import Strays
+from vkprovider.platform.http.access import AccessControl
+from vkprovider.platform.kube.queue import KeyedQueue
+from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.runtime.membership import Membership
+from vkprovider.platform.runtime.metrics.measure import Measure, counter, gauge, value
+from vkprovider.platform.runtime.ownership import Ownership
+from vkprovider.platform.runtime.parts import Change, Part, Work
+from vkprovider.platform.runtime.process import Process
 from vkprovider.platform.settings import reveal
-from vkprovider.runtime.context import Context
-from vkprovider.runtime.membership import Membership
-from vkprovider.runtime.metrics.measure import Measure, counter, gauge, value
-from vkprovider.runtime.ownership import Ownership
-from vkprovider.runtime.parts import Change, Part, Work
-from vkprovider.runtime.process import Process
-from vkprovider.serving.access import AccessControl
-from vkprovider.settings.mux import MuxProcessSettings
 
 _AT_ONCE = 8
 """Muxes that are served at once."""

@@ -6,17 +6,17 @@ from typing import Final
 
 import structlog
 
-from vkprovider.api import names
-from vkprovider.concurrency import stop_on_signals
-from vkprovider.kube.events import EventRecorder
+from vkprovider.lablet import names
 from vkprovider.mux.events import LoggedEvents
 from vkprovider.mux.leases import DRY_RUN, MUX
 from vkprovider.mux.parts import mux_process
-from vkprovider.runtime.connecting import connect
-from vkprovider.runtime.context import Context
-from vkprovider.runtime.page import Page
-from vkprovider.serving.tls import page_tls
-from vkprovider.settings.mux import MuxProcessSettings
+from vkprovider.mux.settings import MuxProcessSettings
+from vkprovider.platform.concurrency import stop_on_signals
+from vkprovider.platform.http.page import Page
+from vkprovider.platform.http.tls import page_tls
+from vkprovider.platform.kube.events import EventRecorder
+from vkprovider.platform.runtime.connecting import connect
+from vkprovider.platform.runtime.context import Context
 
 _log: Final = structlog.get_logger(__name__)
 

@@ -5,24 +5,6 @@ from typing import Final
 
 import structlog
 
-from vkprovider.api.errors import Forbidden, InputError, Invalid, Unavailable
-from vkprovider.api.messages import Fault
-from vkprovider.api.reasons.mux import MuxReason
-from vkprovider.concurrency import at_most
-from vkprovider.domain.mux import slices as muxslices
-from vkprovider.domain.mux.decide import decide
-from vkprovider.domain.mux.ended import lent_targets
-from vkprovider.domain.mux.facts import Channel, Mux, Owner, ServicePort
-from vkprovider.domain.mux.lablets import backends_of as lablet_backends
-from vkprovider.domain.mux.lablets import channel_of as lablet_channel
-from vkprovider.domain.mux.lablets import owner_of
-from vkprovider.domain.mux.refs import unfit_for_mux
-from vkprovider.domain.mux.slices import MuxObject, Source
-from vkprovider.domain.mux.text import format_port_changes
-from vkprovider.domain.replica.plan import Duty
-from vkprovider.kube.client import Guard
-from vkprovider.kube.queue import DONE, Result
-from vkprovider.kube.resources import Resource
 from vkprovider.mux.backends import Vouching, backends_of, lent_to
 from vkprovider.mux.effects.answers import answers_of
 from vkprovider.mux.effects.carriers import Carriers
@@ -34,17 +16,28 @@ from vkprovider.mux.events import Events, Told
 from vkprovider.mux.index import Index
 from vkprovider.mux.informers import Informers, reserved_addresses
 from vkprovider.mux.memory import Memory, Seen
-from vkprovider.mux.service import (
-    SERVICES,
-    Service,
-    channel_of,
-    finalizer,
-    is_leaving,
-    mux_of,
-)
-from vkprovider.runtime.context import Context
-from vkprovider.runtime.ownership import Ownership
-from vkprovider.settings.mux import MuxSettings
+from vkprovider.mux.pure import slices as muxslices
+from vkprovider.mux.pure.decide import decide
+from vkprovider.mux.pure.ended import lent_targets
+from vkprovider.mux.pure.facts import Channel, Mux, Owner, ServicePort
+from vkprovider.mux.pure.lablets import backends_of as lablet_backends
+from vkprovider.mux.pure.lablets import channel_of as lablet_channel
+from vkprovider.mux.pure.lablets import owner_of
+from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.refs import unfit_for_mux
+from vkprovider.mux.pure.slices import MuxObject, Source
+from vkprovider.mux.pure.text import format_port_changes
+from vkprovider.mux.service import SERVICES, Service, channel_of, finalizer, is_leaving, mux_of
+from vkprovider.mux.settings import MuxSettings
+from vkprovider.platform.concurrency import at_most
+from vkprovider.platform.errors import Forbidden, InputError, Invalid, Unavailable
+from vkprovider.platform.kube.client import Guard
+from vkprovider.platform.kube.queue import DONE, Result
+from vkprovider.platform.kube.resources import Resource
+from vkprovider.platform.leases.plan import Duty
+from vkprovider.platform.messages import Fault
+from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.runtime.ownership import Ownership
 
 _log: Final = structlog.get_logger(__name__)
 _TAKE_AGAIN_S: Final = 1.0

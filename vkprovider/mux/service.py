@@ -4,12 +4,12 @@ from typing import Any, Final
 
 import msgspec
 
-from vkprovider.api.objects import Metadata, ServiceSpec
-from vkprovider.domain.mux import muxnames
-from vkprovider.domain.mux.facts import Channel, Mux, MuxRef, Owner, ServicePort
-from vkprovider.domain.mux.refs import annotation_key, is_marked, names_a_mux
-from vkprovider.kube.events import ObjectRef
-from vkprovider.kube.resources import kind
+from vkprovider.mux.pure import muxnames
+from vkprovider.mux.pure.facts import Channel, Mux, MuxRef, Owner, ServicePort
+from vkprovider.mux.pure.refs import annotation_key, is_marked, names_a_mux
+from vkprovider.platform.kube.events import ObjectRef
+from vkprovider.platform.kube.resources import kind
+from vkprovider.platform.objects import Metadata, ServiceSpec
 
 _GKE: Final = ("cloud.google.com/", "networking.gke.io/")
 

@@ -6,18 +6,18 @@ for which no changed backend should wait.
 
 from collections.abc import Mapping
 
-from vkprovider.api.errors import Forbidden, Invalid
-from vkprovider.api.reasons.mux import MuxReason
-from vkprovider.kube.queue import DONE, Result
-from vkprovider.kube.resources import Resource
 from vkprovider.mux.effects.reports import mux_annotations
 from vkprovider.mux.effects.writes import Writes
 from vkprovider.mux.events import Events
 from vkprovider.mux.memory import Memory
+from vkprovider.mux.pure.reasons import MuxReason
 from vkprovider.mux.service import SERVICES, Service, is_leaving
-from vkprovider.runtime.context import Context
-from vkprovider.runtime.ownership import Ownership
-from vkprovider.settings.mux import MuxSettings
+from vkprovider.mux.settings import MuxSettings
+from vkprovider.platform.errors import Forbidden, Invalid
+from vkprovider.platform.kube.queue import DONE, Result
+from vkprovider.platform.kube.resources import Resource
+from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.runtime.ownership import Ownership
 
 
 class Showing:

@@ -8,21 +8,21 @@ from typing import Final
 
 import structlog
 
-from vkprovider.api.errors import Conflict, Fenced, InputError, OutsideError
-from vkprovider.api.messages import Fault
-from vkprovider.api.reasons.mux import MuxReason
-from vkprovider.domain.mux.facts import MuxRef
-from vkprovider.domain.mux.refs import is_marked, unfit_for_mux
-from vkprovider.kube.events import ObjectRef
-from vkprovider.kube.informer import Informer
-from vkprovider.kube.resources import Resource
 from vkprovider.mux.effects.leaving import Leaving
 from vkprovider.mux.events import Events, Told
 from vkprovider.mux.index import Index
+from vkprovider.mux.pure.facts import MuxRef
+from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.refs import is_marked, unfit_for_mux
 from vkprovider.mux.service import SERVICES, Service, finalizer, is_channel
-from vkprovider.runtime.context import Context
-from vkprovider.runtime.ownership import Ownership
-from vkprovider.settings.mux import MuxSettings
+from vkprovider.mux.settings import MuxSettings
+from vkprovider.platform.errors import Conflict, Fenced, InputError, OutsideError
+from vkprovider.platform.kube.events import ObjectRef
+from vkprovider.platform.kube.informer import Informer
+from vkprovider.platform.kube.resources import Resource
+from vkprovider.platform.messages import Fault
+from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.runtime.ownership import Ownership
 
 _log: Final = structlog.get_logger(__name__)
 _OTHER_TYPES: Final = "spec.type!=LoadBalancer"

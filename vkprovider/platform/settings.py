@@ -19,8 +19,8 @@ from pydantic import (
     model_validator,
 )
 
-from vkprovider.api.errors import InputError
 from vkprovider.platform import wellknown
+from vkprovider.platform.errors import InputError
 from vkprovider.platform.reasons import StartReason
 
 

@@ -5,29 +5,29 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from vkprovider.domain.userlab import portalnames
-from vkprovider.kube.queue import KeyedQueue
 from vkprovider.platform import wellknown
-from vkprovider.portal.choices import Choices, read_config
-from vkprovider.portal.effects.making import Making, lab_objects
-from vkprovider.portal.index import Index
-from vkprovider.portal.informers import Informers, informers
-from vkprovider.portal.instructors import Instructors
-from vkprovider.portal.keeper import Keeper
-from vkprovider.portal.lablets import Lablets
-from vkprovider.portal.locks import Locks
-from vkprovider.portal.page.parts import portal_callers, portal_page
-from vkprovider.portal.reconciler import Labs
-from vkprovider.portal.requests import Requests
-from vkprovider.portal.site.consoles.bridge import Consoles
-from vkprovider.portal.site.live.parts import Live
-from vkprovider.portal.site.parts import portal_site
-from vkprovider.runtime.context import Context, Program
-from vkprovider.runtime.membership import Membership
-from vkprovider.runtime.metrics.measure import Measure, by_name, counter, gauge, value
-from vkprovider.runtime.parts import Change, Part, Work
-from vkprovider.runtime.process import Process
-from vkprovider.settings.portal import PortalProcessSettings
+from vkprovider.platform.kube.queue import KeyedQueue
+from vkprovider.platform.runtime.context import Context, Program
+from vkprovider.platform.runtime.membership import Membership
+from vkprovider.platform.runtime.metrics.measure import Measure, by_name, counter, gauge, value
+from vkprovider.platform.runtime.parts import Change, Part, Work
+from vkprovider.platform.runtime.process import Process
+from vkprovider.portal.api.parts import portal_callers, portal_page
+from vkprovider.portal.pure import portalnames
+from vkprovider.portal.service.choices import Choices, read_config
+from vkprovider.portal.service.effects.making import Making, lab_objects
+from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.informers import Informers, informers
+from vkprovider.portal.service.instructors import Instructors
+from vkprovider.portal.service.keeper import Keeper
+from vkprovider.portal.service.lablets import Lablets
+from vkprovider.portal.service.locks import Locks
+from vkprovider.portal.service.reconciler import Labs
+from vkprovider.portal.service.requests import Requests
+from vkprovider.portal.settings import PortalProcessSettings
+from vkprovider.portal.web.consoles.bridge import Consoles
+from vkprovider.portal.web.live.parts import Live
+from vkprovider.portal.web.parts import portal_site
 
 PORTAL: Final = Program(portalnames.PORTAL_PROGRAM, f"{wellknown.GROUP}/portal-replica")
 """The portal: its replicas share out operations of user labs."""

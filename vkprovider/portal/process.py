@@ -5,13 +5,13 @@ from typing import Final
 
 import structlog
 
-from vkprovider.concurrency import stop_on_signals
+from vkprovider.platform.concurrency import stop_on_signals
+from vkprovider.platform.http.page import Page
+from vkprovider.platform.http.tls import page_tls
+from vkprovider.platform.runtime.connecting import connect
+from vkprovider.platform.runtime.context import Context
 from vkprovider.portal.parts import PORTAL, portal_process
-from vkprovider.runtime.connecting import connect
-from vkprovider.runtime.context import Context
-from vkprovider.runtime.page import Page
-from vkprovider.serving.tls import page_tls
-from vkprovider.settings.portal import PortalProcessSettings
+from vkprovider.portal.settings import PortalProcessSettings
 
 _log: Final = structlog.get_logger(__name__)
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tunnels import errors
-from vkprovider.api.histogram import LONG_S, Histogram
+from vkprovider.platform.histogram import LONG_S, Histogram
 
 BOUNDS_S: Final = (0.005, 0.02, 0.1, 0.5)
 """The short ones; a service adds those of `LONG_S` that its timeouts reach."""

@@ -9,8 +9,8 @@ from typing import Final, TypeVar
 import msgspec
 
 from tunnels.base import Response
-from vkprovider.api.errors import DeadlineExceeded, OutsideError, Throttled, Unavailable
-from vkprovider.domain.backoff import delay_s
+from vkprovider.platform.backoff import delay_s
+from vkprovider.platform.errors import DeadlineExceeded, OutsideError, Throttled, Unavailable
 from vkprovider.rest import dialect as dialects
 from vkprovider.rest.errors import NotDone, Unsent, may_have_happened
 from vkprovider.rest.exchange import Exchange

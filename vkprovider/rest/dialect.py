@@ -1,4 +1,4 @@
-"""What answers and the transport's errors mean, in the error tree of `vkprovider.api.errors`. Pure.
+"""What answers and the transport's errors mean, in the error tree of `vkprovider.platform.errors`. Pure.
 
 What all services share stands here; a `Dialect` adds what one service says in its own words.
 """
@@ -11,7 +11,7 @@ import msgspec
 
 from tunnels import errors as transport_errors
 from tunnels.base import Response
-from vkprovider.api.errors import DeadlineExceeded, Invalid, OutsideError, TlsFailed, Unavailable
+from vkprovider.platform.errors import DeadlineExceeded, Invalid, OutsideError, TlsFailed, Unavailable
 from vkprovider.rest.errors import Unsent
 from vkprovider.rest.operations import OperationRequest
 

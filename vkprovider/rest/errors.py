@@ -1,6 +1,6 @@
-"""What is known after a call that failed, beyond the tree of `vkprovider.api.errors`."""
+"""What is known after a call that failed, beyond the tree of `vkprovider.platform.errors`."""
 
-from vkprovider.api.errors import OutsideError, Throttled, Unavailable
+from vkprovider.platform.errors import OutsideError, Throttled, Unavailable
 
 
 class NotDone(Unavailable):

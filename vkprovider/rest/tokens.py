@@ -6,8 +6,8 @@ from typing import Final, Generic, Protocol, TypeVar
 
 import msgspec
 
-from vkprovider.api.errors import DeadlineExceeded, OutsideError, Throttled, Unauthorized, Unavailable
-from vkprovider.domain.backoff import delay_s
+from vkprovider.platform.backoff import delay_s
+from vkprovider.platform.errors import DeadlineExceeded, OutsideError, Throttled, Unauthorized, Unavailable
 
 _HTTP_UNAUTHORIZED: Final = 401
 

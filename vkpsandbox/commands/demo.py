@@ -7,7 +7,7 @@ from typing import Final
 
 import click
 
-from vkprovider.api.errors import VkproviderError
+from vkprovider.platform.errors import VkproviderError
 from vkpsandbox.commands.sandbox import DOWNLOAD_HELP
 from vkpsandbox.controlplane.tunnels import Tunnel
 from vkpsandbox.demo.campus import labs_in_a_hub

@@ -12,7 +12,7 @@ from typing import Final, Literal, ParamSpec, TypeVar
 import click
 import msgspec
 
-from vkprovider.api.errors import VkproviderError
+from vkprovider.platform.errors import VkproviderError
 from vkpsandbox import ProcessStatus, Sandbox
 from vkpsandbox.controlplane.build import ensure_programs
 from vkpsandbox.controlplane.tunnels import Tunnel

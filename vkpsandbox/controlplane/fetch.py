@@ -22,7 +22,7 @@ from tunnels.direct import translated
 from tunnels.errors import CertificateInvalid, TransportError
 from tunnels.outgoing.proxies import proxy_of
 from tunnels.outgoing.sessions import open_session
-from vkprovider.domain.backoff import delay_s
+from vkprovider.platform.backoff import delay_s
 from vkprovider.platform.settings import is_loopback
 from vkpsandbox.errors import NetworkFailed, SandboxError
 

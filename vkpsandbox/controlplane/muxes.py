@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from vkprovider.domain.mux import muxnames
+from vkprovider.mux.pure import muxnames
 from vkpsandbox.controlplane.content import NAMESPACE, write_account_kubeconfig
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.programs import PROVIDER_GRACE_S, VKPROVIDER

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from vkprovider.domain.userlab import portalnames
+from vkprovider.portal.pure import portalnames
 from vkpsandbox.controlplane.content import NAMESPACE, write_account_kubeconfig
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.programs import PROVIDER_GRACE_S, VKPROVIDER

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from vkprovider.api import names
+from vkprovider.lablet import names
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.portal import LEARNERS
 from vkpsandbox.demo.chromium import Person, person, require_browser

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from vkprovider.api import names
+from vkprovider.lablet import names
 from vkpsandbox import Sandbox
 
 _WIPE: Final = re.compile(r'"path":"/api/v0/labs/([0-9a-f-]+)/wipe"')

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from vkprovider.api.errors import VkproviderError
+from vkprovider.platform.errors import VkproviderError
 from vkpsandbox import Worker
 
 

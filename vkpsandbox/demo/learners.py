@@ -4,7 +4,7 @@ import json
 import urllib.request
 from typing import Any, Final
 
-from vkprovider.api.errors import VkproviderError
+from vkprovider.platform.errors import VkproviderError
 from vkpsandbox import Lds
 
 NAMES: Final = (

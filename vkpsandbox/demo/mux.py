@@ -10,9 +10,9 @@ from typing import Any, Final
 
 import msgspec
 
-from vkprovider.api import names
-from vkprovider.api.exposure import LIVE, Access
-from vkprovider.api.wording import count
+from vkprovider.lablet import names
+from vkprovider.lablet.exposure import LIVE, Access
+from vkprovider.platform.wording import count
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.relay import find_haproxy
 from vkpsandbox.demo import reach

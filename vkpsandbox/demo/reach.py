@@ -7,7 +7,7 @@ import time
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from vkprovider.api import names
+from vkprovider.lablet import names
 from vkpsandbox import Worker
 
 _ANSWERS_S: Final = 10.0

@@ -1,6 +1,6 @@
 """A simulator of the Lab Delivery System (LDS): sessions, a page for learners, events, and a grader.
 
-The LDS publishes no protocol; `vkprovider/lds/openapi.yaml` holds what is assumed, and tests check every answer
+The LDS publishes no protocol; `vkprovider/labs/lds/openapi.yaml` holds what is assumed, and tests check every answer
 against it. As tests judge vkprovider's client by the simulator, it imports nothing of vkprovider.
 
 * Pure, time comes in as an argument: `states` (which state allows what), `errors` (the table of refusals), `model`,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from vkprovider.domain.backoff import delay_s
+from vkprovider.platform.backoff import delay_s
 from vkpsandbox.processes.process import ProcessSpec, ProcessStatus, Restart, environment
 
 PR_SET_PDEATHSIG: Final = 1

@@ -23,13 +23,13 @@ from tests.support.extra import SYSTEM
 from tests.support.replicas import Replicas
 from tests.support.topologies import definition, deployment
 from tests.support.waiting import until
-from vkprovider.controllers.session.inbox import Inbox
-from vkprovider.domain.session import inbox
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.events import EventRecorder
+from vkprovider.labs.controllers.session.inbox import Inbox
+from vkprovider.labs.pure.session import inbox
+from vkprovider.platform.http.access import REMEMBER_S
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.events import EventRecorder
+from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.settings import KubeSettings
-from vkprovider.runtime.context import Context
-from vkprovider.serving.access import REMEMBER_S
 from vkpsandbox import Sandbox
 
 EVERYONE = range(REPLICAS)

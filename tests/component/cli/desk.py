@@ -12,7 +12,7 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.running import SHORT, Running
 from tests.support.apiserver import ApiServer
 from tests.support.faultyapi import FaultyApi
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox.controlplane.build import find_kubectl
 from vkpsandbox.controlplane.components import ISSUER
 from vkpsandbox.processes.ports import free_ports

@@ -8,7 +8,7 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually
 from tests.support.apiserver import GROUP
 from tests.support.topologies import pod, topology
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 
 OWNER = "vkprovider.io/owner-namespace"
 

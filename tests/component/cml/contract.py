@@ -16,11 +16,11 @@ from typing import Final
 
 import click
 
-from vkprovider.api.errors import Invalid, NotFound, OutsideError, VkproviderError
 from vkprovider.cml.factory import open_session
 from vkprovider.cml.operations import BASE, CONSOLES, LABS, MORE
 from vkprovider.cml.spi import Credentials, DeviceFact
 from vkprovider.cml.worker import CmlLabs
+from vkprovider.platform.errors import Invalid, NotFound, OutsideError, VkproviderError
 from vkprovider.rest.operations import allow_list
 
 PORTS: Final = {"a": 7998, "b": 7999}

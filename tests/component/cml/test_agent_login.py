@@ -12,11 +12,11 @@ from tests.component.cml.conftest import MiniCml, reply, serving
 from tunnels.direct import DirectTransport
 from tunnels.errors import CertificateInvalid, ConnectFailed, RequestRefused
 from vkprovider.agent.process import open_streams, open_upstream
+from vkprovider.agent.settings import AgentSettings
 from vkprovider.agent.upstream import AGENT_API, LoggedIn, credentials_in
-from vkprovider.api.errors import InputError, Invalid, Throttled, TlsFailed, Unauthorized
 from vkprovider.cml.factory import session_over
 from vkprovider.cml.worker import CmlLabs
-from vkprovider.settings.agent import AgentSettings
+from vkprovider.platform.errors import InputError, Invalid, Throttled, TlsFailed, Unauthorized
 
 
 def write(file: Path, text: str) -> None:

@@ -18,13 +18,13 @@ from tunnels.base import Channel
 from tunnels.errors import ConnectionLost
 from tunnels.link.transport import TunnelTransport
 from vkprovider.agent.process import open_streams, open_upstream
+from vkprovider.agent.settings import AgentSettings
 from vkprovider.agent.upstream import AGENT_API
-from vkprovider.api.errors import Fenced, Forbidden, NotFound, Unavailable
 from vkprovider.cml.factory import open_labs, session_over
 from vkprovider.cml.operations import LABS_API, STREAMS_API
 from vkprovider.cml.spi import Credentials, Labs
 from vkprovider.cml.worker import CmlLabs
-from vkprovider.settings.agent import AgentSettings
+from vkprovider.platform.errors import Fenced, Forbidden, NotFound, Unavailable
 from vkpsandbox.cml.consoles.patty import PattySettings
 from vkpsandbox.cml.simulation import Settings
 

@@ -8,11 +8,11 @@ import pytest
 from aiohttp import web
 
 from tests.component.cml.conftest import MiniCml, reply
-from vkprovider.api.errors import InputError, Unauthorized
-from vkprovider.api.models.worker import CMLWorkerSpec
 from vkprovider.cml.spi import Credentials
-from vkprovider.doctor.asking import ask
-from vkprovider.doctor.workers import Licence
+from vkprovider.lablet.models.worker import CMLWorkerSpec
+from vkprovider.labs.checks.asking import ask
+from vkprovider.labs.checks.workers import Licence
+from vkprovider.platform.errors import InputError, Unauthorized
 
 ADMIN = Credentials("admin", "right")
 LICENSED = '{"registration": {"status": "COMPLETED"}, "authorization": {"status": "IN_COMPLIANCE"}, "features": []}'

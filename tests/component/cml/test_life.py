@@ -9,13 +9,13 @@ import pytest
 
 from tests.component.cml.conftest import Secret
 from tests.support.cmlapi.simulator import CmlSimulator
-from vkprovider.api.errors import DeadlineExceeded, Fenced, Invalid, NotFound, TlsFailed, Unauthorized, Unavailable
-from vkprovider.api.usage import WorkerUsage
 from vkprovider.cml.factory import open_labs, open_session
 from vkprovider.cml.operations import BASE, CONSOLES, LABS, LABS_API, MORE
 from vkprovider.cml.spi import DeviceFact
 from vkprovider.cml.stats import open_worker_stats
 from vkprovider.cml.worker import CmlLabs
+from vkprovider.lablet.usage import WorkerUsage
+from vkprovider.platform.errors import DeadlineExceeded, Fenced, Invalid, NotFound, TlsFailed, Unauthorized, Unavailable
 from vkprovider.rest.operations import allow_list
 from vkpsandbox.cml.simulation import Settings
 from vkpsandbox.http.faults import Fault

@@ -7,10 +7,10 @@ from itertools import pairwise
 import pytest
 
 from tests.component.cml.conftest import MiniCml
-from vkprovider.api.errors import Unauthorized
 from vkprovider.cml.factory import open_session
 from vkprovider.cml.operations import LIST_LABS
 from vkprovider.cml.spi import Credentials
+from vkprovider.platform.errors import Unauthorized
 from vkprovider.rest.client import ServiceClient
 from vkprovider.rest.tokens import Holds
 

@@ -6,7 +6,10 @@ import pytest
 from aiohttp import web
 
 from tests.component.cml.conftest import MiniCml, Reply, Secret, drop, reply
-from vkprovider.api.errors import (
+from vkprovider.cml.factory import SLOW_MAX, open_session
+from vkprovider.cml.spi import Credentials
+from vkprovider.cml.worker import CmlLabs
+from vkprovider.platform.errors import (
     Conflict,
     DeadlineExceeded,
     Fenced,
@@ -19,9 +22,6 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
-from vkprovider.cml.factory import SLOW_MAX, open_session
-from vkprovider.cml.spi import Credentials
-from vkprovider.cml.worker import CmlLabs
 from vkprovider.platform.reasons import reason_of
 from vkprovider.rest.client import ServiceClient
 from vkprovider.rest.operations import Operation

@@ -4,10 +4,10 @@ import pytest
 
 from tests.component.cml.conftest import MiniCml, Secret, drop
 from tunnels.errors import CertificateInvalid, ConnectFailed, ConnectionLost, DeadlineExceeded, RequestRefused
-from vkprovider.api.errors import OutsideError
 from vkprovider.cml.factory import CALLS, open_session
 from vkprovider.cml.operations import CONSOLES, LABS, MORE, STATS
 from vkprovider.cml.worker import CmlLabs
+from vkprovider.platform.errors import OutsideError
 from vkprovider.rest.calls import code_of
 
 

@@ -15,13 +15,13 @@ from structlog.testing import capture_logs
 from tests.component.cml.conftest import MiniCml, Secret, reply, serving
 from tests.support.tunnels import eventually, running
 from vkprovider.agent.process import open_upstream
+from vkprovider.agent.settings import AgentSettings
 from vkprovider.agent.watching import Watch
-from vkprovider.api.errors import InputError, TlsFailed, Unavailable
 from vkprovider.cml.dialect import BY_AGENT
 from vkprovider.cml.factory import open_labs, session_over
 from vkprovider.cml.spi import Labs
 from vkprovider.cml.worker import CmlLabs
-from vkprovider.settings.agent import AgentSettings
+from vkprovider.platform.errors import InputError, TlsFailed, Unavailable
 
 
 @asynccontextmanager

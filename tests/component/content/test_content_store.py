@@ -11,10 +11,10 @@ from pydantic import ValidationError
 
 from tests.support.connectproxy import ConnectProxy
 from tests.support.s3 import ACCESS_KEY, BUCKET, S3, SECRET_KEY, package, s3_server
-from vkprovider.api.errors import DeadlineExceeded, Forbidden, InputError, NotFound, Unavailable
-from vkprovider.content.objects import ObjectStores, open_store
-from vkprovider.content.spi import PackageName
-from vkprovider.settings.services import ContentSettings
+from vkprovider.labs.content.objects import ObjectStores, open_store
+from vkprovider.labs.content.spi import PackageName
+from vkprovider.labs.settings.services import ContentSettings
+from vkprovider.platform.errors import DeadlineExceeded, Forbidden, InputError, NotFound, Unavailable
 
 MIB = 2**20
 DATA = package({"cml.yaml": "lab: {}"})

@@ -10,12 +10,12 @@ import pytest
 
 from tests.support.s3 import S3, package, s3_server
 from tests.support.topologies import topology
-from vkprovider.content.objects import open_store
-from vkprovider.content.parsing import shared_parser
-from vkprovider.content.spi import PackageName
-from vkprovider.controllers.definition.packages import Fetched, PackageRequest, Packages
-from vkprovider.kube.queue import KeyedQueue
-from vkprovider.settings.services import ContentSettings, PackageSettings
+from vkprovider.labs.content.objects import open_store
+from vkprovider.labs.content.parsing import shared_parser
+from vkprovider.labs.content.spi import PackageName
+from vkprovider.labs.controllers.definition.packages import Fetched, PackageRequest, Packages
+from vkprovider.labs.settings.services import ContentSettings, PackageSettings
+from vkprovider.platform.kube.queue import KeyedQueue
 
 TEXT = topology({"h0": "alpine"})
 WANT = PackageRequest("uid", 1, "", "source", PackageName("", "netlab.zip"), "1.0")

@@ -11,12 +11,12 @@ import pytest
 from tests.support.s3 import package
 from tests.support.topologies import topology
 from tests.support.waiting import until
-from vkprovider.api.errors import InputError, Unavailable
-from vkprovider.content import parser as child
-from vkprovider.content.parsing import ContentParser
-from vkprovider.domain.definition import package as packages
-from vkprovider.domain.definition.package import Package
-from vkprovider.settings.services import PackageSettings
+from vkprovider.labs.content import parser as child
+from vkprovider.labs.content.parsing import ContentParser
+from vkprovider.labs.pure.definition import package as packages
+from vkprovider.labs.pure.definition.package import Package
+from vkprovider.labs.settings.services import PackageSettings
+from vkprovider.platform.errors import InputError, Unavailable
 
 TEXT = topology({"R1": "iosv"}, tags={"R1": ["serial:5001"]})
 MANY_VALUES = "[" + "1," * 2_000_000 + "1]"
@@ -36,7 +36,7 @@ def processes() -> list[int]:
         try:
             fields = (path / "stat").read_text().rpartition(")")[2].split()
             mine, zombie = int(fields[1]) == os.getpid(), fields[0] == "Z"
-            if mine and not zombie and b"vkprovider.content.parser" in (path / "cmdline").read_bytes():
+            if mine and not zombie and b"vkprovider.labs.content.parser" in (path / "cmdline").read_bytes():
                 found.append(int(path.name))
         except OSError:  # it ended meanwhile
             continue

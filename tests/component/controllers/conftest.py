@@ -11,7 +11,7 @@ from tests.component.controllers.harness import World, open_world
 from tests.component.controllers.parts import connect
 from tests.support.apiserver import CONFIG_MAPS, MEMBERS, NODE_LEASES, Admin, ApiServer
 from tests.support.faultyapi import FaultyApi
-from vkprovider.kube.client import KubeClient
+from vkprovider.platform.kube.client import KubeClient
 
 
 @pytest.fixture

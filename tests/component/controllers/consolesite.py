@@ -14,9 +14,9 @@ from tests.support import topologies
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.terminals import Terminal
 from tunnels.base import Channel
-from vkprovider.api.errors import InputError, Unavailable
-from vkprovider.controllers.console.devices import LabletDevices
-from vkprovider.kubelet.spi import Exit, LogLine, LogOptions, Target
+from vkprovider.labs.controllers.console.devices import LabletDevices
+from vkprovider.labs.kubelet.spi import Exit, LogLine, LogOptions, Target
+from vkprovider.platform.errors import InputError, Unavailable
 from vkpsandbox.cml.consoles.patty import PattySettings
 from vkpsandbox.cml.world.model import Node
 

@@ -23,13 +23,13 @@ from tests.support import topologies
 from tests.support.apiserver import CONFIG_MAPS, GROUP, NODE_LEASES, NODES, RUNTIME_CLASSES, SECRETS, Admin
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.faultyapi import FaultyApi
-from vkprovider.app.provider import provider
-from vkprovider.app.settings import Settings
-from vkprovider.kube.clock import monotonic
-from vkprovider.lds.config import takes_part
-from vkprovider.lds.deployments import Deployments
-from vkprovider.lds.grader import HttpGrader
-from vkprovider.runtime.connecting import connect
+from vkprovider.labs.lds.config import takes_part
+from vkprovider.labs.lds.deployments import Deployments
+from vkprovider.labs.lds.grader import HttpGrader
+from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.wiring.provider import provider
+from vkprovider.platform.kube.clock import monotonic
+from vkprovider.platform.runtime.connecting import connect
 from vkpsandbox.cml.consoles.patty import PattySettings
 from vkpsandbox.cml.simulation import Settings as CmlSettings
 

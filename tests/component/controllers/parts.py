@@ -10,16 +10,16 @@ from typing import Any
 from tests.support.apiserver import SYSTEM
 from tests.support.faultyapi import FaultyApi
 from tests.support.scripted import kubeconfig_of
-from vkprovider.controllers.claims.store import ClaimStore
-from vkprovider.controllers.counters import Counters
-from vkprovider.controllers.worker.node_leases import NODES
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.events import EventRecorder
+from vkprovider.labs.controllers.claims.store import ClaimStore
+from vkprovider.labs.controllers.counters import Counters
+from vkprovider.labs.controllers.worker.node_leases import NODES
+from vkprovider.labs.settings.cluster import WorkerSettings
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.events import EventRecorder
+from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.runtime.membership import Membership
+from vkprovider.platform.runtime.ownership import Ownership
 from vkprovider.platform.settings import KubeSettings
-from vkprovider.runtime.context import Context
-from vkprovider.runtime.membership import Membership
-from vkprovider.runtime.ownership import Ownership
-from vkprovider.settings.cluster import WorkerSettings
 
 
 def context(kube: KubeClient, **more: Any) -> Context:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.support.inloop import InLoop
-from vkprovider.app.provider import Provider
-from vkprovider.lds.deployments import Deployments
-from vkprovider.lds.grader import HttpGrader
+from vkprovider.labs.lds.deployments import Deployments
+from vkprovider.labs.lds.grader import HttpGrader
+from vkprovider.labs.wiring.provider import Provider
+from vkprovider.platform.http.page import Page
+from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.settings import HttpSettings
-from vkprovider.runtime.context import Context
-from vkprovider.runtime.page import Page
 
 Groups = Mapping[str, Mapping[str, object]]
 """Fields of groups of settings, by group."""

@@ -27,16 +27,16 @@ from tunnels.link.carrier import Address
 from tunnels.protocol.presence import State
 from vkprovider.agent.carrier import agent_carrier
 from vkprovider.agent.process import make_agent, open_streams, open_upstream, serve
-from vkprovider.app.page import page_of
-from vkprovider.app.settings import Settings
+from vkprovider.agent.settings import AgentSettings, DialSettings
+from vkprovider.carriers.settings import MqttSettings
+from vkprovider.cli.checkup.gather import Doctor
 from vkprovider.cli.doctor import broker_from
 from vkprovider.doctor.findings import Level
-from vkprovider.doctor.gather import Doctor
-from vkprovider.kubelet.spi import Exit, LogOptions, Target
-from vkprovider.runtime.page import Page
-from vkprovider.settings.agent import AgentSettings, DialSettings
-from vkprovider.settings.tunnels import MqttSettings
-from vkprovider.shipped import find_manifests
+from vkprovider.labs.kubelet.spi import Exit, LogOptions, Target
+from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.wiring.page import page_of
+from vkprovider.platform.http.page import Page
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox.http.access_log import Entry
 
 CAPACITY = {"cpu": "64", "memory": "256Gi", "labs": 200, "labNodes": 400}

@@ -8,7 +8,7 @@ import pytest
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import imports, is_ready, labs, requests, when
 from tests.support.apiserver import CONFIG_MAPS, RUNTIME_CLASSES
-from vkprovider.kube.informer import Informer
+from vkprovider.platform.kube.informer import Informer
 from vkprovider.platform.wellknown import API_VERSION
 
 FAULTS: list[dict[str, Any]] = [{"status": 409}, {"status": 429}, {"status": 500}, {"drop": True}, {"lose": True}]

@@ -12,13 +12,13 @@ from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import Running
 from tests.support.apiserver import CONFIG_MAPS
 from tests.support.topologies import topology
-from vkprovider.api import names
-from vkprovider.api.objects import ConfigMap
 from vkprovider.cli.lablet import configs
 from vkprovider.cli.shared.page.archives import StoredArchives
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.archive import leftovers
-from vkprovider.domain.lablet.archive.leftovers import ANNOTATION_KEPT_AT, ANNOTATION_POD, Leftovers
+from vkprovider.lablet import names
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet.archive import leftovers
+from vkprovider.labs.pure.lablet.archive.leftovers import ANNOTATION_KEPT_AT, ANNOTATION_POD, Leftovers
+from vkprovider.platform.objects import ConfigMap
 
 TWO = topology({"r1": "iosv", "r2": "iosv"})
 CONFIGS = CONFIG_MAPS + f"?labelSelector={names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"

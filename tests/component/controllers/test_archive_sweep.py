@@ -7,13 +7,13 @@ import pytest
 from tests.component.controllers.parts import context
 from tests.support.apiserver import CONFIG_MAPS, Admin
 from tests.support.faultyapi import FaultyApi
-from vkprovider.api import names
-from vkprovider.api.errors import OutsideError
-from vkprovider.controllers.lablet.archive import Archive
-from vkprovider.domain.lablet.archive import leftovers
-from vkprovider.domain.lablet.archive.leftovers import ANNOTATION_KEPT_AT, Leftovers
-from vkprovider.kube.client import KubeClient
-from vkprovider.settings.cluster import LabletSettings
+from vkprovider.lablet import names
+from vkprovider.labs.controllers.lablet.archive import Archive
+from vkprovider.labs.pure.lablet.archive import leftovers
+from vkprovider.labs.pure.lablet.archive.leftovers import ANNOTATION_KEPT_AT, Leftovers
+from vkprovider.labs.settings.cluster import LabletSettings
+from vkprovider.platform.errors import OutsideError
+from vkprovider.platform.kube.client import KubeClient
 
 NOW = 2_000_000_000
 DAY_S = 86_400

@@ -12,17 +12,17 @@ from tests.component.controllers.claimdocument import ClaimDocument
 from tests.component.controllers.parts import claim_store, context
 from tests.support.apiserver import CONFIG_MAPS, Admin
 from tests.unit.domain import builders
-from vkprovider.api.errors import InputError, OutsideError
-from vkprovider.api.objects import ConfigMap
-from vkprovider.domain.claims import document
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.document import Stored
-from vkprovider.domain.ports import store as portstore
-from vkprovider.domain.ports.allocator import TCP, UDP, PortRange, Wanted
-from vkprovider.domain.session.delivery import Session
-from vkprovider.kube.client import KubeClient
+from vkprovider.labs.pure.claims import document
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform import wellknown
-from vkprovider.runtime.context import Context
+from vkprovider.platform.errors import InputError, OutsideError
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.objects import ConfigMap
+from vkprovider.platform.ports import store as portstore
+from vkprovider.platform.ports.allocator import TCP, UDP, PortRange, Wanted
+from vkprovider.platform.runtime.context import Context
 
 HERE = PortRange(100, 109)
 

@@ -27,10 +27,10 @@ from tests.component.controllers.claimdocument import KEY, ClaimDocument
 from tests.component.controllers.parts import claim_store, connect, context
 from tests.support.apiserver import CONFIG_MAPS, Admin, ApiServer
 from tests.support.faultyapi import FaultyApi
-from vkprovider.api.errors import InputError, OutsideError
-from vkprovider.controllers.claims.store import ClaimStore
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.ports.allocator import TCP, UDP, PortRange, Wanted
+from vkprovider.labs.controllers.claims.store import ClaimStore
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.platform.errors import InputError, OutsideError
+from vkprovider.platform.ports.allocator import TCP, UDP, PortRange, Wanted
 
 HERE = PortRange(100, 111)
 STEPS = int(os.environ.get("CLAIM_STEPS", "300"))

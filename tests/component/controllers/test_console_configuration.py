@@ -7,8 +7,8 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually
 from tests.support.terminals import Terminal
 from tests.support.topologies import topology
-from vkprovider.api.errors import InputError
-from vkprovider.kubelet.spi import Exit
+from vkprovider.labs.kubelet.spi import Exit
+from vkprovider.platform.errors import InputError
 
 LAB = {"r1": "iosv", "R 2": "iosv", "db": "iosv", "wan": "wan_emulator", "sw": "unmanaged_switch", "config": "iosv"}
 

@@ -8,8 +8,8 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.running import SHORT
 from tests.support.terminals import Terminal
 from tests.support.topologies import topology
-from vkprovider.api.errors import InputError
-from vkprovider.kubelet.spi import Exit, Target
+from vkprovider.labs.kubelet.spi import Exit, Target
+from vkprovider.platform.errors import InputError
 
 
 async def test_a_label_goes_before_the_name_of_a_container(world: World) -> None:

@@ -4,7 +4,7 @@ from tests.component.controllers.consolesite import Site
 from tests.component.controllers.harness import World
 from tests.support.terminals import Terminal
 from tests.support.topologies import topology
-from vkprovider.kubelet.spi import Exit
+from vkprovider.labs.kubelet.spi import Exit
 
 LINES = {"r1": ("iosv", 0), "f1": ("frr", 0), "top": ("chrome", 1), "web": ("nginx", 1), "te": ("thousandeyes-ea", 1)}
 

@@ -17,9 +17,9 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually
 from tests.component.controllers.running import SHORT
 from tests.support.terminals import Terminal
-from vkprovider.api.errors import InputError, NotFound, OutsideError, Unavailable
-from vkprovider.api.times import iso
-from vkprovider.kubelet.spi import LogOptions
+from vkprovider.labs.kubelet.spi import LogOptions
+from vkprovider.platform.errors import InputError, NotFound, OutsideError, Unavailable
+from vkprovider.platform.times import iso
 
 
 async def test_the_end_of_the_time_is_announced_at_open_consoles_and_to_no_program(world: World) -> None:

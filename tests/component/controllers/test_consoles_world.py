@@ -17,8 +17,8 @@ from tests.component.controllers.harness import open_world
 from tests.component.controllers.looking import eventually
 from tests.support.apiserver import ApiServer
 from tests.support.terminals import Terminal
-from vkprovider.api.errors import InputError, NotFound, Unavailable
-from vkprovider.kubelet.spi import DeviceUsage, Exit, LogOptions, Target
+from vkprovider.labs.kubelet.spi import DeviceUsage, Exit, LogOptions, Target
+from vkprovider.platform.errors import InputError, NotFound, Unavailable
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

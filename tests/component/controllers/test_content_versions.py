@@ -10,18 +10,18 @@ from tests.component.controllers.parts import Clock, context
 from tests.support.apiserver import CONFIG_MAPS, GROUP, Admin
 from tests.support.topologies import definition, topology
 from tests.unit.domain.builders import claim
-from vkprovider.api import names
-from vkprovider.api.errors import InputError
-from vkprovider.api.models.definition import parse_definition_spec
-from vkprovider.api.objects import ConfigMap, CustomResource
-from vkprovider.content.parsing import shared_parser
-from vkprovider.controllers.definition.versions import Versions
-from vkprovider.domain.claims import document
-from vkprovider.domain.claims.document import Stored
-from vkprovider.domain.definition.package import Package
-from vkprovider.domain.topology.resources import SHIPPED
-from vkprovider.kube.client import KubeClient
+from vkprovider.lablet import names
+from vkprovider.lablet.models.definition import parse_definition_spec
+from vkprovider.labs.content.parsing import shared_parser
+from vkprovider.labs.controllers.definition.versions import Versions
+from vkprovider.labs.pure.claims import document
+from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.definition.package import Package
+from vkprovider.labs.pure.topology.resources import SHIPPED
 from vkprovider.platform import wellknown
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.objects import ConfigMap, CustomResource
 
 WORKER = "w1"
 CONTENT = f"{CONFIG_MAPS}?labelSelector={names.LABEL_COMPONENT}={names.COMPONENT_CONTENT}"

@@ -17,9 +17,9 @@ from tests.component.controllers.looking import condition, is_ready, when
 from tests.component.controllers.running import WITH_PASSES
 from tests.support.apiserver import CONFIG_MAPS, GROUP, RUNTIME_CLASSES, SYSTEM
 from tests.support.topologies import topology
-from vkprovider.domain.definition import refresh
-from vkprovider.domain.definition.content import build
-from vkprovider.domain.definition.package import Package
+from vkprovider.labs.pure.definition import refresh
+from vkprovider.labs.pure.definition.content import build
+from vkprovider.labs.pure.definition.package import Package
 
 TWO = topology({"h0": "alpine", "h1": "alpine"})
 CONTENT = CONFIG_MAPS + "?labelSelector=vkprovider.io%2Fcomponent%3Dcontent"

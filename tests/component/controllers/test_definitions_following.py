@@ -9,20 +9,20 @@ from tests.component.controllers.parts import Clock, context
 from tests.support.apiserver import SYSTEM
 from tests.support.scripted import ScriptedServer, Seen, answer, refuse
 from tests.support.topologies import topology
-from vkprovider.api import names
-from vkprovider.api.objects import ConfigMap, CustomResource
-from vkprovider.content.objects import open_store
-from vkprovider.content.parsing import shared_parser
-from vkprovider.controllers.definition.impediments import Impediments
-from vkprovider.controllers.definition.packages import Packages
-from vkprovider.controllers.definition.reconciler import Definitions
-from vkprovider.domain.definition import content as contents
-from vkprovider.domain.definition import refresh
-from vkprovider.domain.definition.package import Package
-from vkprovider.domain.topology.resources import SHIPPED
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.queue import KeyedQueue
-from vkprovider.settings.services import ContentSettings, PackageSettings
+from vkprovider.lablet import names
+from vkprovider.labs.content.objects import open_store
+from vkprovider.labs.content.parsing import shared_parser
+from vkprovider.labs.controllers.definition.impediments import Impediments
+from vkprovider.labs.controllers.definition.packages import Packages
+from vkprovider.labs.controllers.definition.reconciler import Definitions
+from vkprovider.labs.pure.definition import content as contents
+from vkprovider.labs.pure.definition import refresh
+from vkprovider.labs.pure.definition.package import Package
+from vkprovider.labs.pure.topology.resources import SHIPPED
+from vkprovider.labs.settings.services import ContentSettings, PackageSettings
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.queue import KeyedQueue
+from vkprovider.platform.objects import ConfigMap, CustomResource
 
 TEXT, OTHER = topology({"h0": "alpine"}), topology({"h1": "alpine"})
 READY = {"conditions": [{"type": "Ready", "status": "True", "reason": "ContentReady", "message": "versions kept: 1.0"}]}

@@ -7,9 +7,9 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually, imports, when
 from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import Replica
-from vkprovider.api import names
-from vkprovider.api.errors import NotFound, OutsideError, Unavailable
-from vkprovider.controllers.lablet.exports import Exports, Found
+from vkprovider.lablet import names
+from vkprovider.labs.controllers.lablet.exports import Exports, Found
+from vkprovider.platform.errors import NotFound, OutsideError, Unavailable
 from vkpsandbox.http.faults import Fault
 
 

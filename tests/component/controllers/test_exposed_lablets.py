@@ -12,9 +12,9 @@ from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import MORTAL, WITH_PASSES
 from tests.support.apiserver import ENDPOINT_SLICES, GROUP, SYSTEM, Refused
 from tests.support.topologies import topology
-from vkprovider.api import exposure, names
-from vkprovider.domain.mux import muxnames
-from vkprovider.shipped import find_manifests
+from vkprovider.lablet import exposure, names
+from vkprovider.mux.pure import muxnames
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings
 

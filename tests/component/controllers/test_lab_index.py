@@ -7,12 +7,12 @@ from collections.abc import Mapping
 import pytest
 
 from tests.component.cml.conftest import MiniCml, Secret, reply, serving
-from vkprovider.api import names
-from vkprovider.api.errors import Unavailable
 from vkprovider.cml.factory import open_labs
 from vkprovider.cml.null import NullLabs, NullWorker
-from vkprovider.controllers.worker.lab_index import LabIndex
-from vkprovider.domain.claims.claim import Claim
+from vkprovider.lablet import names
+from vkprovider.labs.controllers.worker.lab_index import LabIndex
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.platform.errors import Unavailable
 
 UID = "0a1b2c3d-0000-4000-8000-000000000001"
 

@@ -10,8 +10,8 @@ from tests.component.controllers.looking import eventually
 from tests.component.controllers.running import SHORT, Running
 from tests.component.controllers.test_sessions_flow import TOKEN, lend, said
 from tests.support.terminals import Terminal
-from vkprovider.api.errors import OutsideError
-from vkprovider.api.times import unix
+from vkprovider.platform.errors import OutsideError
+from vkprovider.platform.times import unix
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings
 

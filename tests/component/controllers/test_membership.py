@@ -11,13 +11,13 @@ from tests.component.controllers.parts import Clock, context, owning_none, to_ac
 from tests.support.apiserver import MEMBERS, Admin
 from tests.support.faultyapi import FaultyApi
 from tests.support.tunnels import eventually, running
-from vkprovider.api.errors import Conflict, Unavailable
-from vkprovider.api.objects import Lease
-from vkprovider.app.tunnels import dialled
-from vkprovider.kube.client import KubeClient
-from vkprovider.runtime.context import Context
-from vkprovider.runtime.members import LABEL_MEMBER, MEMBER_PREFIX
-from vkprovider.runtime.membership import Membership
+from vkprovider.labs.wiring.tunnels import dialled
+from vkprovider.platform.errors import Conflict, Unavailable
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.objects import Lease
+from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.runtime.members import LABEL_MEMBER, MEMBER_PREFIX
+from vkprovider.platform.runtime.membership import Membership
 
 GONE_S = 10.0
 """Of LEADER_LEASE_TTL: after how much silence a member counts as gone."""

@@ -5,11 +5,11 @@ import pytest
 from tests.component.controllers.parts import context
 from tests.support.apiserver import NODE_LEASES, Admin
 from tests.support.faultyapi import FaultyApi
-from vkprovider.api.errors import InputError
-from vkprovider.api.objects import Lease
-from vkprovider.controllers.worker.node_leases import NODES
-from vkprovider.kube.client import KubeClient
-from vkprovider.runtime.leases import Leases, epoch_of, owner_uid_of
+from vkprovider.labs.controllers.worker.node_leases import NODES
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.objects import Lease
+from vkprovider.platform.runtime.leases import Leases, epoch_of, owner_uid_of
 
 PATH = f"{NODE_LEASES}/vnode.w1"
 

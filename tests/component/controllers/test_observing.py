@@ -7,19 +7,19 @@ import pytest
 
 from tests.component.cml.conftest import MiniCml, Secret, reply, serving
 from tests.component.controllers.parts import claim_store, context
-from vkprovider.api import labs
-from vkprovider.api.models.worker import parse_worker_spec
 from vkprovider.cml.factory import open_labs
-from vkprovider.controllers.worker.connection import WorkerConnection
-from vkprovider.controllers.worker.finalizer import Finalizer
-from vkprovider.controllers.worker.lab_index import LabIndex
-from vkprovider.controllers.worker.observer import Observer
-from vkprovider.controllers.worker.worker import Worker
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.memory import Presence
-from vkprovider.kube.client import KubeClient
-from vkprovider.runtime.context import Context
-from vkprovider.settings.cluster import WorkerSettings
+from vkprovider.lablet import labs
+from vkprovider.lablet.models.worker import parse_worker_spec
+from vkprovider.labs.controllers.worker.connection import WorkerConnection
+from vkprovider.labs.controllers.worker.finalizer import Finalizer
+from vkprovider.labs.controllers.worker.lab_index import LabIndex
+from vkprovider.labs.controllers.worker.observer import Observer
+from vkprovider.labs.controllers.worker.worker import Worker
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet.memory import Presence
+from vkprovider.labs.settings.cluster import WorkerSettings
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.runtime.context import Context
 
 
 @pytest.fixture

@@ -8,17 +8,17 @@ from tests.component.controllers.parts import Clock, claim_store, context
 from tests.support.apiserver import CONFIG_MAPS, Admin
 from tests.support.faultyapi import FaultyApi
 from tests.support.topologies import topology
-from vkprovider.api.errors import InputError, OutsideError
-from vkprovider.api.models.definition import parse_definition_spec
-from vkprovider.api.objects import ConfigMap, CustomResource, Metadata
-from vkprovider.content.parsing import shared_parser
-from vkprovider.controllers.definition.versions import Versions
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.definition.content import Content, build
-from vkprovider.domain.definition.package import Package
-from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition, Resources
-from vkprovider.kube.client import KubeClient
-from vkprovider.runtime.context import Context
+from vkprovider.lablet.models.definition import parse_definition_spec
+from vkprovider.labs.content.parsing import shared_parser
+from vkprovider.labs.controllers.definition.versions import Versions
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.definition.content import Content, build
+from vkprovider.labs.pure.definition.package import Package
+from vkprovider.labs.pure.topology.resources import SHIPPED, NodeDefinition, Resources
+from vkprovider.platform.errors import InputError, OutsideError
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.objects import ConfigMap, CustomResource, Metadata
+from vkprovider.platform.runtime.context import Context
 
 TEXT = topology({"h0": "alpine"})
 SPEC = parse_definition_spec({"version": "1", "source": {"inline": TEXT}, "keepVersions": 1})

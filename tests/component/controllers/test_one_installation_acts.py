@@ -13,11 +13,11 @@ from tests.component.controllers.looking import eventually, is_ready, when
 from tests.component.controllers.running import MORTAL, Running
 from tests.support.apiserver import NODE_LEASES, SYSTEM, Admin
 from tests.support.doctor import examined
-from vkprovider.api.objects import Lease, Metadata
-from vkprovider.app.main import main
-from vkprovider.app.settings import Settings
 from vkprovider.doctor.findings import Finding, Level
-from vkprovider.runtime.home import named_by
+from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.wiring.main import main
+from vkprovider.platform.objects import Lease, Metadata
+from vkprovider.platform.runtime.home import named_by
 from vkpsandbox.controlplane.kubeconfig import read_cluster, write_kubeconfig
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"

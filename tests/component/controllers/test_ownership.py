@@ -11,17 +11,17 @@ from tests.component.controllers.looking import when
 from tests.component.controllers.parts import Clock, context, owning_none, to_act
 from tests.support.apiserver import MEMBERS, NODE_LEASES, SYSTEM, Admin
 from tests.support.faultyapi import FaultyApi
-from vkprovider.api.errors import Fenced, InputError
-from vkprovider.api.reasons import WorkerReason
-from vkprovider.controllers.worker.node_leases import NODES
-from vkprovider.domain.replica.plan import UNCLAIMED_S, Duty
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.events import ObjectRef
-from vkprovider.runtime.context import Context
-from vkprovider.runtime.leases import LeaseKind
-from vkprovider.runtime.members import MEMBER_PREFIX
-from vkprovider.runtime.membership import Membership
-from vkprovider.runtime.ownership import Ownership
+from vkprovider.lablet.reasons import WorkerReason
+from vkprovider.labs.controllers.worker.node_leases import NODES
+from vkprovider.platform.errors import Fenced, InputError
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.events import ObjectRef
+from vkprovider.platform.leases.plan import UNCLAIMED_S, Duty
+from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.runtime.leases import LeaseKind
+from vkprovider.platform.runtime.members import MEMBER_PREFIX
+from vkprovider.platform.runtime.membership import Membership
+from vkprovider.platform.runtime.ownership import Ownership
 
 PATH = f"{NODE_LEASES}/vnode.w"
 

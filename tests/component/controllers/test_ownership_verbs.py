@@ -8,11 +8,11 @@ import pytest
 from tests.component.controllers.parts import Clock, context, to_act
 from tests.support.apiserver import NODE_LEASES, Admin
 from tests.support.faultyapi import FaultyApi
-from vkprovider.api.errors import Fenced
-from vkprovider.controllers.worker.node_leases import NODES
-from vkprovider.kube.client import KubeClient
-from vkprovider.runtime.membership import Membership
-from vkprovider.runtime.ownership import Ownership
+from vkprovider.labs.controllers.worker.node_leases import NODES
+from vkprovider.platform.errors import Fenced
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.runtime.membership import Membership
+from vkprovider.platform.runtime.ownership import Ownership
 
 PATH = f"{NODE_LEASES}/vnode.w"
 

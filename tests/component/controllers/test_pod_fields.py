@@ -10,8 +10,8 @@ import pytest
 
 from tests.component.controllers.harness import World
 from tests.support.apiserver import Admin
-from vkprovider.api.objects import ENV
-from vkprovider.api.slimming import WholePod, slim_pod
+from vkprovider.lablet.slimming import WholePod, slim_pod
+from vkprovider.platform.objects import ENV
 
 ACTED_ON: Final = {
     "PodSpec": {

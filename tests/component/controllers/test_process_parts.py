@@ -13,19 +13,19 @@ from tests.component.controllers.looking import when
 from tests.component.controllers.parts import context
 from tests.support.apiserver import MEMBERS, SYSTEM, Admin
 from tests.support.faultyapi import FaultyApi
-from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import WorkerReason
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.events import ObjectRef
-from vkprovider.kube.queue import DONE, KeyedQueue, Result
+from vkprovider.lablet.reasons import WorkerReason
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.http.page import Page
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.events import ObjectRef
+from vkprovider.platform.kube.queue import DONE, KeyedQueue, Result
+from vkprovider.platform.runtime.leases import LeaseKind
+from vkprovider.platform.runtime.membership import Membership
+from vkprovider.platform.runtime.metrics.measure import counter, value
+from vkprovider.platform.runtime.ownership import Ownership
+from vkprovider.platform.runtime.parts import Part, Route, Work
+from vkprovider.platform.runtime.process import Process
 from vkprovider.platform.settings import HttpSettings
-from vkprovider.runtime.leases import LeaseKind
-from vkprovider.runtime.membership import Membership
-from vkprovider.runtime.metrics.measure import counter, value
-from vkprovider.runtime.ownership import Ownership
-from vkprovider.runtime.page import Page
-from vkprovider.runtime.parts import Part, Route, Work
-from vkprovider.runtime.process import Process
 
 KEYS: Final = ["m0", "m1"]
 MUXES: Final = LeaseKind(

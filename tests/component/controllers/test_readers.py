@@ -2,10 +2,10 @@
 
 import asyncio
 
-from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.cml.null import NullLabs, NullWorker
-from vkprovider.controllers.worker import readers
-from vkprovider.controllers.worker.readers import Readers
+from vkprovider.lablet.models.worker import CMLWorkerSpec, parse_worker_spec
+from vkprovider.labs.controllers.worker import readers
+from vkprovider.labs.controllers.worker.readers import Readers
 
 
 class Connection(NullLabs):

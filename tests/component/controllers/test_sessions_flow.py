@@ -15,11 +15,11 @@ from tests.component.controllers.running import Running
 from tests.support.apiserver import CONFIG_MAPS, LOGINS, SECRETS
 from tests.support.topologies import topology
 from tunnels.outgoing.guard import Guard
-from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
-from vkprovider.lds.client import LdsClient
-from vkprovider.lds.factory import open_deployment
-from vkprovider.lds.spi import LabDelivery
-from vkprovider.lds.wire import LabSessionInfo
+from vkprovider.labs.lds.client import LdsClient
+from vkprovider.labs.lds.factory import open_deployment
+from vkprovider.labs.lds.spi import LabDelivery
+from vkprovider.labs.lds.wire import LabSessionInfo
+from vkprovider.labs.pure.session.inbox import EventOutcome, SessionEvent
 from vkpsandbox.http.faults import Fault
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings
@@ -263,7 +263,7 @@ async def test_login_url_that_comes_late_is_asked_for_after_the_devices(
         client = open_deployment(*arguments, **more)
         return Late(client.deployment, client._service)
 
-    monkeypatch.setattr("vkprovider.lds.deployments.open_deployment", opened)
+    monkeypatch.setattr("vkprovider.labs.lds.deployments.open_deployment", opened)
     await start(world, lds)
     lablet = await lend(world)
     assert (await lablet.ready())["metadata"]["annotations"]["vkprovider.io/lds-login-url"] == f"{lds.url}/login"

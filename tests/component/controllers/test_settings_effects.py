@@ -15,9 +15,9 @@ from tests.component.controllers.running import SHORT, Running
 from tests.component.controllers.test_sessions_flow import CONFIGS, PORT, TOKEN
 from tests.support.apiserver import GROUP
 from tests.support.topologies import topology
-from vkprovider.api.times import iso
-from vkprovider.app.page import page_of
-from vkprovider.app.settings import Settings
+from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.wiring.page import page_of
+from vkprovider.platform.times import iso
 from vkpsandbox.cml.server import CmlSimulator
 from vkpsandbox.http.faults import Fault
 from vkpsandbox.lds.server import LdsSimulator

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import when
-from vkprovider.controllers import timeline
+from vkprovider.labs.controllers import timeline
 
 
 async def test_a_pod_is_followed_from_its_arrival_to_its_removal(world: World, tmp_path: Path) -> None:

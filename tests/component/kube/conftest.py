@@ -13,7 +13,7 @@ from tests.component.kube.pods import Pods
 from tests.support.apiserver import Admin, ApiServer
 from tests.support.faultyapi import FaultyApi
 from tests.support.scripted import kubeconfig_of
-from vkprovider.kube.client import KubeClient
+from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.settings import KubeSettings
 
 _namespaces = (f"kube-{number}" for number in itertools.count(1))

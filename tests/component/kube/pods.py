@@ -11,9 +11,9 @@ import pytest
 
 from tests.support.apiserver import Admin
 from tests.support.faultyapi import Asked, FaultyApi
-from vkprovider.api.objects import Pod
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.informer import CALM, Head, Informer, Patience
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.informer import CALM, Head, Informer, Patience
+from vkprovider.platform.objects import Pod
 
 Change = tuple[str | None, str | None]
 

@@ -19,9 +19,9 @@ import yaml
 from tests.support.apiserver import ApiServer
 from tests.support.connectproxy import ConnectProxy
 from tests.support.scripted import ScriptedServer
-from vkprovider.api import errors
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.http import plugin as plugins
+from vkprovider.platform import errors
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.http import plugin as plugins
 from vkprovider.platform.settings import KubeSettings
 
 PATH = "/version"

@@ -21,9 +21,9 @@ from tests.support.apiserver import ApiServer
 from tests.support.faultyapi import FaultyApi
 from tests.support.kubeconfigs import connected, write
 from tests.support.scripted import ScriptedServer, refuse
-from vkprovider.api import errors
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.http import auth, transport
+from vkprovider.platform import errors
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.http import auth, transport
 from vkprovider.platform.reasons import StartReason
 from vkprovider.platform.settings import KubeSettings
 
@@ -353,8 +353,8 @@ async def test_a_service_account_that_cannot_be_used(pod: Path, name: str, conte
 def test_a_pod_does_not_load_the_library_that_reads_kubeconfigs(pod: Path) -> None:
     code = f"""
 import asyncio, pathlib, sys
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.http import auth
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.http import auth
 auth.SERVICE_ACCOUNT = pathlib.Path({str(pod)!r})
 async def connect(): print((await KubeClient.connect()).server)
 asyncio.run(connect())

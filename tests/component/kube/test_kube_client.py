@@ -14,10 +14,10 @@ from aiohttp.client_proto import ResponseHandler
 from tests.component.kube.conftest import until
 from tests.component.kube.pods import Pods
 from tests.support.scripted import ScriptedServer, kubeconfig_of, refuse
-from vkprovider.api import errors
-from vkprovider.kube.client import KubeClient, resource_of
-from vkprovider.kube.flow import Lane
-from vkprovider.kube.http import transport
+from vkprovider.platform import errors
+from vkprovider.platform.kube.client import KubeClient, resource_of
+from vkprovider.platform.kube.flow import Lane
+from vkprovider.platform.kube.http import transport
 from vkprovider.platform.settings import KubeSettings
 
 PODS = "/api/v1/pods"

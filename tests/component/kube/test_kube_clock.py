@@ -5,7 +5,7 @@ import time
 from aiohttp import web
 
 from tests.support.scripted import ScriptedServer, answer
-from vkprovider.kube.client import KubeClient
+from vkprovider.platform.kube.client import KubeClient
 
 AHEAD_S = 2 * 3600
 

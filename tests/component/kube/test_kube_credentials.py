@@ -21,9 +21,9 @@ from tests.support.apiserver import until as until_seen
 from tests.support.connectproxy import ConnectProxy
 from tests.support.faultyapi import FaultyApi
 from tests.support.kubeconfigs import connected, write
-from vkprovider.api import errors
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.http import auth
+from vkprovider.platform import errors
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.http import auth
 
 NAME = "cluster.corp.example"
 ACCOUNT = "walker"

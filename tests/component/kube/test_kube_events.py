@@ -10,9 +10,9 @@ import pytest
 
 from tests.component.kube.conftest import until
 from tests.support.faultyapi import FaultyApi
-from vkprovider.api.errors import Fenced
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.events import EventRecorder, ObjectRef
+from vkprovider.platform.errors import Fenced
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.events import EventRecorder, ObjectRef
 
 POD = ObjectRef("v1", "Pod", "default", "a", "uid-a")
 NODE = ObjectRef("v1", "Node", "", "vnode.w1", "uid-n")

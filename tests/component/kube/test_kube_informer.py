@@ -9,9 +9,9 @@ import pytest
 
 from tests.component.kube.conftest import until
 from tests.component.kube.pods import Heard, Pods, following
-from vkprovider.api.objects import Pod, PodSpec
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.informer import Informer
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.informer import Informer
+from vkprovider.platform.objects import Pod, PodSpec
 
 
 async def test_lists_then_follows(pods: Pods, client: KubeClient) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from tests.component.kube.conftest import until
 from tests.component.kube.pods import Pods, following
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.informer import ALERT
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.informer import ALERT
 
 FUTURE = "4611686018427387904"
 """A resourceVersion that the API server has not reached."""

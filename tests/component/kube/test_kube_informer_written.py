@@ -4,9 +4,9 @@ import msgspec
 
 from tests.component.kube.conftest import until
 from tests.component.kube.pods import Pods, following
-from vkprovider.api.objects import Pod
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.informer import ALERT
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.informer import ALERT
+from vkprovider.platform.objects import Pod
 
 
 def written(pods: Pods, name: str) -> Pod:

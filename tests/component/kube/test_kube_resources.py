@@ -10,12 +10,12 @@ import pytest
 from tests.component.kube.pods import Pods
 from tests.support.apiserver import GROUP
 from tests.support.faultyapi import FaultyApi
-from vkprovider.api.errors import Conflict, Fenced, Forbidden, Gone, Invalid, NotFound, Unavailable
-from vkprovider.api.objects import Pod
-from vkprovider.kube.api import Api
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import Resource
 from vkprovider.platform import wellknown
+from vkprovider.platform.errors import Conflict, Fenced, Forbidden, Gone, Invalid, NotFound, Unavailable
+from vkprovider.platform.kube.api import Api
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import Resource
+from vkprovider.platform.objects import Pod
 
 PARTIAL = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 

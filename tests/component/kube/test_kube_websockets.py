@@ -9,8 +9,8 @@ from aiohttp import WSMsgType, web
 
 from tests.component.kube.conftest import until
 from tests.support.mosquitto import free_port
-from vkprovider.api import errors
-from vkprovider.kube.client import KubeClient
+from vkprovider.platform import errors
+from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.settings import KubeSettings
 
 PROTOCOLS = ("v5.channel.k8s.io", "v4.channel.k8s.io")

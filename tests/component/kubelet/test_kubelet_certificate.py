@@ -18,10 +18,10 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually, is_ready
 from tests.component.kubelet.credentials import base_of
 from tests.support.apiserver import ApiServer, Refused
-from vkprovider.api.errors import Forbidden
-from vkprovider.kubelet.certificate import Certificates
-from vkprovider.kubelet.tls import ServingTls
-from vkprovider.serving.selfsigned import self_signed
+from vkprovider.labs.kubelet.certificate import Certificates
+from vkprovider.labs.kubelet.tls import ServingTls
+from vkprovider.platform.errors import Forbidden
+from vkprovider.platform.http.selfsigned import self_signed
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 OURS = f"{REQUESTS}?labelSelector=vkprovider.io/component%3Dserving-certificate"

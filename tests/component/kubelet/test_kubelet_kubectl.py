@@ -15,7 +15,7 @@ from tests.component.controllers.running import Running
 from tests.component.kubelet.credentials import Credentials, base_of, client
 from tests.component.kubelet.kubectl import Kubectl, left_over
 from tests.support.apiserver import ApiServer
-from vkprovider.kubelet.listeners import MOVED
+from vkprovider.labs.kubelet.listeners import MOVED
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z ")
 RBAC = "/apis/rbac.authorization.k8s.io/v1/namespaces"

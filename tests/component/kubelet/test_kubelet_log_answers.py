@@ -4,7 +4,7 @@ import pytest
 from aiohttp import web
 from aiohttp.test_utils import TestClient, TestServer
 
-from vkprovider.kubelet import logs
+from vkprovider.labs.kubelet import logs
 
 
 async def test_a_log_that_comes_and_ends_while_the_head_is_written_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from tests.component.controllers.consolesite import Site, open_site
 from tests.component.controllers.harness import World
 from tests.support.apiserver import ApiServer
 from tests.support.ptys import Pty
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox.cml.consoles import inside
 from vkpsandbox.controlplane.build import find_kubectl
 

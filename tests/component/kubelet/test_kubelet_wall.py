@@ -19,7 +19,7 @@ from tests.support.apiserver import ApiServer
 from tests.support.ptys import Pty
 from tests.support.topologies import topology
 from vkprovider.cli.lablet.wall.lines import FIRST_LINES
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox.controlplane.build import find_kubectl
 
 PATIENCE_S = 90.0

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from tests.component.lds.conftest import TOKEN, Open, Say, ScriptedLds, given
-from vkprovider.api.errors import Conflict, Fenced, Invalid, NotFound, Unavailable
-from vkprovider.domain.topology.devices import DeviceAccessInfo
-from vkprovider.lds import client as client_module
-from vkprovider.lds.client import LdsClient
-from vkprovider.lds.errors import Lacking
-from vkprovider.lds.spi import LabDelivery
+from vkprovider.labs.lds import client as client_module
+from vkprovider.labs.lds.client import LdsClient
+from vkprovider.labs.lds.errors import Lacking
+from vkprovider.labs.lds.spi import LabDelivery
+from vkprovider.labs.pure.topology.devices import DeviceAccessInfo
+from vkprovider.platform.errors import Conflict, Fenced, Invalid, NotFound, Unavailable
 
 START = datetime(2026, 3, 1, 9, 0, tzinfo=timezone(timedelta(hours=1)))
 END = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

@@ -7,10 +7,10 @@ import yaml
 from structlog.testing import capture_logs
 
 from tests.component.lds.conftest import Say, ScriptedLds
-from vkprovider.controllers.definition.ldscontent import LdsContent
-from vkprovider.kube.queue import KeyedQueue
-from vkprovider.lds.deployments import Deployments
-from vkprovider.settings.services import LdsSettings
+from vkprovider.labs.controllers.definition.ldscontent import LdsContent
+from vkprovider.labs.lds.deployments import Deployments
+from vkprovider.labs.settings.services import LdsSettings
+from vkprovider.platform.kube.queue import KeyedQueue
 
 PATH = "POST /{}/api/v1/content/refresh"
 REFRESHED = {"form_qualified_name": "exams/netlab", "version": "2", "refreshed_at": "2026-03-01T08:00:00Z"}

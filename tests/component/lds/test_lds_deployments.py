@@ -12,11 +12,11 @@ from structlog.testing import capture_logs
 
 from tests.component.lds.conftest import Say, ScriptedLds
 from tests.component.lds.test_lds_client import create, session
-from vkprovider.api.errors import InputError, NotFound, OutsideError, Throttled, Unavailable
-from vkprovider.lds.deployments import Deployments
-from vkprovider.lds.errors import Full
-from vkprovider.lds.wire import ContentMetadata
-from vkprovider.settings.services import LdsSettings
+from vkprovider.labs.lds.deployments import Deployments
+from vkprovider.labs.lds.errors import Full
+from vkprovider.labs.lds.wire import ContentMetadata
+from vkprovider.labs.settings.services import LdsSettings
+from vkprovider.platform.errors import InputError, NotFound, OutsideError, Throttled, Unavailable
 
 DOWN = Say(503, {"code": "Down", "message": "down"})
 FULL = Say(503, {"code": "CapacityExhausted", "message": "full"})

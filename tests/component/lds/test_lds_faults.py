@@ -14,7 +14,13 @@ from aiohttp import web
 
 from tests.component.lds.conftest import TOKEN, Open, Say, ScriptedLds, given, of_file
 from tests.component.lds.test_lds_client import create, session
-from vkprovider.api.errors import (
+from vkprovider.labs.lds.client import LdsClient
+from vkprovider.labs.lds.errors import Full
+from vkprovider.labs.lds.factory import CALLS, RETRY
+from vkprovider.labs.lds.grader import Grading, HttpGrader
+from vkprovider.labs.pure.topology.devices import DeviceAccessInfo
+from vkprovider.labs.settings.services import GraderSettings
+from vkprovider.platform.errors import (
     DeadlineExceeded,
     Forbidden,
     Invalid,
@@ -24,14 +30,8 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
-from vkprovider.domain.topology.devices import DeviceAccessInfo
-from vkprovider.lds.client import LdsClient
-from vkprovider.lds.errors import Full
-from vkprovider.lds.factory import CALLS, RETRY
-from vkprovider.lds.grader import Grading, HttpGrader
 from vkprovider.rest.client import Retry
 from vkprovider.rest.errors import Unsent, may_have_happened
-from vkprovider.settings.services import GraderSettings
 
 DOWN = Say(503, {"code": "Down", "message": "down for the night"})
 NO_KEYS = Say(200, {"version": "1", "extensions": []})

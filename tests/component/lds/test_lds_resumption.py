@@ -14,16 +14,24 @@ import yaml
 from tests.component.lds.conftest import given
 from tests.component.sim.plain import eventually
 from tests.support.lds_simulator import FORM, TOKEN, lds_client
-from vkprovider.api.errors import Conflict, DeadlineExceeded, InputError, NotFound, OutsideError, Throttled, Unavailable
-from vkprovider.domain.topology.devices import DeviceAccessInfo
-from vkprovider.lds.client import LdsClient
-from vkprovider.lds.deployments import Deployments
-from vkprovider.lds.errors import Full, Lacking
-from vkprovider.lds.factory import open_deployment
-from vkprovider.lds.spi import LabDelivery
-from vkprovider.lds.wire import LabSessionInfo
+from vkprovider.labs.lds.client import LdsClient
+from vkprovider.labs.lds.deployments import Deployments
+from vkprovider.labs.lds.errors import Full, Lacking
+from vkprovider.labs.lds.factory import open_deployment
+from vkprovider.labs.lds.spi import LabDelivery
+from vkprovider.labs.lds.wire import LabSessionInfo
+from vkprovider.labs.pure.topology.devices import DeviceAccessInfo
+from vkprovider.labs.settings.services import LdsSettings as ClientSettings
+from vkprovider.platform.errors import (
+    Conflict,
+    DeadlineExceeded,
+    InputError,
+    NotFound,
+    OutsideError,
+    Throttled,
+    Unavailable,
+)
 from vkprovider.rest.errors import may_have_happened
-from vkprovider.settings.services import LdsSettings as ClientSettings
 from vkpsandbox.http.faults import Fault
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings
@@ -151,7 +159,7 @@ async def test_orphans_are_found_by_their_owner(simulator: LdsSimulator) -> None
 CREATOR = """
 import asyncio, sys
 from datetime import datetime
-from vkprovider.lds.factory import open_deployment
+from vkprovider.labs.lds.factory import open_deployment
 
 async def main(url, token, start, end, form):
     async def read():

@@ -12,20 +12,20 @@ from aiohttp import web
 
 from tests.support.lds_simulator import FORM, TOKEN
 from tests.support.scripted import ScriptedServer, refuse
-from vkprovider.api import names
-from vkprovider.controllers.session.inbox import Inbox
-from vkprovider.controllers.session.strays import StraySessions
-from vkprovider.domain.claims import document
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.pod.intent import Definition
-from vkprovider.domain.session.delivery import Session, Terms
-from vkprovider.domain.session.inbox import SessionEvents
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.events import EventRecorder
-from vkprovider.lds.deployments import Deployments
+from vkprovider.lablet import names
+from vkprovider.labs.controllers.session.inbox import Inbox
+from vkprovider.labs.controllers.session.strays import StraySessions
+from vkprovider.labs.lds.deployments import Deployments
+from vkprovider.labs.pure.claims import document
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet.pod.intent import Definition
+from vkprovider.labs.pure.session.delivery import Session, Terms
+from vkprovider.labs.pure.session.inbox import SessionEvents
+from vkprovider.labs.settings.services import LdsSettings as ClientSettings
 from vkprovider.platform import wellknown
-from vkprovider.runtime.context import Context
-from vkprovider.settings.services import LdsSettings as ClientSettings
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.events import EventRecorder
+from vkprovider.platform.runtime.context import Context
 from vkpsandbox.http.faults import Fault
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings

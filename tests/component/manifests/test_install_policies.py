@@ -13,8 +13,8 @@ from tests.component.controllers.looking import eventually, is_ready
 from tests.support.apiserver import GROUP, RUNTIME_CLASSES, ApiServer, Refused
 from tests.support.installation import EVERYBODY, MANIFESTS
 from tests.support.topologies import definition, pod
-from vkprovider.api import names
-from vkprovider.domain.definition import refresh
+from vkprovider.lablet import names
+from vkprovider.labs.pure.definition import refresh
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

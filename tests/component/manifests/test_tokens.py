@@ -18,7 +18,7 @@ from tests.component.controllers.looking import eventually
 from tests.component.relay.conftest import install as install_relay
 from tests.support.apiserver import LOGINS, SYSTEM, Admin, ApiServer
 from tools import tokens
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 
 PLACES = (SYSTEM, LOGINS, "kube-node-lease", "kube-system", "default")
 ROWS = tokens.rows()

@@ -16,9 +16,9 @@ from tests.support.faultyapi import FaultyApi
 from tests.support.inloop import InLoop
 from vkprovider.mux.parts import MuxProcess, mux_process
 from vkprovider.mux.process import context_of, page_of
-from vkprovider.runtime.page import Page
-from vkprovider.settings.mux import MuxProcessSettings
-from vkprovider.shipped import find_manifests
+from vkprovider.mux.settings import MuxProcessSettings
+from vkprovider.platform.http.page import Page
+from vkprovider.platform.shipped import find_manifests
 
 PREFIX: Final = "svc-mux.nowake.ai"
 ACCOUNT: Final = "vkprovider-mux"

@@ -4,8 +4,8 @@ import json
 
 from tests.component.mux.harness import ENDPOINT_SLICES, Json, MuxWorld
 from tests.support.apiserver import SYSTEM
-from vkprovider.api import exposure, names
-from vkprovider.api.exposure import Exposure
+from vkprovider.lablet import exposure, names
+from vkprovider.lablet.exposure import Exposure
 
 
 def exposed(world: MuxWorld, pod: str, learner: str, port: int) -> Exposure:

@@ -8,7 +8,7 @@ import yaml
 
 from tests.component.controllers.looking import eventually
 from tests.component.mux.harness import PREFIX, Json, MuxWorld
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 
 EXAMPLES = find_manifests() / "examples"
 SERVICES = "/api/v1/namespaces/edge/services"

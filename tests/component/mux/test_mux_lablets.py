@@ -6,11 +6,11 @@ import msgspec
 
 from tests.component.mux.harness import ENDPOINT_SLICES, PREFIX, MuxWorld
 from tests.component.mux.lending import expose, exposed, until_answer
-from vkprovider.api import exposure, names
-from vkprovider.domain.mux.draining import DISCARD, DRAIN_S
-from vkprovider.domain.mux.endpoints import Backends
-from vkprovider.domain.mux.facts import MuxRef, Owner, ServicePort
-from vkprovider.domain.mux.slices import MuxObject, Source, wanted_slices
+from vkprovider.lablet import exposure, names
+from vkprovider.mux.pure.draining import DISCARD, DRAIN_S
+from vkprovider.mux.pure.endpoints import Backends
+from vkprovider.mux.pure.facts import MuxRef, Owner, ServicePort
+from vkprovider.mux.pure.slices import MuxObject, Source, wanted_slices
 
 
 async def test_a_lablet_gets_a_number_and_an_answer(world: MuxWorld) -> None:

@@ -10,8 +10,8 @@ from tests.component.mux.harness import MuxWorld
 from tests.support.apiserver import Refused
 from tools.generate import groups, variables
 from vkprovider import __version__
-from vkprovider.settings.mux import MuxProcessSettings
-from vkprovider.shipped import find_manifests
+from vkprovider.mux.settings import MuxProcessSettings
+from vkprovider.platform.shipped import find_manifests
 
 FOLDER = find_manifests() / "components"
 MUX: list[dict[str, Any]] = [

@@ -7,7 +7,7 @@ import pytest
 
 from tests.component.mux.harness import PREFIX, MuxWorld
 from tests.component.mux.test_mux_store import config_map, document, row, store_path
-from vkprovider.domain.mux.facts import Owner
+from vkprovider.mux.pure.facts import Owner
 
 _ADMIN_ONLY = [{"name": "admin", "port": 81, "protocol": "TCP"}]
 

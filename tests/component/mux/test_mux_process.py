@@ -14,7 +14,7 @@ from tests.component.controllers.looking import eventually
 from tests.component.mux.harness import ACCOUNT, PREFIX, Json, MuxWorld
 from tests.support.apiserver import MEMBERS
 from tests.support.mosquitto import free_port
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 
 
 async def test_the_command_serves_muxes_by_tls_and_ends_at_once(world: MuxWorld, tmp_path: Path) -> None:

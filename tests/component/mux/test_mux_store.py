@@ -9,7 +9,7 @@ import pytest
 from tests.component.controllers.looking import eventually, when
 from tests.component.mux.harness import PREFIX, Json, MuxWorld
 from tests.support.faultyapi import Asked
-from vkprovider.domain.mux.facts import Owner
+from vkprovider.mux.pure.facts import Owner
 
 
 def store_path(world: MuxWorld, name: str = "mux-port-allocations") -> str:

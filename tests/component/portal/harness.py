@@ -20,13 +20,13 @@ from tests.support import topologies
 from tests.support.apiserver import GROUP, MEMBERS, RUNTIME_CLASSES, SYSTEM, Admin, ApiServer, Refused
 from tests.support.faultyapi import FaultyApi
 from tests.support.inloop import InLoop
-from vkprovider.domain.userlab.names import user_key
+from vkprovider.platform.http.page import Page
+from vkprovider.platform.shipped import find_manifests
 from vkprovider.portal.parts import PortalProcess, portal_process
 from vkprovider.portal.process import context_of, page_of
-from vkprovider.portal.requests import Caller
-from vkprovider.runtime.page import Page
-from vkprovider.settings.portal import PortalProcessSettings
-from vkprovider.shipped import find_manifests
+from vkprovider.portal.pure.names import user_key
+from vkprovider.portal.service.requests import Caller
+from vkprovider.portal.settings import PortalProcessSettings
 
 ACCOUNT: Final = "vkprovider-portal"
 MARK: Final = "vkprovider.io/portal"

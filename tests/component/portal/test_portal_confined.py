@@ -13,7 +13,7 @@ import pytest
 
 from tests.component.controllers.looking import eventually
 from tests.support.apiserver import MEMBERS, RUNTIME_CLASSES, SYSTEM, Admin, ApiServer, Refused
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 
 ACCOUNT = "vkprovider-portal"
 POLICY = "vkprovider-confine-portal"

@@ -15,8 +15,8 @@ from tests.component.portal.harness import SOON, PortalWorld
 from tests.component.portal.nublado import NubladoSpawner, SpawnError
 from tests.component.portal.people import INSTRUCTOR_ROLE, LEARNER_ROLE, RBAC, USER_ROLE, People
 from tests.support.apiserver import NODES, SYSTEM
-from vkprovider.domain.userlab.names import user_key
 from vkprovider.platform import wellknown
+from vkprovider.portal.pure.names import user_key
 
 
 async def test_a_lab_from_the_form_to_its_end(world: PortalWorld) -> None:

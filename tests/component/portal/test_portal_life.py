@@ -7,10 +7,10 @@ import pytest
 from tests.component.controllers.looking import eventually
 from tests.component.portal.harness import Json, PortalWorld
 from tests.component.portal.wishes import ask, refused, wanted
-from vkprovider.api.times import unix
-from vkprovider.domain.userlab.rejections import Grounds
-from vkprovider.portal.index import Index
-from vkprovider.portal.requests import Rejected
+from vkprovider.platform.times import unix
+from vkprovider.portal.pure.rejections import Grounds
+from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.requests import Rejected
 
 
 async def test_a_lab_is_made_found_and_deleted_and_leaves_nothing(world: PortalWorld) -> None:

@@ -15,10 +15,10 @@ from tests.component.portal.harness import ACCOUNT, PortalWorld
 from tests.component.portal.wishes import refused
 from tests.support.apiserver import MEMBERS
 from tests.support.mosquitto import free_port
-from vkprovider.api.errors import InputError
-from vkprovider.domain.userlab.rejections import Grounds
-from vkprovider.portal.choices import read_config
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.shipped import find_manifests
+from vkprovider.portal.pure.rejections import Grounds
+from vkprovider.portal.service.choices import read_config
 
 
 async def test_the_command_serves_by_tls_and_ends_at_once(world: PortalWorld, tmp_path: Path) -> None:

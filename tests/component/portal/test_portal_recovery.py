@@ -10,7 +10,7 @@ from tests.component.controllers.looking import eventually, when
 from tests.component.portal.harness import SOON, PortalWorld, Running
 from tests.component.portal.wishes import ask
 from tests.support.faultyapi import Asked
-from vkprovider.portal.requests import Rejected
+from vkprovider.portal.service.requests import Rejected
 
 CREATES = [
     r"^POST .*/leases$",

@@ -7,7 +7,7 @@ import pytest
 
 from tests.component.controllers.looking import eventually
 from tests.support.apiserver import Admin, ApiServer
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 
 RBAC = "/apis/rbac.authorization.k8s.io/v1"
 LAB, OTHER = "portal-lab-ann", "portal-lab-bob"

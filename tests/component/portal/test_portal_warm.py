@@ -5,7 +5,7 @@ import asyncio
 from tests.component.controllers.looking import eventually
 from tests.component.portal.harness import Json, PortalWorld, Running
 from tests.component.portal.wishes import ask
-from vkprovider.domain.userlab.facts import UserLab
+from vkprovider.portal.pure.facts import UserLab
 
 
 def config(family: str, number: int) -> Json:

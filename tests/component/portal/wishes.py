@@ -3,9 +3,9 @@
 from typing import Any
 
 from tests.component.portal.harness import PortalWorld, Running
-from vkprovider.domain.userlab.options import ImageBy, WantedLab
-from vkprovider.domain.userlab.rejections import Grounds
-from vkprovider.portal.requests import Accepted, Rejected
+from vkprovider.portal.pure.options import ImageBy, WantedLab
+from vkprovider.portal.pure.rejections import Grounds
+from vkprovider.portal.service.requests import Accepted, Rejected
 
 
 def wanted(definition: str, **more: Any) -> WantedLab:

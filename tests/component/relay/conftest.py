@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.apiserver import Admin, ApiServer
 from tests.support.relay import MuxObjects, RelaySide, haproxy_or_skip
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox.controlplane.kubeconfig import read_cluster, write_kubeconfig
 from vkpsandbox.processes.ports import free_range
 

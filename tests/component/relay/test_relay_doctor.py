@@ -8,7 +8,7 @@ import pytest
 from tests.support.apiserver import Admin, ApiServer
 from tests.support.doctor import examined
 from vkprovider.doctor.findings import Finding, Level
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.shipped import find_manifests
 
 MAPS = "/api/v1/namespaces/vkprovider-relay/configmaps"
 ABOUT = "DaemonSet/vkprovider-relay/vkprovider-relay"

@@ -6,7 +6,7 @@ from typing import Any
 from tests.component.sim.cisco import drive
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import TEST_LAB
-from vkprovider.domain.topology.topology import parse
+from vkprovider.labs.pure.topology.topology import parse
 
 
 async def test_two_lablets_of_one_topology_have_ports_of_their_own(simulator: CmlSimulator) -> None:

@@ -14,12 +14,12 @@ from tunnels.allowlist import AllowList
 from tunnels.direct import DirectTransport
 from tunnels.link.transport import TunnelTransport
 from tunnels.mqtt.broker import Broker
-from vkprovider.api.errors import InputError, Unavailable
 from vkprovider.cli.doctor import broker_from
-from vkprovider.doctor.agents import look
 from vkprovider.doctor.findings import Finding, Level
 from vkprovider.doctor.reasons import DOCTOR
-from vkprovider.doctor.tunnels import check_broker
+from vkprovider.labs.checks.agents import look
+from vkprovider.labs.checks.tunnels import check_broker
+from vkprovider.platform.errors import InputError, Unavailable
 
 ALLOW = AllowList([("GET", "/api/v0/system_information"), ("POST", "/api/v0/import")])
 HEARTBEAT_S = 20.0

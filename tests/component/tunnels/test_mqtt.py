@@ -29,8 +29,8 @@ from tunnels.mqtt.carrier import AgentSide, CallerSide, MqttCarrier
 from tunnels.protocol.presence import State
 from tunnels.wire import codec, messages
 from tunnels.wire.limits import FRAME_BYTES_MAX
-from vkprovider.broker import broker_of
-from vkprovider.settings.tunnels import MqttSettings
+from vkprovider.carriers.broker import broker_of
+from vkprovider.carriers.settings import MqttSettings
 
 
 @pytest.fixture

@@ -12,11 +12,11 @@ from tests.component.cml.conftest import MiniCml, drop, reply, serving
 from tests.support.tunnels import eventually, running
 from tunnels.base import Response
 from vkprovider.agent.process import facts_of, open_upstream
+from vkprovider.agent.settings import AgentSettings
 from vkprovider.agent.watching import CALM, Watch
-from vkprovider.api import labs
-from vkprovider.api.agents import parse_facts
-from vkprovider.api.usage import WorkerUsage
-from vkprovider.settings.agent import AgentSettings
+from vkprovider.carriers.hello import parse_facts
+from vkprovider.lablet import labs
+from vkprovider.lablet.usage import WorkerUsage
 
 STATS = {
     "computes": {"c1": {"is_controller": True, "stats": {"dominfo": {"allocated_cpus": 4, "allocated_memory": 2048}}}},

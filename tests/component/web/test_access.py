@@ -10,12 +10,12 @@ from aiohttp.test_utils import make_mocked_request
 
 from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.support.scripted import ScriptedServer, refuse
-from vkprovider.kube.client import KubeClient
-from vkprovider.serving import access
-from vkprovider.serving.access import AccessControl, User
-from vkprovider.serving.answers import Refused
-from vkprovider.web.rights import PageResource
-from vkprovider.web.rights import Path as Url
+from vkprovider.labs.http.rights import PageResource
+from vkprovider.labs.http.rights import Path as Url
+from vkprovider.platform.http import access
+from vkprovider.platform.http.access import AccessControl, User
+from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.kube.client import KubeClient
 
 ANN = {"username": "ann", "uid": "u-1", "groups": ["team"], "extra": {"scopes": ["a", "b"]}}
 STATS = Url("/admin/stats", "get")

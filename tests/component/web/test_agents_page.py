@@ -21,14 +21,14 @@ from tunnels.websocket.listening import SOCKETS_OF_A_NAME_MAX, Listening
 from tunnels.wire import codec
 from tunnels.wire.messages import Hello
 from vkprovider.agent.carrier import agent_carrier
-from vkprovider.api.errors import InputError
-from vkprovider.app.page import page_of
-from vkprovider.app.settings import Settings
-from vkprovider.serving import connections
-from vkprovider.serving.connections import listen, runner_of
-from vkprovider.serving.tls import ServingCertificate
-from vkprovider.settings.agent import AgentProcessSettings
-from vkprovider.web.agents import Agents
+from vkprovider.agent.settings import AgentProcessSettings
+from vkprovider.labs.http.agents import Agents
+from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.wiring.page import page_of
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.http import connections
+from vkprovider.platform.http.connections import listen, runner_of
+from vkprovider.platform.http.tls import ServingCertificate
 
 TOKENS = [("cml-7", "token-of-cml-7-a"), ("cml-7", "token-of-cml-7-b"), ("", "token-of-whoever")]
 HELLO = codec.encode(Hello(1, 60_000))

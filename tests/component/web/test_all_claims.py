@@ -6,16 +6,16 @@ import pytest
 from aiohttp import web
 
 from tests.support.scripted import ScriptedServer, refuse
-from vkprovider.api import names
-from vkprovider.api.errors import InputError, Unavailable
-from vkprovider.controllers.claims import reader
-from vkprovider.domain.claims import document
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.session.delivery import Session
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.events import EventRecorder
+from vkprovider.lablet import names
+from vkprovider.labs.controllers.claims import reader
+from vkprovider.labs.pure.claims import document
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform import wellknown
-from vkprovider.runtime.context import Context
+from vkprovider.platform.errors import InputError, Unavailable
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.events import EventRecorder
+from vkprovider.platform.runtime.context import Context
 
 
 @pytest.fixture

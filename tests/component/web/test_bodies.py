@@ -11,7 +11,7 @@ from aiohttp import web
 
 import vkprovider
 from tests.support.bombs import BOMBS, Bomb, thrown
-from vkprovider.serving.bodies import FORM, FORM_WITH_FILES, Body, File, Form, read_form
+from vkprovider.platform.http.bodies import FORM, FORM_WITH_FILES, Body, File, Form, read_form
 
 BODY = Body(64 * 1024, (FORM, FORM_WITH_FILES), within_s=1.0)
 READS = re.compile(r"\brequest\.(post|read|json|text|multipart|content)\b")

@@ -9,8 +9,8 @@ import uvloop
 from aiohttp import web
 
 from tests.support.mosquitto import free_port
-from vkprovider.serving import connections
-from vkprovider.serving.connections import listen, runner_of, unless_left
+from vkprovider.platform.http import connections
+from vkprovider.platform.http.connections import listen, runner_of, unless_left
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 Stream = tuple[asyncio.StreamReader, asyncio.StreamWriter]

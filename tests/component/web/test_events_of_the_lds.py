@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 from aiohttp import web
 
-from vkprovider.domain.session import inbox
-from vkprovider.domain.session.inbox import EventOutcome, SessionEvent, SessionEvents
-from vkprovider.web.events import Receiver
+from vkprovider.labs.http.events import Receiver
+from vkprovider.labs.pure.session import inbox
+from vkprovider.labs.pure.session.inbox import EventOutcome, SessionEvent, SessionEvents
 from vkpsandbox.lds.events.cloudevents import Mode
 from vkpsandbox.lds.events.eventfaults import EventFault, EventFaults
 from vkpsandbox.lds.events.sender import EventSettings, Sender

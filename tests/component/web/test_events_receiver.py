@@ -18,9 +18,9 @@ from cloudevents.core.v1.event import CloudEvent
 from structlog.testing import capture_logs
 
 from tests.support.bombs import BOMBS, Bomb, thrown
-from vkprovider.domain.session.inbox import EventOutcome, SessionEvent
-from vkprovider.web import events
-from vkprovider.web.events import Receiver
+from vkprovider.labs.http import events
+from vkprovider.labs.http.events import Receiver
+from vkprovider.labs.pure.session.inbox import EventOutcome, SessionEvent
 
 SECRETS = (("", "old-secret"), ("", "new-secret"), ("lds-a", "secret-of-a"))
 BEARER = {"Authorization": "Bearer new-secret"}

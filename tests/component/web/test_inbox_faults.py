@@ -4,12 +4,12 @@ import msgspec
 import pytest
 
 from tests.support.scripted import ScriptedServer, refuse
-from vkprovider.controllers.session.inbox import Inbox
-from vkprovider.domain.session import inbox as rules
-from vkprovider.domain.session.inbox import EventOutcome, SessionEvent, SessionEvents
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.events import EventRecorder
-from vkprovider.runtime.context import Context
+from vkprovider.labs.controllers.session.inbox import Inbox
+from vkprovider.labs.pure.session import inbox as rules
+from vkprovider.labs.pure.session.inbox import EventOutcome, SessionEvent, SessionEvents
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.events import EventRecorder
+from vkprovider.platform.runtime.context import Context
 
 NOW = 1_800_000_000
 EVENT = SessionEvent("s-1", "started", NOW - 5, "https://lds", "e-1")

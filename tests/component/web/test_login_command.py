@@ -14,9 +14,9 @@ from aiohttp import web
 from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.component.web.test_logins import CLAIM, SECRET_URL, Lablets
 from tests.support.scripted import ScriptedServer, refuse
-from vkprovider.kube.client import KubeClient
-from vkprovider.serving.access import AccessControl
-from vkprovider.web.logins import Logins
+from vkprovider.labs.http.logins import Logins
+from vkprovider.platform.http.access import AccessControl
+from vkprovider.platform.kube.client import KubeClient
 
 UID = "11111111-2222-3333-4444-555555555555"
 

@@ -11,15 +11,15 @@ from aiohttp.test_utils import make_mocked_request
 
 from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.support.scripted import ScriptedServer
-from vkprovider.api.errors import InputError, NotFound, OutsideError, Unavailable
-from vkprovider.api.reasons import Trouble
-from vkprovider.controllers.lablet.exports import Found
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.session.delivery import Session
-from vkprovider.kube.client import KubeClient
-from vkprovider.serving.access import AccessControl
-from vkprovider.serving.answers import Refused
-from vkprovider.web.logins import Logins, LoginUrl
+from vkprovider.lablet.reasons import Trouble
+from vkprovider.labs.controllers.lablet.exports import Found
+from vkprovider.labs.http.logins import Logins, LoginUrl
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.session.delivery import Session
+from vkprovider.platform.errors import InputError, NotFound, OutsideError, Unavailable
+from vkprovider.platform.http.access import AccessControl
+from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.kube.client import KubeClient
 
 SECRET_URL = "https://lds.example.com/login/s-1?token=0123"
 SESSION = Session("lds-1", "key", "ann", id="s-1", ready_at=5)

@@ -12,9 +12,9 @@ from aiohttp import web
 
 from tests.support.tcp import deafen
 from tests.support.tunnels import eventually
-from vkprovider.serving import connections
-from vkprovider.serving.connections import listen, runner_of
-from vkprovider.serving.sse import EventStream, frame
+from vkprovider.platform.http import connections
+from vkprovider.platform.http.connections import listen, runner_of
+from vkprovider.platform.http.sse import EventStream, frame
 
 SOON_S: Final = 30
 LARGE: Final = "x" * 65_536

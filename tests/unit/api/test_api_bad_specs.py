@@ -2,9 +2,9 @@
 
 import pytest
 
-from vkprovider.api.errors import InputError
-from vkprovider.api.models.definition import parse_definition_spec
-from vkprovider.api.models.worker import parse_worker_spec
+from vkprovider.lablet.models.definition import parse_definition_spec
+from vkprovider.lablet.models.worker import parse_worker_spec
+from vkprovider.platform.errors import InputError
 
 WORKER = {"url": "https://cml1.example.net"}
 DEFINITION = {"version": "1", "source": {"inline": "lab: {}"}}

@@ -6,8 +6,8 @@ from typing import Any
 
 import yaml
 
-from vkprovider.api.models import crd
 from vkprovider.cli.crds import files
+from vkprovider.lablet.models import crd
 
 MANIFESTS = Path(__file__).parents[3] / "manifests" / "crds"
 BY_KIND = {found["spec"]["names"]["kind"]: found for found in crd.crds()}

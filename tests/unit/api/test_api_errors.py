@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api import errors
-from vkprovider.api.reasons import DefinitionReason
+from vkprovider.lablet.reasons import DefinitionReason
+from vkprovider.platform import errors
 
 
 @pytest.mark.parametrize(

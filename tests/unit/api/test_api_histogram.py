@@ -1,6 +1,6 @@
 """A histogram in plain numbers."""
 
-from vkprovider.api.histogram import Histogram
+from vkprovider.platform.histogram import Histogram
 
 
 def test_values_are_counted_up_to_each_bound() -> None:

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api.errors import InputError
-from vkprovider.api.models.definition import parse_definition_spec
-from vkprovider.api.models.worker import parse_worker_spec
+from vkprovider.lablet.models.definition import parse_definition_spec
+from vkprovider.lablet.models.worker import parse_worker_spec
+from vkprovider.platform.errors import InputError
 
 WORKER: dict[str, Any] = {"url": "https://cml-1.example.com"}
 DEFINITION: dict[str, Any] = {"version": "1.0", "source": {"inline": "lab: {}"}}

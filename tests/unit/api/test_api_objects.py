@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from vkprovider.api import objects
+from vkprovider.platform import objects
 
 BARE: dict[str, Any] = {"metadata": {"name": "x"}}
 

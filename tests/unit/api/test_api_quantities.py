@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vkprovider.api import quantities
+from vkprovider.platform import quantities
 
 AMOUNTS = st.integers(0, 2**62)
 

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from vkprovider.api.models.crd import structural
-from vkprovider.api.models.status import (
+from vkprovider.lablet.models.crd import structural
+from vkprovider.lablet.models.status import (
     DefinitionStatus,
     Labs,
     ResourceCondition,
@@ -15,7 +15,7 @@ from vkprovider.api.models.status import (
     stored,
     worker_status,
 )
-from vkprovider.api.objects import CustomResource, Metadata
+from vkprovider.platform.objects import CustomResource, Metadata
 
 READY = ResourceCondition("Ready", "True", "WorkerReady", "", last_transition_time="2026-01-01T00:00:00Z")
 

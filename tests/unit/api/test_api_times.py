@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta, timezone
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vkprovider.api.times import iso, unix
+from vkprovider.platform.times import iso, unix
 
 OFFSETS = st.integers(-1439, 1439).map(lambda minutes: timezone(timedelta(minutes=minutes)))
 ENDS = [datetime.min, datetime(1, 1, 1, 23), datetime(999, 1, 1), datetime(9999, 12, 31), datetime.max]  # noqa: DTZ001, DTZ901 (zones follow)

@@ -8,11 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api import exposure, names
-from vkprovider.api.errors import InputError
-from vkprovider.api.exposure import Access, Exposure
-from vkprovider.api.objects import EndpointSlice, Metadata
-from vkprovider.api.reasons.mux import MuxReason
+from vkprovider.lablet import exposure, names
+from vkprovider.lablet.exposure import Access, Exposure, ExposureReason
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.objects import EndpointSlice, Metadata
 
 TEXT = st.text(min_size=1, max_size=20)
 ADDRESS = st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)).map(str)
@@ -92,7 +91,7 @@ def test_a_slice_that_says_anything_else_is_a_clear_fault(change: dict[str, Any]
     body |= {"metadata": body["metadata"] | change.pop("metadata", {})} | change
     with pytest.raises(InputError) as refused:
         exposure.decode(found(body))
-    assert refused.value.reason is MuxReason.EXPOSURE_INVALID
+    assert refused.value.reason is ExposureReason.EXPOSURE_INVALID
     assert told in refused.value.message
     assert body["metadata"]["name"] in refused.value.message
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api.packing import pack, unpack
+from vkprovider.platform.packing import pack, unpack
 
 
 @given(raw=st.binary(max_size=500))

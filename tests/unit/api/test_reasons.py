@@ -10,13 +10,13 @@ import pytest
 from tests.support import docs
 from tests.unit.domain.builders import claim, pod
 from tools import figures, generate
-from vkprovider.api.messages import Fault
-from vkprovider.api.models.worker import parse_worker_spec
-from vkprovider.api.reasons import Progress, Trouble, stock
-from vkprovider.domain.lablet import status as podstatus
-from vkprovider.domain.lablet.facts import Report
-from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.worker.node import NodeView, unhealthy
+from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet.models.worker import parse_worker_spec
+from vkprovider.lablet.reasons import Progress, Trouble, stock
+from vkprovider.labs.pure.lablet import status as podstatus
+from vkprovider.labs.pure.lablet.facts import Report
+from vkprovider.labs.pure.worker.node import NodeView, unhealthy
+from vkprovider.platform.messages import Fault
 from vkprovider.platform.reasons import NO_REASON, Explanation, Reason, Reasons, Trait, reason_of
 
 TABLES: Mapping[str, Mapping[str, Reason | Explanation]] = {**stock.TABLES, **generate.REASONS}

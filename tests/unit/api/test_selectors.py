@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api.selectors import Selector
+from vkprovider.platform.selectors import Selector
 
 FRIDAY = {"class": "friday", "room": "a", "example.com/seat": "4", "empty": ""}
 

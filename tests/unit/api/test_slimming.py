@@ -7,9 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from vkprovider.api import names
-from vkprovider.api.objects import ENV, Container, Metadata, Pod, PodSpec
-from vkprovider.api.slimming import WholePod, slim_pod
+from vkprovider.lablet import names
+from vkprovider.lablet.slimming import WholePod, slim_pod
+from vkprovider.platform.objects import ENV, Container, Metadata, Pod, PodSpec
 
 TOKEN: dict[str, list[dict[str, Any]]] = {
     "volumes": [{"name": "kube-api-access-x7k2p", "projected": {"sources": []}}],

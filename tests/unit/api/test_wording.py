@@ -2,7 +2,7 @@
 
 import pytest
 
-from vkprovider.api.wording import count
+from vkprovider.platform.wording import count
 
 
 @pytest.mark.parametrize(

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from vkprovider.api.errors import InputError
-from vkprovider.app.tables import manners
-from vkprovider.domain.console.manners import KINDS
+from vkprovider.labs.pure.console.manners import KINDS
+from vkprovider.labs.wiring.tables import manners
+from vkprovider.platform.errors import InputError
 
 
 def test_a_file_adds_prompts(tmp_path: Path) -> None:

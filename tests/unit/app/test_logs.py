@@ -11,7 +11,7 @@ HOME = str(Path(vkprovider.__file__).parents[1])
 PROGRAM = """
 import logging
 import structlog
-from vkprovider.app.logs import set_up
+from vkprovider.platform.logs import set_up
 
 set_up({level!r}, {format_!r})
 log = structlog.get_logger("ours")

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 import structlog
 
-from vkprovider.runtime.loops import STOP_S, running
+from vkprovider.platform.runtime.loops import STOP_S, running
 
 pytestmark = pytest.mark.looptime
 

@@ -13,13 +13,13 @@ from click.testing import CliRunner
 from pydantic import ValidationError
 
 from tools.generate import groups, variables
-from vkprovider.api.errors import InputError
-from vkprovider.app.settings import Settings
-from vkprovider.app.tables import node_definitions
 from vkprovider.cli.main import main
-from vkprovider.domain.topology.resources import SHIPPED
+from vkprovider.labs.pure.topology.resources import SHIPPED
+from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.wiring.tables import node_definitions
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.runtime.context import own_ip
 from vkprovider.platform.settings import reveal
-from vkprovider.runtime.context import own_ip
 
 Effect = Callable[[Settings], object]
 

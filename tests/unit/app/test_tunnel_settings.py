@@ -10,10 +10,10 @@ from tunnels.link.carrier import Address
 from tunnels.mqtt.carrier import MqttCarrier
 from tunnels.websocket.dialing import Dialing
 from vkprovider.agent.carrier import agent_carrier
-from vkprovider.api.errors import InputError
-from vkprovider.app.settings import Settings
-from vkprovider.app.tunnels import carriers, listening
-from vkprovider.settings.agent import AgentProcessSettings
+from vkprovider.agent.settings import AgentProcessSettings
+from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.wiring.tunnels import carriers, listening
+from vkprovider.platform.errors import InputError
 
 URL = "VKPROVIDER_TUNNEL_MQTT_URL"
 

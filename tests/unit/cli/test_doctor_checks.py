@@ -8,15 +8,17 @@ import msgspec
 import pytest
 
 import vkprovider
-from vkprovider.api.errors import DeadlineExceeded, Unauthorized, Unavailable
-from vkprovider.api.messages import Fault
-from vkprovider.api.models.crd import crds
-from vkprovider.api.objects import CustomResource, Lease, Node, RuntimeClass
-from vkprovider.api.reasons import WorkerReason
-from vkprovider.doctor import lablets, setup, workers
+from vkprovider.cli.checkup import setup
+from vkprovider.doctor import findings
 from vkprovider.doctor.findings import DoctorReport, Level, fault, note, once, unchecked
-from vkprovider.doctor.lablets import SeenPod
 from vkprovider.doctor.rights import CheckedRight, rights_of
+from vkprovider.lablet.models.crd import crds
+from vkprovider.lablet.reasons import WorkerReason
+from vkprovider.labs.checks import lablets, workers
+from vkprovider.labs.checks.lablets import SeenPod
+from vkprovider.platform.errors import DeadlineExceeded, Unauthorized, Unavailable
+from vkprovider.platform.messages import Fault
+from vkprovider.platform.objects import CustomResource, Lease, Node, RuntimeClass
 from vkprovider.platform.reasons import reason_of
 
 MANIFEST = (Path(vkprovider.__file__).parents[1] / "manifests" / "base" / "rbac.yaml").read_text()
@@ -160,8 +162,8 @@ def test_node_lease_that_is_not_renewed() -> None:
 
 @pytest.mark.parametrize(("ahead_s", "found"), [(0.0, False), (-4.9, False), (5.0, True), (-3600.0, True)])
 def test_clocks(ahead_s: float, found: bool) -> None:  # noqa: FBT001 (a column of the table)
-    findings = setup.check_clock("Cluster", "the API server", ahead_s)
-    assert [(f.level, f.reason) for f in findings] == ([(Level.NOTE, "ClockSkew")] if found else [])
+    shown = findings.check_clock("Cluster", "the API server", ahead_s)
+    assert [(f.level, f.reason) for f in shown] == ([(Level.NOTE, "ClockSkew")] if found else [])
 
 
 @pytest.mark.parametrize(

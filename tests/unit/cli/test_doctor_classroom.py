@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from tests.support.docs import described
-from vkprovider.api.objects import CustomResource
-from vkprovider.doctor import classroom
-from vkprovider.doctor.classroom import Quota
 from vkprovider.doctor.findings import Finding, Level
 from vkprovider.doctor.rights import CheckedRight
+from vkprovider.labs.checks import classroom
+from vkprovider.labs.checks.classroom import Quota
+from vkprovider.platform.objects import CustomResource
 
 GRANT = "kubectl lablet grant alice -n friday"
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import msgspec
 
-from vkprovider.api.objects import Node
 from vkprovider.doctor.findings import Level
-from vkprovider.doctor.kubelet import check_nodes, check_requests
-from vkprovider.kubelet.signing import SigningRequest
+from vkprovider.labs.checks.kubelet import check_nodes, check_requests
+from vkprovider.labs.kubelet.signing import SigningRequest
+from vkprovider.platform.objects import Node
 
 
 def request(name: str, *conditions: str) -> SigningRequest:

@@ -2,9 +2,8 @@
 
 import msgspec
 
-from vkprovider.api.objects import CustomResource, Metadata
 from vkprovider.doctor.findings import Level
-from vkprovider.doctor.muxes.services import (
+from vkprovider.mux.checks.services import (
     SERVICE_LB_LABELS,
     BalancedService,
     BalancerSet,
@@ -14,7 +13,8 @@ from vkprovider.doctor.muxes.services import (
     missing,
     muxes_of,
 )
-from vkprovider.domain.mux.facts import MuxRef
+from vkprovider.mux.pure.facts import MuxRef
+from vkprovider.platform.objects import CustomResource, Metadata
 
 PREFIX = "svc-mux.nowake.ai"
 RANGES = '"loadBalancerSourceRanges": ["192.0.2.0/24"]'

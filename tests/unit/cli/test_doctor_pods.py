@@ -6,12 +6,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from vkprovider.api.objects import Node
-from vkprovider.api.reasons import Happened
-from vkprovider.doctor import lablets
+from vkprovider.cli.checkup.workloads import Refusal, Workload, check_deadlines, check_portal, check_workloads
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, fault, named, text_of, unchecked
-from vkprovider.doctor.lablets import SeenPod
-from vkprovider.doctor.workloads import Refusal, Workload, check_deadlines, check_portal, check_workloads
+from vkprovider.lablet.reasons import Happened
+from vkprovider.labs.checks import lablets
+from vkprovider.labs.checks.lablets import SeenPod
+from vkprovider.platform.objects import Node
 from vkprovider.platform.reasons import StartReason, reason_of
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)

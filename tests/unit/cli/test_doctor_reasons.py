@@ -7,10 +7,10 @@ import pytest
 
 from tests.support import docs
 from tests.unit.cli.test_doctor_checks import NOW, pod, seen, waiting
-from vkprovider.api.objects import CustomResource
-from vkprovider.api.reasons import DEFINITIONS, TROUBLE, WORKERS
-from vkprovider.doctor import lablets, workers
 from vkprovider.doctor.findings import Finding, named
+from vkprovider.lablet.reasons import DEFINITIONS, TROUBLE, WORKERS
+from vkprovider.labs.checks import lablets, workers
+from vkprovider.platform.objects import CustomResource
 
 FINE = {"WorkerReady", "ContentReady", "ContentStored"}
 """What is said when nothing is wrong."""

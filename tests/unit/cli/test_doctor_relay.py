@@ -5,9 +5,12 @@ import pytest
 import yaml
 
 from vkprovider.doctor.findings import Level
-from vkprovider.doctor.muxes.programs import Workload
-from vkprovider.doctor.muxes.relays import check_ports
-from vkprovider.shipped import find_manifests
+from vkprovider.labs.settings.kubelet import KubeletSettings
+from vkprovider.mux.checks.programs import Workload
+from vkprovider.mux.checks.relays import check_ports
+from vkprovider.platform.shipped import find_manifests
+
+KUBELET = KubeletSettings().ports
 
 
 def test_the_shipped_daemon_set_is_found_with_its_settings() -> None:
@@ -19,7 +22,7 @@ def test_the_shipped_daemon_set_is_found_with_its_settings() -> None:
 
 @pytest.mark.parametrize("ports", ["29000-30000", "31000-31010", "32767-33000", "20000-40000"])
 def test_node_ports_are_not_for_a_relay(ports: str) -> None:
-    [found] = check_ports("DaemonSet/a/b", {"VKPROVIDER_RELAY_PORTS": ports}, {})
+    [found] = check_ports("DaemonSet/a/b", {"VKPROVIDER_RELAY_PORTS": ports}, KUBELET)
     assert (found.level, found.reason) == (Level.FAULT, "RelayPortsTaken")
     assert ports in found.message
 
@@ -28,13 +31,12 @@ def test_node_ports_are_not_for_a_relay(ports: str) -> None:
     ("ports", "kubelet"), [("24249-25000", ""), ("26000-26999", "26500-26600"), ("26000-26999", "26999")]
 )
 def test_ports_of_the_kubelet_api_are_a_note(ports: str, kubelet: str) -> None:
-    settings = {"VKPROVIDER_KUBELET_PORTS": kubelet} if kubelet else {}
-    [found] = check_ports("DaemonSet/a/b", {"VKPROVIDER_RELAY_PORTS": ports}, settings)
+    [found] = check_ports("DaemonSet/a/b", {"VKPROVIDER_RELAY_PORTS": ports}, kubelet or KUBELET)
     assert (found.level, found.reason) == (Level.NOTE, "RelayPortsTaken")
 
 
 @pytest.mark.parametrize("kubelet", ["", "0", "not a range"])
 def test_the_shipped_ports_are_free(kubelet: str) -> None:
     given = {"VKPROVIDER_RELAY_PORTS": "26000-29999"}
-    assert check_ports("DaemonSet/a/b", given, {"VKPROVIDER_KUBELET_PORTS": kubelet}) == []
-    assert check_ports("DaemonSet/a/b", {}, {"VKPROVIDER_KUBELET_PORTS": kubelet}) == []
+    assert check_ports("DaemonSet/a/b", given, kubelet or KUBELET) == []
+    assert check_ports("DaemonSet/a/b", {}, kubelet or KUBELET) == []

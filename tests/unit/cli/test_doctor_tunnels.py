@@ -5,10 +5,10 @@ import msgspec
 from tests.unit.cli.test_doctor_checks import check, seen
 from tunnels.mqtt.broker import Broker
 from tunnels.mqtt.faults import BrokerFault
-from vkprovider.api.errors import InputError
 from vkprovider.doctor.findings import Level
-from vkprovider.doctor.tunnels import BrokerSeen, check_broker, check_unseen
-from vkprovider.doctor.workers import WorkerProbe
+from vkprovider.labs.checks.tunnels import BrokerSeen, check_broker, check_unseen
+from vkprovider.labs.checks.workers import WorkerProbe
+from vkprovider.platform.errors import InputError
 from vkprovider.platform.reasons import StartReason
 
 BROKER = Broker("broker.example.com", 8883, login=lambda: ("vkprovider", "secret"))

@@ -3,10 +3,10 @@
 import click
 import pytest
 
-from vkprovider.api.objects import Container, Metadata
 from vkprovider.classroom.pods import LabletPod, LabletSpec
 from vkprovider.cli.lablet.console import console_command, forward_command
-from vkprovider.domain.view.devices import Port
+from vkprovider.lablet.devices import Port
+from vkprovider.platform.objects import Container, Metadata
 
 
 def pod(*containers: str) -> LabletPod:

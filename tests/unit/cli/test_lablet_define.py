@@ -7,9 +7,9 @@ import click
 import pytest
 
 from tests.support.topologies import topology
-from vkprovider.api.objects import CustomResource, Metadata
 from vkprovider.cli.lablet.classes.define import Change, _checked, _named, _next, plan
 from vkprovider.cli.lablet.classes.owned import owner
+from vkprovider.platform.objects import CustomResource, Metadata
 
 OLD, NEW = "lab: 1", "lab: 2"
 

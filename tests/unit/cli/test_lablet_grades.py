@@ -7,8 +7,8 @@ import pytest
 from tests.unit.cli.lablet_pod import lablet_pod
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.classes.grades import grade_of
-from vkprovider.domain.lablet.archive.leftovers import Entry
-from vkprovider.domain.session.delivery import Verdict
+from vkprovider.labs.pure.lablet.archive.leftovers import Entry
+from vkprovider.labs.pure.session.delivery import Verdict
 
 ALICE = lablet_pod("a", notes={"vkprovider.io/username": "alice"}, uid="u")
 FREE = lablet_pod("a", uid="u")

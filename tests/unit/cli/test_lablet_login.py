@@ -3,8 +3,8 @@
 import click
 import pytest
 
-from vkprovider.api.objects import Metadata
 from vkprovider.cli.shared.page.address import Binding, RoleRef, anchored, is_verified, safe
+from vkprovider.platform.objects import Metadata
 
 
 @pytest.mark.parametrize(

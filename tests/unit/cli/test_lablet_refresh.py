@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from vkprovider.api import names
-from vkprovider.api.objects import CustomResource
 from vkprovider.cli.lablet.refresh import Refreshed, Unanswered, answer_of
+from vkprovider.lablet import names
+from vkprovider.platform.objects import CustomResource
 
 LAST = {"request": "mine", "requestedBy": "jane", "result": "Stored", "version": "1.1", "devices": 2}
 REFRESHED = {"type": "Refreshed", "status": "True", "reason": "ContentStored", "message": "it is there"}

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.support.docs import ROOT
-from vkprovider.api.errors import Forbidden, Unauthorized
 from vkprovider.cli.shared.refusals import advised, lacking
 from vkprovider.doctor.rights import CheckedRight
+from vkprovider.platform.errors import Forbidden, Unauthorized
 
 ROLES = (ROOT / "manifests" / "base" / "roles.yaml").read_text()
 GRANT = "an admin grants it: kubectl lablet grant alice -n friday"

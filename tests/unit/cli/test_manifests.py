@@ -13,11 +13,11 @@ from pydantic import AliasChoices
 from tools.generate import groups, variables
 from tunnels.websocket.welcome import PATH
 from vkprovider import __version__
-from vkprovider.api import names
-from vkprovider.api.models.definition import parse_definition_spec
-from vkprovider.api.models.worker import parse_worker_spec
-from vkprovider.app.settings import Settings
-from vkprovider.domain.topology.topology import parse
+from vkprovider.lablet import names
+from vkprovider.lablet.models.definition import parse_definition_spec
+from vkprovider.lablet.models.worker import parse_worker_spec
+from vkprovider.labs.pure.topology.topology import parse
+from vkprovider.labs.settings.process import Settings
 from vkprovider.platform import wellknown
 
 OLDEST = "1.30"

@@ -13,7 +13,16 @@ import pytest
 from vkprovider.cli.lablet import group
 from vkprovider.cli.lablet.group import COMMANDS
 
-HEAVY = ("aiohttp", "asyncio", "kubernetes_asyncio", "msgspec", "pydantic", "structlog", "vkprovider.kube", "yaml")
+HEAVY = (
+    "aiohttp",
+    "asyncio",
+    "kubernetes_asyncio",
+    "msgspec",
+    "pydantic",
+    "structlog",
+    "vkprovider.platform.kube",
+    "yaml",
+)
 SHOWN = [name for name, (_, text) in COMMANDS.items() if text]
 
 

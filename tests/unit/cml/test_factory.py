@@ -1,10 +1,10 @@
 import pytest
 
-from vkprovider.api.errors import Fenced, InputError, NotFound
 from vkprovider.cml.factory import open_labs, parse_worker_url
 from vkprovider.cml.null import NullLabs, NullWorker
 from vkprovider.cml.spi import Credentials
 from vkprovider.cml.worker import CmlLabs
+from vkprovider.platform.errors import Fenced, InputError, NotFound
 
 
 async def no_credentials() -> Credentials:

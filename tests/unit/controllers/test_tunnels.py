@@ -8,8 +8,8 @@ from tunnels.allowlist import AllowList
 from tunnels.link.carrier import Inbox
 from tunnels.wire import codec
 from tunnels.wire.messages import Goodbye, Heartbeat, Hello, Message
-from vkprovider.api.errors import InputError
-from vkprovider.controllers.worker.tunnels import Tunnels, WorkerRoute
+from vkprovider.labs.controllers.worker.tunnels import Tunnels, WorkerRoute
+from vkprovider.platform.errors import InputError
 
 NOTHING = AllowList([])
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from vkprovider.api.errors import Fenced
-from vkprovider.controllers.lablet import reconciler
+from vkprovider.labs.controllers.lablet import reconciler
+from vkprovider.platform.errors import Fenced
 
 
 async def refused_at_once() -> None:

@@ -2,7 +2,8 @@
 
 import pytest
 
-from vkprovider.api.errors import (
+from vkprovider.labs.controllers.lablet.environment import withheld
+from vkprovider.platform.errors import (
     Conflict,
     DeadlineExceeded,
     Forbidden,
@@ -13,7 +14,6 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
-from vkprovider.controllers.lablet.environment import withheld
 
 TEXT = "POST /import: bad: enable s3cr3t"
 

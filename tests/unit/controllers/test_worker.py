@@ -5,16 +5,16 @@ from typing import cast
 
 import pytest
 
-from vkprovider.api.errors import InputError
-from vkprovider.api.models.worker import parse_worker_spec
-from vkprovider.api.reasons import WorkerReason
-from vkprovider.controllers.claims.store import ClaimStore
-from vkprovider.controllers.worker.connection import WorkerConnection
-from vkprovider.controllers.worker.fleet import Fleet
-from vkprovider.controllers.worker.worker import Observation, Worker
-from vkprovider.domain.topology.resources import Resources
-from vkprovider.domain.worker.capacity import Capacity
-from vkprovider.domain.worker.node import unhealthy
+from vkprovider.lablet.models.worker import parse_worker_spec
+from vkprovider.lablet.reasons import WorkerReason
+from vkprovider.labs.controllers.claims.store import ClaimStore
+from vkprovider.labs.controllers.worker.connection import WorkerConnection
+from vkprovider.labs.controllers.worker.fleet import Fleet
+from vkprovider.labs.controllers.worker.worker import Observation, Worker
+from vkprovider.labs.pure.topology.resources import Resources
+from vkprovider.labs.pure.worker.capacity import Capacity
+from vkprovider.labs.pure.worker.node import unhealthy
+from vkprovider.platform.errors import InputError
 
 SPEC = {"url": "https://cml.example.com", "credentialsSecretName": "s"}
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import msgspec
 
-from vkprovider.api import labs
-from vkprovider.api.labs import DeviceFact
-from vkprovider.api.objects import Pod
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet.facts import Facts
-from vkprovider.domain.lablet.memory import Memory
+from vkprovider.lablet import labs
+from vkprovider.lablet.labs import DeviceFact
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet.facts import Facts
+from vkprovider.labs.pure.lablet.memory import Memory
+from vkprovider.platform.objects import Pod
 
 POD_UID = "11111111-2222-3333-4444-555555555555"
 DEFINITION_UID = "0a1b2c3d-0000-0000-0000-000000000000"

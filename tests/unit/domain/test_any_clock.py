@@ -16,17 +16,17 @@ from tests.unit.domain.mux import builders as muxes
 from tests.unit.domain.userlab.builders import COMPLETE, REQUEST, lab
 from tests.unit.domain.userlab.builders import pod as user_pod
 from tests.unit.machines import DAY_S, Machine
-from vkprovider.api import names
-from vkprovider.api.reasons import Happened
-from vkprovider.api.times import iso
-from vkprovider.domain.lablet.decisions.decide import decide as lablet_plan
-from vkprovider.domain.lablet.memory import Presence
-from vkprovider.domain.lablet.pod.inputs import inputs_of
-from vkprovider.domain.mux.decide import decide as mux_plan
-from vkprovider.domain.userlab.decide import decide as userlab_plan
-from vkprovider.domain.userlab.steps import End
-from vkprovider.settings.cluster import LabletSettings
-from vkprovider.settings.portal import PortalSettings
+from vkprovider.lablet import names
+from vkprovider.lablet.inputs import inputs_of
+from vkprovider.lablet.reasons import Happened
+from vkprovider.labs.pure.lablet.decisions.decide import decide as lablet_plan
+from vkprovider.labs.pure.lablet.memory import Presence
+from vkprovider.labs.settings.cluster import LabletSettings
+from vkprovider.mux.pure.decide import decide as mux_plan
+from vkprovider.platform.times import iso
+from vkprovider.portal.pure.decide import decide as userlab_plan
+from vkprovider.portal.pure.steps import End
+from vkprovider.portal.settings import PortalSettings
 
 BEFORE_S: Final = 90
 LATE_S: Final = 60

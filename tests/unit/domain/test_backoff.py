@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.domain.backoff import delay_s
+from vkprovider.platform.backoff import delay_s
 
 
 @given(st.integers(-5, 10_000), st.floats(0.01, 100), st.floats(0.01, 1000), st.floats(0, 1))

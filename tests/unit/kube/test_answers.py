@@ -1,7 +1,7 @@
 """What refusals of an API server are said to be."""
 
-from vkprovider.api.errors import NotFound
-from vkprovider.kube.http.answers import refusal
+from vkprovider.platform.errors import NotFound
+from vkprovider.platform.kube.http.answers import refusal
 
 CMLWORKERS = "/apis/vkprovider.io/v1alpha1/cmlworkers"
 

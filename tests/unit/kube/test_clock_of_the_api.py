@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.machines import DAY_S, Machine
-from vkprovider.kube.clock import AGREE_AFTER_S, AGREE_WITHIN_S
+from vkprovider.platform.kube.clock import AGREE_AFTER_S, AGREE_WITHIN_S
 
 
 @given(off_s=st.floats(-DAY_S, DAY_S), waits=st.lists(st.floats(0.1, 40.0), min_size=1, max_size=30), data=st.data())

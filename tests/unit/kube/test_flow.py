@@ -5,8 +5,8 @@ import itertools
 
 import pytest
 
-from vkprovider.api.errors import Throttled
-from vkprovider.kube.flow import Flow, Lane
+from vkprovider.platform.errors import Throttled
+from vkprovider.platform.kube.flow import Flow, Lane
 
 
 async def queue(flow: Flow, *lanes: Lane) -> tuple[list[Lane], asyncio.Event, list[asyncio.Task[None]]]:

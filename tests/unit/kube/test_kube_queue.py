@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api.errors import Fenced, NotFound, Throttled
-from vkprovider.kube.due import Priority
-from vkprovider.kube.queue import DONE, KeyedQueue, Result
+from vkprovider.platform.errors import Fenced, NotFound, Throttled
+from vkprovider.platform.kube.due import Priority
+from vkprovider.platform.kube.queue import DONE, KeyedQueue, Result
 
 pytestmark = pytest.mark.looptime
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import yaml
 
-from vkprovider.api.errors import InputError
-from vkprovider.kube.http import kubeconfig
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.kube.http import kubeconfig
 
 
 def config(name: str, **user: Any) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 import pytest
 
-from vkprovider.api.errors import Invalid
-from vkprovider.kubelet.callers import subresources_of, verb_of
-from vkprovider.kubelet.logs import parse, render
-from vkprovider.kubelet.spi import LogLine, LogOptions
+from vkprovider.labs.kubelet.callers import subresources_of, verb_of
+from vkprovider.labs.kubelet.logs import parse, render
+from vkprovider.labs.kubelet.spi import LogLine, LogOptions
+from vkprovider.platform.errors import Invalid
 
 NOW = 1_800_000_000.0
 

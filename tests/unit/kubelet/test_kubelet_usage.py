@@ -2,9 +2,9 @@
 
 import msgspec
 
-from vkprovider.api.objects import Pod
-from vkprovider.kubelet.spi import DeviceUsage, Target
-from vkprovider.kubelet.usage import Meter, Use, by_container
+from vkprovider.labs.kubelet.spi import DeviceUsage, Target
+from vkprovider.labs.kubelet.usage import Meter, Use, by_container
+from vkprovider.platform.objects import Pod
 
 
 def use(container: str, cpu_s: float, memory_bytes: int = 1000, uid: str = "u1") -> DeviceUsage:

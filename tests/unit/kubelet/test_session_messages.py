@@ -8,13 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.kubeletwire import slices
-from vkprovider.kubelet.spi import Exit, Size
-from vkprovider.kubelet.wire import channels
-from vkprovider.kubelet.wire.channels import HalfClose, Payload, codec_of
-from vkprovider.kubelet.wire.errors import ProtocolError
-from vkprovider.kubelet.wire.forwards import PAIRING_S, Pair, Pairs, parse_ports
-from vkprovider.kubelet.wire.sizes import Sizes
-from vkprovider.kubelet.wire.statuses import status_json, status_text
+from vkprovider.labs.kubelet.spi import Exit, Size
+from vkprovider.labs.kubelet.wire import channels
+from vkprovider.labs.kubelet.wire.channels import HalfClose, Payload, codec_of
+from vkprovider.labs.kubelet.wire.errors import ProtocolError
+from vkprovider.labs.kubelet.wire.forwards import PAIRING_S, Pair, Pairs, parse_ports
+from vkprovider.labs.kubelet.wire.sizes import Sizes
+from vkprovider.labs.kubelet.wire.statuses import status_json, status_text
 
 
 def test_binary_channels() -> None:

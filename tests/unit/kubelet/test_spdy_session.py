@@ -3,9 +3,9 @@
 import pytest
 
 from tests.support.kubeletwire import opening
-from vkprovider.kubelet.wire import spdy
-from vkprovider.kubelet.wire.errors import ProtocolError
-from vkprovider.kubelet.wire.session import Aborted, Event, Finished, Leaving, Received, SpdyProtocol, StreamOpened
+from vkprovider.labs.kubelet.wire import spdy
+from vkprovider.labs.kubelet.wire.errors import ProtocolError
+from vkprovider.labs.kubelet.wire.session import Aborted, Event, Finished, Leaving, Received, SpdyProtocol, StreamOpened
 
 
 class Client:

@@ -5,10 +5,10 @@ import pytest
 
 from tunnels import errors as transport
 from tunnels.base import Response
-from vkprovider.api import errors
-from vkprovider.api.errors import OutsideError
-from vkprovider.lds.dialect import LdsDialect
-from vkprovider.lds.errors import Full, Lacking
+from vkprovider.labs.lds.dialect import LdsDialect
+from vkprovider.labs.lds.errors import Full, Lacking
+from vkprovider.platform import errors
+from vkprovider.platform.errors import OutsideError
 from vkprovider.rest import dialect as dialects
 from vkprovider.rest.calls import code_of
 from vkprovider.rest.errors import Unsent, may_have_happened

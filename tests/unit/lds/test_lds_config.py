@@ -6,12 +6,12 @@ import pytest
 import trustme
 import yaml
 
-from vkprovider.api.errors import InputError
-from vkprovider.app.settings import Settings
-from vkprovider.domain.session.deployments import Deployment
-from vkprovider.lds import config
-from vkprovider.lds.config import UNLIMITED, Configured
-from vkprovider.settings.services import LdsSettings
+from vkprovider.labs.lds import config
+from vkprovider.labs.lds.config import UNLIMITED, Configured
+from vkprovider.labs.pure.session.deployments import Deployment
+from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.settings.services import LdsSettings
+from vkprovider.platform.errors import InputError
 
 SEED = """
 lds_deployments:

@@ -8,7 +8,7 @@ import openapi_spec_validator
 import pytest
 import yaml
 
-TEXT = resources.files("vkprovider.lds").joinpath("openapi.yaml").read_text("utf-8")
+TEXT = resources.files("vkprovider.labs.lds").joinpath("openapi.yaml").read_text("utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from vkprovider.domain.topology.devices import DeviceAccessInfo
-from vkprovider.lds.wire import LabSessionInfo
+from vkprovider.labs.lds.wire import LabSessionInfo
+from vkprovider.labs.pure.topology.devices import DeviceAccessInfo
 from vkprovider.rest.dialect import without_secrets
 
 

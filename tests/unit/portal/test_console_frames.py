@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from vkprovider.portal.site.consoles import frames
-from vkprovider.portal.site.consoles.frames import (
+from vkprovider.portal.web.consoles import frames
+from vkprovider.portal.web.consoles.frames import (
     CLOSE_CODES,
     TYPED_BYTES_MAX,
     UNSHOWN_BYTES_MAX,

@@ -1,7 +1,7 @@
 """Nodes as the menu sees them: what a worker does not say is unknown, never missing (R002-074, C44)."""
 
-from vkprovider.api.objects import Metadata, Node, NodeCondition, NodeImage, NodeSpec, NodeStatus
-from vkprovider.portal.choices import menu_node
+from vkprovider.platform.objects import Metadata, Node, NodeCondition, NodeImage, NodeSpec, NodeStatus
+from vkprovider.portal.service.choices import menu_node
 
 
 def node(*images: str, ready: bool = True, cordoned: bool = False, environment: str = "") -> Node:

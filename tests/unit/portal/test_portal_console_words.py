@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from vkprovider.api.errors import Forbidden, Invalid, NotFound, Throttled, Unauthorized, Unavailable
-from vkprovider.domain.console.writers import Writer, refusal
-from vkprovider.portal.site.consoles import words
-from vkprovider.portal.site.consoles.frames import End, Why
+from vkprovider.labs.pure.console.writers import Writer, refusal
+from vkprovider.platform.errors import Forbidden, Invalid, NotFound, Throttled, Unauthorized, Unavailable
+from vkprovider.portal.web.consoles import words
+from vkprovider.portal.web.consoles.frames import End, Why
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,9 @@ from urllib.parse import parse_qs, urlencode
 
 import pytest
 
-from vkprovider.domain.userlab.menu.form import FormEntry, FormOffer
-from vkprovider.domain.userlab.options import USE_DROPDOWN, WantedLab, parse
-from vkprovider.portal.page.form import html
+from vkprovider.portal.api.form import html
+from vkprovider.portal.pure.menu.form import FormEntry, FormOffer
+from vkprovider.portal.pure.options import USE_DROPDOWN, WantedLab, parse
 
 OFFER = FormOffer(
     images=(FormEntry("net:2.0", "net: 2.0", usual=True), FormEntry("net:w_1", "net: weekly 1")),

@@ -3,10 +3,10 @@
 import msgspec
 
 from tests.unit.domain.userlab.builders import COMPLETE, INSTALLATION, NOW, REQUEST, namespace, pod
-from vkprovider.api.objects import CustomResource, Event, Metadata
-from vkprovider.domain.userlab import portalnames
-from vkprovider.kube.resources import PartialObject
-from vkprovider.portal.index import Index
+from vkprovider.platform.kube.resources import PartialObject
+from vkprovider.platform.objects import CustomResource, Event, Metadata
+from vkprovider.portal.pure import portalnames
+from vkprovider.portal.service.index import Index
 
 
 class Woken:

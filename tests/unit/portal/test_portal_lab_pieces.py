@@ -4,16 +4,16 @@ import pytest
 
 from tests.unit.domain.userlab.builders import COMPLETE, NOW, REQUEST, lab, pod
 from tests.unit.domain.view.seen import BOOTED, DEFINITION, PORTS, imported
-from vkprovider.domain.userlab.options import ImageBy, WantedLab
-from vkprovider.domain.userlab.rejections import Grounds, Rejection
-from vkprovider.domain.view.devices import Port
-from vkprovider.domain.view.lab import LabView, from_userlab
-from vkprovider.portal.site.assets import Assets
-from vkprovider.portal.site.lab.asked import wanted_of
-from vkprovider.portal.site.lab.deeds import MANAGER, OWNER, TEACHER, deeds_of
-from vkprovider.portal.site.lab.pieces import PIECES, Audience, ShownPort, pieces, shown_port, spans, user_place
-from vkprovider.portal.site.layout import HERE, Layout
-from vkprovider.settings.portal import PortalSettings
+from vkprovider.lablet.devices import Port
+from vkprovider.portal.pure.options import ImageBy, WantedLab
+from vkprovider.portal.pure.rejections import Grounds, Rejection
+from vkprovider.portal.pure.view.lab import LabView, from_userlab
+from vkprovider.portal.settings import PortalSettings
+from vkprovider.portal.web.assets import Assets
+from vkprovider.portal.web.lab.asked import wanted_of
+from vkprovider.portal.web.lab.deeds import MANAGER, OWNER, TEACHER, deeds_of
+from vkprovider.portal.web.lab.pieces import PIECES, Audience, ShownPort, pieces, shown_port, spans, user_place
+from vkprovider.portal.web.layout import HERE, Layout
 
 EVIL = "<script>alert(1)</script>"
 

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from vkprovider.api.objects import Pod
-from vkprovider.kube.watch import Head
-from vkprovider.portal.lablets import Lablets, keep, slim
+from vkprovider.platform.kube.watch import Head
+from vkprovider.platform.objects import Pod
+from vkprovider.portal.service.lablets import Lablets, keep, slim
 
 
 def pod_json(name: str = "lab-1", namespace: str = "net101", **spec: Any) -> bytes:

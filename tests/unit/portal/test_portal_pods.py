@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from vkprovider.api.objects import CustomResource, Metadata
-from vkprovider.portal.effects.objects import CONTAINERS_MAX, device_containers, pod
+from vkprovider.platform.objects import CustomResource, Metadata
+from vkprovider.portal.service.effects.objects import CONTAINERS_MAX, device_containers, pod
 
 
 def definition(devices: list[dict[str, Any]] | None, version: str = "1.1") -> CustomResource:

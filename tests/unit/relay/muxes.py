@@ -5,8 +5,8 @@ from typing import Any
 
 import msgspec
 
-from vkprovider.api.objects import EndpointSlice
-from vkprovider.relay.wanted import MuxService
+from vkprovider.mux.relay.wanted import MuxService
+from vkprovider.platform.objects import EndpointSlice
 
 
 def service(*ports: tuple[str, int] | tuple[str, int, str], ranges: tuple[str, ...] = ()) -> MuxService:

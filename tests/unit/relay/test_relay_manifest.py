@@ -7,10 +7,10 @@ from pydantic import ValidationError
 
 from tools.generate import variables
 from vkprovider import __version__
-from vkprovider.relay.haproxy import CONFIG
-from vkprovider.relay.runtime import GATE, PORTS, SOURCES
-from vkprovider.settings.relay import RelayProcessSettings, RelaySettings
-from vkprovider.shipped import find_manifests
+from vkprovider.mux.relay.haproxy import CONFIG
+from vkprovider.mux.relay.runtime import GATE, PORTS, SOURCES
+from vkprovider.mux.relay.settings import RelayProcessSettings, RelaySettings
+from vkprovider.platform.shipped import find_manifests
 
 FOLDER = find_manifests() / "components" / "relay"
 KUSTOMIZATION: dict[str, Any] = yaml.safe_load((FOLDER / "kustomization.yaml").read_text())

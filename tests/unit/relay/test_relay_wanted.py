@@ -1,7 +1,7 @@
 from ipaddress import ip_network
 
 from tests.unit.relay.muxes import endpoint_slice, port, service
-from vkprovider.relay.wanted import Backend, Goal, outside_of, wanted
+from vkprovider.mux.relay.wanted import Backend, Goal, outside_of, wanted
 
 A, B = Backend("192.0.2.7", 10003), Backend("192.0.2.8", 10003)
 

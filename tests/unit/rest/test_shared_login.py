@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from vkprovider.api.errors import OutsideError, Throttled, Unauthorized, Unavailable
+from vkprovider.platform.errors import OutsideError, Throttled, Unauthorized, Unavailable
 from vkprovider.rest.tokens import Holds, SharedLogin
 
 pytestmark = pytest.mark.looptime

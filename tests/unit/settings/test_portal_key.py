@@ -2,7 +2,7 @@
 
 import pytest
 
-from vkprovider.settings.portal import PortalProcessSettings
+from vkprovider.portal.settings import PortalProcessSettings
 
 ZEROS = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
 

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from vkprovider.settings.portal import PortalProcessSettings
+from vkprovider.portal.settings import PortalProcessSettings
 
 
 def test_an_unset_portal_keeps_to_the_seed() -> None:

@@ -5,12 +5,12 @@ from pathlib import Path
 import pytest
 import structlog
 
-from vkprovider.api.errors import InputError
-from vkprovider.app.tunnels import agent_tokens
-from vkprovider.broker import broker_of, read_line
+from vkprovider.carriers.broker import broker_of, read_line
+from vkprovider.carriers.settings import HttpTunnelSettings, MqttSettings
+from vkprovider.labs.wiring.tunnels import agent_tokens
+from vkprovider.platform.errors import InputError
 from vkprovider.platform.reasons import StartReason
-from vkprovider.settings.rereading import Reread
-from vkprovider.settings.tunnels import HttpTunnelSettings, MqttSettings
+from vkprovider.platform.rereading import Reread
 
 
 def replace(path: Path, text: str) -> None:

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from multidict import CIMultiDict
 
-from vkprovider.domain.session.inbox import SessionEvent
-from vkprovider.web import cloudevents
-from vkprovider.web.cloudevents import CloudEvent
-from vkprovider.web.refusals import EventInvalid, MediaTypeUnsupported
+from vkprovider.labs.http import cloudevents
+from vkprovider.labs.http.cloudevents import CloudEvent
+from vkprovider.labs.http.refusals import EventInvalid, MediaTypeUnsupported
+from vkprovider.labs.pure.session.inbox import SessionEvent
 
 AT = datetime(2026, 11, 21, 10, 30, tzinfo=UTC)
 NOW = int(AT.timestamp()) + 5

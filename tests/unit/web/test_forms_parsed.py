@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.serving.bodies import FORM, FORM_WITH_FILES, BodyInvalid, File, parse_form
+from vkprovider.platform.http.bodies import FORM, FORM_WITH_FILES, BodyInvalid, File, parse_form
 
 TEXT = st.text(st.characters(codec="utf-8"), max_size=50)
 NAMES = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), min_size=1, max_size=20)

@@ -10,11 +10,11 @@ import pytest
 import vkprovider
 from tests.support.docs import ROOT
 from tools import httppage
-from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import WorkerReason
-from vkprovider.domain.session.inbox import EventOutcome
-from vkprovider.serving.answers import Refused
-from vkprovider.web.refusals import ObjectInvalid
+from vkprovider.lablet.reasons import WorkerReason
+from vkprovider.labs.http.refusals import ObjectInvalid
+from vkprovider.labs.pure.session.inbox import EventOutcome
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.http.answers import Refused
 
 PACKAGE = Path(vkprovider.__file__).parent
 SOURCES = [

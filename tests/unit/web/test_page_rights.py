@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 import vkprovider
-from vkprovider.serving.access import User, refusal
-from vkprovider.web.rights import PageResource, Path
+from vkprovider.labs.http.rights import PageResource, Path
+from vkprovider.platform.http.access import User, refusal
 
 ROLES = {
     role["metadata"]["name"]: role["rules"]

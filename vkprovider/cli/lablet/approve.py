@@ -4,12 +4,12 @@ from typing import Final
 
 import click
 
-from vkprovider.api import names
-from vkprovider.api.errors import NotFound
 from vkprovider.cli.shared.place import Place
-from vkprovider.kube.api import WORKERS
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import Resource
+from vkprovider.lablet import names
+from vkprovider.platform.errors import NotFound
+from vkprovider.platform.kube.api import WORKERS
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import Resource
 
 _APPROVED: Final = {"metadata": {"annotations": {names.ANNOTATION_APPROVED: "true"}}}
 

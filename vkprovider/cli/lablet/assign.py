@@ -7,10 +7,6 @@ from typing import Final
 
 import click
 
-from vkprovider.api import names
-from vkprovider.api.errors import Conflict, NotFound
-from vkprovider.api.objects import Metadata
-from vkprovider.api.wording import sentences
 from vkprovider.classroom.assigning import HINDRANCES_MAX, Wish, give, hindrance, in_order
 from vkprovider.classroom.deployments import (
     DEPLOYMENTS,
@@ -27,9 +23,13 @@ from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import NoPod, pod_name, read
 from vkprovider.cli.shared.times import moment, rfc3339
-from vkprovider.domain.lablet.pod.inputs import inputs_of
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import Resource
+from vkprovider.lablet import names
+from vkprovider.lablet.inputs import inputs_of
+from vkprovider.platform.errors import Conflict, NotFound
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import Resource
+from vkprovider.platform.objects import Metadata
+from vkprovider.platform.wording import sentences
 
 _ATTEMPTS: Final = 20
 """Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""

@@ -16,8 +16,8 @@ from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import UID, pod_name
 from vkprovider.cli.shared.times import rfc3339
-from vkprovider.domain.lablet.archive.leftovers import Entry, Leftovers
-from vkprovider.kube.client import KubeClient
+from vkprovider.labs.pure.lablet.archive.leftovers import Entry, Leftovers
+from vkprovider.platform.kube.client import KubeClient
 
 _KEPT: Final = re.compile(rf"{UID.pattern}(-\d+)?")
 """A Pod's UID, and the time at which an earlier learner of that Pod left it."""

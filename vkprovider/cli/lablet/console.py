@@ -13,13 +13,13 @@ from typing import NoReturn
 
 import click
 
-from vkprovider.api import names
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.shared.devices import ports_of
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import Named, find, named
-from vkprovider.domain.view.devices import Port
-from vkprovider.kube.client import KubeClient
+from vkprovider.lablet import names
+from vkprovider.lablet.devices import Port
+from vkprovider.platform.kube.client import KubeClient
 
 
 def console(

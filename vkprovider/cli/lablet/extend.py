@@ -5,15 +5,15 @@ from typing import Final
 
 import click
 
-from vkprovider.api import names
-from vkprovider.api.errors import Conflict
 from vkprovider.classroom.pods import LabletPod, change
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.pods import check_alive, check_not_collecting, read
 from vkprovider.cli.shared.times import local, moment, rfc3339, seconds_of, time_of
-from vkprovider.kube.client import KubeClient
+from vkprovider.lablet import names
+from vkprovider.platform.errors import Conflict
+from vkprovider.platform.kube.client import KubeClient
 
 _ATTEMPTS: Final = 20
 """Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""

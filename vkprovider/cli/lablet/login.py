@@ -7,7 +7,7 @@ from vkprovider.cli.shared.page.asking import Page, PageRefused, open_page
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import UID, find, named
-from vkprovider.kube.client import KubeClient
+from vkprovider.platform.kube.client import KubeClient
 
 
 class _Answer(msgspec.Struct, frozen=True):

@@ -11,7 +11,7 @@ from tunnels.outgoing.sessions import open_session
 from vkprovider.cli.shared.page.address import PageUnknown, safe
 from vkprovider.cli.shared.page.asking import Page, own_authorization, trust
 from vkprovider.cli.shared.place import Place
-from vkprovider.kube.client import KubeClient
+from vkprovider.platform.kube.client import KubeClient
 
 _FORWARD: Final = (
     "an admin reaches the portal by `kubectl -n vkprovider-system port-forward svc/vkprovider-portal 8083` with "

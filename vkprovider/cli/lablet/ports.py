@@ -7,8 +7,8 @@ from vkprovider.cli.shared.devices import containers_of, ports_of
 from vkprovider.cli.shared.output.formats import Column, Listing, Output
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import find, named
-from vkprovider.domain.view.devices import Port
-from vkprovider.kube.client import KubeClient
+from vkprovider.lablet.devices import Port
+from vkprovider.platform.kube.client import KubeClient
 
 _CLOSED: Final = "not opened by CML"
 _VIA: Final = "VIA"

@@ -6,17 +6,17 @@ from typing import Final
 import click
 import msgspec
 
-from vkprovider.api import names
-from vkprovider.api.errors import NotFound
-from vkprovider.api.models.status import LastRefresh, definition_status
-from vkprovider.api.objects import CustomResource
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.output.formats import one
 from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.place import Place
-from vkprovider.domain.definition import refresh
-from vkprovider.kube.api import Api
-from vkprovider.kube.client import KubeClient
+from vkprovider.lablet import names
+from vkprovider.lablet.models.status import LastRefresh, definition_status
+from vkprovider.labs.pure.definition import refresh
+from vkprovider.platform.errors import NotFound
+from vkprovider.platform.kube.api import Api
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.objects import CustomResource
 
 _LOOK_EVERY_S: Final = 0.3
 _KINDS: Final = frozenset({"ldef", "labletdefinition", "labletdefinitions"})

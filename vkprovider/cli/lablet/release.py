@@ -2,13 +2,13 @@
 
 import click
 
-from vkprovider.api import names
 from vkprovider.classroom.pods import LabletPod, change, pods_in
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.waiting import wait_for
-from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.kube.client import KubeClient
+from vkprovider.lablet import names
+from vkprovider.lablet.lifecycle import State
+from vkprovider.platform.kube.client import KubeClient
 
 
 def release(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:

@@ -7,14 +7,14 @@ from collections.abc import Awaitable, Callable, Sequence
 import click
 import msgspec
 
-from vkprovider.api.errors import OutsideError
-from vkprovider.api.wording import count
 from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import Named, find_all, named
 from vkprovider.cli.shared.refusals import advised
-from vkprovider.kube.client import KubeClient
+from vkprovider.platform.errors import OutsideError
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.wording import count
 
 Work = Callable[[KubeClient, LabletPod, Progress], Awaitable[str]]
 """Does it with one lablet, and returns the line to print. Raises ClickException or OutsideError if it fails."""

@@ -93,7 +93,7 @@ def ports(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Compl
 
 def workers(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the CMLWorkers that await approval."""
-    from vkprovider.api import names  # noqa: PLC0415 (as above)
+    from vkprovider.lablet import names  # noqa: PLC0415 (as above)
 
     def waiting(item: Any) -> str:
         meta = item["metadata"]
@@ -197,7 +197,7 @@ def _lablet(ctx: click.Context) -> "list[LabletPod]":
 
 
 def _about(pod: "LabletPod") -> str:
-    from vkprovider.api import names  # noqa: PLC0415 (as above)
+    from vkprovider.lablet import names  # noqa: PLC0415 (as above)
 
     return f"{pod.metadata.annotations.get(names.ANNOTATION_STATE, 'PENDING')} {pod.user}".strip()
 

@@ -4,9 +4,9 @@ import contextlib
 from datetime import UTC, datetime
 from typing import Final
 
-from vkprovider.api.errors import Forbidden, NotFound
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.clock import ApiClock
+from vkprovider.platform.errors import Forbidden, NotFound
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.clock import ApiClock
 
 _followed: Final[list[ApiClock]] = []
 

@@ -6,14 +6,14 @@ from typing import Final
 import click
 import msgspec
 
-from vkprovider.api import names
-from vkprovider.api.errors import Forbidden
-from vkprovider.api.models.status import DefinitionStatus
 from vkprovider.classroom.pods import LabletPod
-from vkprovider.domain.view.devices import Port, reported_ports
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import Resource, kind
+from vkprovider.lablet import names
+from vkprovider.lablet.devices import Port, reported_ports
+from vkprovider.lablet.models.status import DefinitionStatus
 from vkprovider.platform import wellknown
+from vkprovider.platform.errors import Forbidden
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import Resource, kind
 
 
 class _Definition(msgspec.Struct, frozen=True):

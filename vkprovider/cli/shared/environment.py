@@ -10,10 +10,10 @@ import click
 import structlog
 from pydantic import ValidationError
 
-from vkprovider.api.errors import InputError
-from vkprovider.app import logs
+from vkprovider.cli.settings import unknown
+from vkprovider.platform import logs
+from vkprovider.platform.errors import InputError
 from vkprovider.platform.settings import LogSettings, no_effect
-from vkprovider.settings.names import unknown
 
 S = TypeVar("S")
 

@@ -7,10 +7,10 @@ from typing import Any, TypeVar
 import click
 import msgspec
 
-from vkprovider.api.errors import InputError, OutsideError
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.refusals import advised
-from vkprovider.kube.client import KubeClient
+from vkprovider.platform.errors import InputError, OutsideError
+from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.settings import KubeSettings
 
 T = TypeVar("T")

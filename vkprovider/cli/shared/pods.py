@@ -7,11 +7,11 @@ from typing import Final, Literal
 import click
 import msgspec
 
-from vkprovider.api.errors import Forbidden
 from vkprovider.classroom.pods import LabletPod, pods_in
-from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.view.words import state_of
-from vkprovider.kube.client import KubeClient
+from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet.words import state_of
+from vkprovider.platform.errors import Forbidden
+from vkprovider.platform.kube.client import KubeClient
 
 UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _POD_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")

@@ -3,9 +3,9 @@
 import re
 from typing import Final
 
-from vkprovider.api.errors import Forbidden, OutsideError, TlsFailed, Unauthorized, Unavailable, VkproviderError
 from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS, CheckedRight, grant_command, roles_with
-from vkprovider.shipped import manifest
+from vkprovider.platform.errors import Forbidden, OutsideError, TlsFailed, Unauthorized, Unavailable, VkproviderError
+from vkprovider.platform.shipped import manifest
 
 _ADVICE: Final[tuple[tuple[type[OutsideError], str], ...]] = (
     (Unauthorized, "log in to the cluster again; to see who you are: kubectl auth whoami"),

@@ -7,11 +7,11 @@ from typing import Final
 
 import click
 
-from vkprovider.api import names
 from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.cli.shared.output.progress import Progress
-from vkprovider.domain.view.words import why
-from vkprovider.kube.client import KubeClient
+from vkprovider.lablet import names
+from vkprovider.lablet.words import why
+from vkprovider.platform.kube.client import KubeClient
 
 _LOOK_EVERY_S: Final = 0.5
 _LOOK_EACH_S: Final = 0.05

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable, Sequence
 
-from vkprovider.api.exposure import LIVE, PENDING, REFUSED, Access
-from vkprovider.domain.mux.decide import Plan
-from vkprovider.domain.mux.facts import Owner
-from vkprovider.domain.mux.lablets import owner_of
+from vkprovider.lablet.exposure import LIVE, PENDING, REFUSED, Access
 from vkprovider.mux.index import ExposedLablet
+from vkprovider.mux.pure.decide import Plan
+from vkprovider.mux.pure.facts import Owner
+from vkprovider.mux.pure.lablets import owner_of
 
 _TWICE = "another lablet of this name and learner is still there"
 _NO_ADDRESS = "the mux has no address yet"

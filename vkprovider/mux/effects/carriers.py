@@ -3,23 +3,23 @@
 from collections.abc import Container, Mapping
 from typing import Any, Final, Literal
 
-from vkprovider.api.errors import Conflict, NotFound
-from vkprovider.api.objects import EndpointSlice
-from vkprovider.api.reasons.mux import MuxReason
-from vkprovider.api.times import unix
-from vkprovider.api.wording import count as counted
-from vkprovider.concurrency import at_most
-from vkprovider.domain.mux import ended
-from vkprovider.domain.mux import slices as muxslices
-from vkprovider.domain.mux.facts import MuxRef
-from vkprovider.domain.mux.slices import MuxObject, Sources
-from vkprovider.kube.client import Guard
-from vkprovider.kube.resources import Resource, kind
 from vkprovider.mux.effects.reports import AT_ONCE
 from vkprovider.mux.effects.writes import Writes
 from vkprovider.mux.index import Index
+from vkprovider.mux.pure import ended
+from vkprovider.mux.pure import slices as muxslices
+from vkprovider.mux.pure.facts import MuxRef
+from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.slices import MuxObject, Sources
+from vkprovider.platform.concurrency import at_most
+from vkprovider.platform.errors import Conflict, NotFound
+from vkprovider.platform.kube.client import Guard
+from vkprovider.platform.kube.resources import Resource, kind
+from vkprovider.platform.objects import EndpointSlice
 from vkprovider.platform.reasons import Reason
-from vkprovider.runtime.context import Context
+from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.times import unix
+from vkprovider.platform.wording import count as counted
 
 _ENDPOINTS: Final = kind("/api/v1", "endpoints", dict[str, Any])
 Form = Literal["slices", "endpoints"]

@@ -5,29 +5,29 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
-from vkprovider.api import names
-from vkprovider.api.errors import Conflict, Forbidden, Invalid, NotFound
-from vkprovider.api.exposure import Access, answer_patch, encode_answer
-from vkprovider.concurrency import at_most
-from vkprovider.domain.mux import muxnames
-from vkprovider.domain.mux.decide import Plan
-from vkprovider.domain.mux.endpoints import Backends
-from vkprovider.domain.mux.facts import MuxRef, Owner
-from vkprovider.domain.mux.refs import annotation_key
-from vkprovider.domain.mux.slices import Sources
-from vkprovider.domain.mux.text import (
+from vkprovider.lablet import names
+from vkprovider.lablet.exposure import Access, answer_patch, encode_answer
+from vkprovider.mux.effects.writes import Writes
+from vkprovider.mux.index import ExposedLablet
+from vkprovider.mux.pure import muxnames
+from vkprovider.mux.pure.decide import Plan
+from vkprovider.mux.pure.endpoints import Backends
+from vkprovider.mux.pure.facts import MuxRef, Owner
+from vkprovider.mux.pure.refs import annotation_key
+from vkprovider.mux.pure.slices import Sources
+from vkprovider.mux.pure.text import (
     format_channels_annotation,
     format_ports_annotation,
     format_summary_annotation,
     format_topology_annotation,
 )
-from vkprovider.kube.client import Guard
-from vkprovider.kube.resources import Resource
-from vkprovider.kube.store import key_of
-from vkprovider.mux.effects.writes import Writes
-from vkprovider.mux.index import ExposedLablet
 from vkprovider.mux.service import SERVICES, Service
-from vkprovider.runtime.context import Context
+from vkprovider.platform.concurrency import at_most
+from vkprovider.platform.errors import Conflict, Forbidden, Invalid, NotFound
+from vkprovider.platform.kube.client import Guard
+from vkprovider.platform.kube.resources import Resource
+from vkprovider.platform.kube.store import key_of
+from vkprovider.platform.runtime.context import Context
 
 _log: Final = structlog.get_logger(__name__)
 AT_ONCE: Final = 16

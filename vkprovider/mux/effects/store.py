@@ -2,16 +2,16 @@
 
 from typing import Final, NamedTuple
 
-from vkprovider.api.errors import Forbidden, InputError
-from vkprovider.api.objects import ConfigMap
-from vkprovider.api.reasons.mux import MuxReason
-from vkprovider.domain.mux import state as muxstate
-from vkprovider.domain.mux.facts import Mux
-from vkprovider.domain.mux.state import MuxState
-from vkprovider.domain.ports.store import DATA_KEY, GZIP_KEY
-from vkprovider.kube.client import Guard
 from vkprovider.mux.effects.writes import Writes
-from vkprovider.runtime.context import Context
+from vkprovider.mux.pure import state as muxstate
+from vkprovider.mux.pure.facts import Mux
+from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.state import MuxState
+from vkprovider.platform.errors import Forbidden, InputError
+from vkprovider.platform.kube.client import Guard
+from vkprovider.platform.objects import ConfigMap
+from vkprovider.platform.ports.store import DATA_KEY, GZIP_KEY
+from vkprovider.platform.runtime.context import Context
 
 _ROLE: Final = "vkprovider-mux-store"
 

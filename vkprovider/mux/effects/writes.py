@@ -10,9 +10,9 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from vkprovider.api.errors import shorten
-from vkprovider.api.objects import Metadata
-from vkprovider.kube.store import key_of
+from vkprovider.platform.errors import shorten
+from vkprovider.platform.kube.store import key_of
+from vkprovider.platform.objects import Metadata
 
 _log: Final = structlog.get_logger(__name__)
 _LOGGED_CHARS: Final = 2000

@@ -6,12 +6,7 @@ import yaml
 
 from vkpsandbox.cml.calls import Call, Route, Text
 from vkpsandbox.cml.errors import CmlError, E, invalid
-from vkpsandbox.cml.world.definition_json import (
-    from_json,
-    image_definition_json,
-    node_definition_json,
-    simplified_json,
-)
+from vkpsandbox.cml.world.definition_json import from_json, image_definition_json, node_definition_json, simplified_json
 from vkpsandbox.cml.world.definitions import Definition, image_id
 from vkpsandbox.cml.world.platforms import DEFINITIONS
 

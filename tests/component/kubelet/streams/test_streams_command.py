@@ -11,8 +11,8 @@ import pytest
 from tests.support.apiserver import until
 from tests.support.kubeletserver import KubeletServer
 from tests.support.spdyclient import SpdyClient, raw
-from vkprovider.kubelet.streams.limits import Limits
-from vkprovider.kubelet.wire import spdy
+from vkprovider.labs.kubelet.streams.limits import Limits
+from vkprovider.labs.kubelet.wire import spdy
 
 SUCCESS = {"metadata": {}, "status": "Success"}
 ALL = "input=1&output=1&error=1"
@@ -147,7 +147,7 @@ async def test_client_that_vanishes_frees_everything(kubelet: KubeletServer, wor
 async def test_client_that_types_too_much_waits_and_still_hears_something(
     kubelet: KubeletServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("vkprovider.kubelet.streams.reading._BEAT_S", 0.05)
+    monkeypatch.setattr("vkprovider.labs.kubelet.streams.reading._BEAT_S", 0.05)
     offered = ("v5.channel.k8s.io",)
     async with aiohttp.ClientSession() as http:
         socket = await http.ws_connect(url(kubelet, "wait"), protocols=offered, autoping=False)

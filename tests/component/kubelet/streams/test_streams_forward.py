@@ -13,8 +13,8 @@ import pytest
 from tests.support.apiserver import until
 from tests.support.kubeletserver import KubeletServer
 from tests.support.spdyclient import Refused, SpdyClient, raw, tunnelled
-from vkprovider.kubelet.streams.limits import Limits
-from vkprovider.kubelet.wire import spdy
+from vkprovider.labs.kubelet.streams.limits import Limits
+from vkprovider.labs.kubelet.wire import spdy
 
 Connect = Callable[[KubeletServer], AbstractAsyncContextManager[SpdyClient]]
 PATH = "/portForward/default/p"

@@ -17,27 +17,27 @@ from tests.component.portal.people import People
 from tests.support.apiserver import MEMBERS, SYSTEM, Admin, ApiServer
 from tests.support.faultyapi import FaultyApi
 from tests.support.inloop import InLoop
-from vkprovider.api import names
-from vkprovider.api.times import iso
-from vkprovider.domain.userlab import portalnames
-from vkprovider.domain.userlab.names import namespace_of, pod_name, user_key
-from vkprovider.domain.userlab.record import Ending, LabOperation, LabRequest, annotation, annotations_for, labels_for
+from vkprovider.lablet import names
 from vkprovider.platform import wellknown
-from vkprovider.portal.choices import Choices, read_config
-from vkprovider.portal.effects.making import lab_objects
-from vkprovider.portal.index import Index
-from vkprovider.portal.informers import informers
-from vkprovider.portal.locks import Locks
-from vkprovider.portal.page.parts import portal_callers, portal_page
-from vkprovider.portal.page.streams import LabStreams, StreamTimes
+from vkprovider.platform.http.page import Page
+from vkprovider.platform.runtime.membership import Membership
+from vkprovider.platform.runtime.parts import Change, Part
+from vkprovider.platform.runtime.process import Process
+from vkprovider.platform.shipped import find_manifests
+from vkprovider.platform.times import iso
+from vkprovider.portal.api.parts import portal_callers, portal_page
+from vkprovider.portal.api.streams import LabStreams, StreamTimes
 from vkprovider.portal.process import context_of, page_of
-from vkprovider.portal.requests import Requests
-from vkprovider.runtime.membership import Membership
-from vkprovider.runtime.page import Page
-from vkprovider.runtime.parts import Change, Part
-from vkprovider.runtime.process import Process
-from vkprovider.settings.portal import PortalProcessSettings
-from vkprovider.shipped import find_manifests
+from vkprovider.portal.pure import portalnames
+from vkprovider.portal.pure.names import namespace_of, pod_name, user_key
+from vkprovider.portal.pure.record import Ending, LabOperation, LabRequest, annotation, annotations_for, labels_for
+from vkprovider.portal.service.choices import Choices, read_config
+from vkprovider.portal.service.effects.making import lab_objects
+from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.informers import informers
+from vkprovider.portal.service.locks import Locks
+from vkprovider.portal.service.requests import Requests
+from vkprovider.portal.settings import PortalProcessSettings
 
 SPAWNER: Final = "/nublado/spawner/v1"
 PREFIX: Final = "nublado"

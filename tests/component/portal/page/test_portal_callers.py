@@ -13,9 +13,9 @@ from tests.component.portal.page.harness import SPAWNER, PageWorld, Running
 from tests.component.portal.people import HUB_ROLE, RBAC, USER_ROLE
 from tests.support.apiserver import SYSTEM
 from tests.support.faultyapi import Asked
-from vkprovider.domain.userlab import portalnames
 from vkprovider.platform import wellknown
-from vkprovider.portal.page import callers
+from vkprovider.portal.api import callers
+from vkprovider.portal.pure import portalnames
 
 SECRET = "a-secret-that-only-the-ingress-knows"
 BY_HEADERS = {"VKPROVIDER_PORTAL_CALLERS": "headers", "VKPROVIDER_PORTAL_INGRESS_SECRET": SECRET}

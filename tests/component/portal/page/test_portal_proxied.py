@@ -14,7 +14,7 @@ from tests.component.portal.people import USER_ROLE
 from tests.support.apiserver import until
 from tests.support.nginx import proxied
 from tests.support.tcp import deafen
-from vkprovider.portal.page import streams
+from vkprovider.portal.api import streams
 
 TIMEOUT_S: Final = 20
 PAUSE_S: Final = 30

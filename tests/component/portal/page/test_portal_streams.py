@@ -10,9 +10,9 @@ from tests.component.controllers.looking import when
 from tests.component.portal.page.harness import SPAWNER, PageWorld, Running, listening
 from tests.component.portal.people import HUB_ROLE, USER_ROLE
 from tests.support.apiserver import until
-from vkprovider.domain.userlab.record import Ending
-from vkprovider.kube.informer import ALERT
-from vkprovider.portal.page.streams import StreamTimes
+from vkprovider.platform.kube.informer import ALERT
+from vkprovider.portal.api.streams import StreamTimes
+from vkprovider.portal.pure.record import Ending
 
 IMPORTED, CONVERGED = "vkprovider.io/LabImported", "vkprovider.io/LabConverged"
 

@@ -9,9 +9,9 @@ from tests.component.controllers.looking import eventually, when
 from tests.component.portal.asking import Setting
 from tests.component.portal.people import INSTRUCTOR_ROLE, RBAC
 from tests.support.apiserver import SYSTEM
-from vkprovider.api import names
-from vkprovider.api.times import iso
+from vkprovider.lablet import names
 from vkprovider.platform import wellknown
+from vkprovider.platform.times import iso
 
 EVIL: Final = "<script>alert(1)</script>"
 _PROVIDER: Final = f"system:serviceaccount:{SYSTEM}:vkprovider"

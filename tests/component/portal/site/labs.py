@@ -5,8 +5,8 @@ from typing import Any, Final
 from tests.component.controllers.looking import eventually, when
 from tests.component.portal.asking import Setting
 from tests.support.apiserver import GROUP, SYSTEM
-from vkprovider.api.times import iso
-from vkprovider.domain.view.words import standing_of
+from vkprovider.lablet.words import standing_of
+from vkprovider.platform.times import iso
 
 _PROVIDER: Final = f"system:serviceaccount:{SYSTEM}:vkprovider"
 _STRATEGIC: Final = "application/strategic-merge-patch+json"

@@ -9,23 +9,23 @@ from markupsafe import escape
 
 from tests.support.proxy import Proxy
 from tests.support.tcp import port_of
-from vkprovider.portal.listeners import Listeners
-from vkprovider.portal.page.callers import KnownCaller, LabRight
-from vkprovider.portal.requests import Caller
-from vkprovider.portal.site.answers import answering
-from vkprovider.portal.site.assets import Assets
-from vkprovider.portal.site.keys import keys_of
-from vkprovider.portal.site.layout import HERE, VIEWS, Layout
-from vkprovider.portal.site.live.rendered import Rendered
-from vkprovider.portal.site.live.reviews import Reviews, ReviewTimes
-from vkprovider.portal.site.live.streams import Streams
-from vkprovider.portal.site.live.topics import Allowed, Topics, TopicSource
-from vkprovider.portal.site.visitor import Visitor
-from vkprovider.portal.site.visitors import Found, Visitors
-from vkprovider.runtime.parts import Route
-from vkprovider.serving.access import Right, User
-from vkprovider.serving.answers import NotAllowed
-from vkprovider.serving.connections import listen, runner_of
+from vkprovider.platform.http.access import Right, User
+from vkprovider.platform.http.answers import NotAllowed
+from vkprovider.platform.http.connections import listen, runner_of
+from vkprovider.platform.runtime.parts import Route
+from vkprovider.portal.api.callers import KnownCaller, LabRight
+from vkprovider.portal.service.listeners import Listeners
+from vkprovider.portal.service.requests import Caller
+from vkprovider.portal.web.answers import answering
+from vkprovider.portal.web.assets import Assets
+from vkprovider.portal.web.keys import keys_of
+from vkprovider.portal.web.layout import HERE, VIEWS, Layout
+from vkprovider.portal.web.live.rendered import Rendered
+from vkprovider.portal.web.live.reviews import Reviews, ReviewTimes
+from vkprovider.portal.web.live.streams import Streams
+from vkprovider.portal.web.live.topics import Allowed, Topics, TopicSource
+from vkprovider.portal.web.visitor import Visitor
+from vkprovider.portal.web.visitors import Found, Visitors
 
 LOST: Final = "Connection lost; your lab goes on."
 _END: Final = "2099-01-01T00:00:00Z"

@@ -17,15 +17,15 @@ from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import USER_ROLE
 from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.livehost import Host, hosting
-from vkprovider.portal.listeners import Listeners
-from vkprovider.portal.page.callers import KnownCaller, LabRight
-from vkprovider.portal.requests import Caller
-from vkprovider.portal.site.live.rendered import Rendered
-from vkprovider.portal.site.live.streams import OF_CALLER_MAX
-from vkprovider.portal.site.live.topics import Allowed, TopicSource
-from vkprovider.portal.site.live.wanted import TOPICS_MAX
-from vkprovider.portal.site.visitor import Visitor
-from vkprovider.serving.access import User
+from vkprovider.platform.http.access import User
+from vkprovider.portal.api.callers import KnownCaller, LabRight
+from vkprovider.portal.service.listeners import Listeners
+from vkprovider.portal.service.requests import Caller
+from vkprovider.portal.web.live.rendered import Rendered
+from vkprovider.portal.web.live.streams import OF_CALLER_MAX
+from vkprovider.portal.web.live.topics import Allowed, TopicSource
+from vkprovider.portal.web.live.wanted import TOPICS_MAX
+from vkprovider.portal.web.visitor import Visitor
 
 KEY = b64encode(os.urandom(32)).decode()
 OWN = {"Accept": "text/event-stream", "Sec-Fetch-Site": "same-origin"}

@@ -8,7 +8,7 @@ from selenium.webdriver import Chrome
 
 from tests.support.page import visiting
 from tests.support.tcp import port_of
-from vkprovider.serving.connections import listen, runner_of
+from vkprovider.platform.http.connections import listen, runner_of
 
 _KEPT = """
     return [document.cookie, localStorage.length, sessionStorage.length, history.length, innerWidth,

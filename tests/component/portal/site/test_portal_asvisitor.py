@@ -8,11 +8,11 @@ import yaml
 
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import People
-from vkprovider.api.errors import Forbidden, Unauthorized
-from vkprovider.kube.api import Api
+from vkprovider.platform.errors import Forbidden, Unauthorized
+from vkprovider.platform.http.answers import TokenMissing
+from vkprovider.platform.kube.api import Api
 from vkprovider.platform.settings import KubeSettings
-from vkprovider.portal.site.asvisitor import AsVisitor
-from vkprovider.serving.answers import TokenMissing
+from vkprovider.portal.web.asvisitor import AsVisitor
 
 
 async def test_who_has_a_certificate_acts_as_the_visitor_all_the_same(world: PortalWorld) -> None:

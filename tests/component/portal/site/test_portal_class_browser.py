@@ -12,7 +12,7 @@ from tests.component.portal.harness import PortalWorld
 from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fill, pool, token_of
 from tests.component.portal.site.test_portal_class_pages import TEACH, teach
 from tests.support.page import Page, visiting
-from vkprovider.api.times import iso
+from vkprovider.platform.times import iso
 
 KEY = b64encode(os.urandom(32)).decode()
 

@@ -22,10 +22,10 @@ from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fi
 from tests.component.portal.site.test_live_streams import stream
 from tests.component.portal.wishes import ask
 from tests.support.apiserver import SYSTEM
-from vkprovider.api import names
-from vkprovider.api.times import iso
-from vkprovider.domain.userlab import portalnames
-from vkprovider.portal.page import callers
+from vkprovider.lablet import names
+from vkprovider.platform.times import iso
+from vkprovider.portal.api import callers
+from vkprovider.portal.pure import portalnames
 
 KEY = b64encode(os.urandom(32)).decode()
 _LINE = re.compile(r'<tr><th scope="row">(.*?)</th><td><span class="chip \w+">(\w+)</span></td><td>(.*?)</td></tr>')

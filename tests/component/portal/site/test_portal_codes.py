@@ -15,7 +15,7 @@ from tests.component.portal.asking import Setting, setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.site.browsing import Browsing
 from tests.support.apiserver import MEMBERS
-from vkprovider.portal.site import codes
+from vkprovider.portal.web import codes
 
 KEY = b64encode(os.urandom(32)).decode()
 

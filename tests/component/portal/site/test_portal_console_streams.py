@@ -15,10 +15,10 @@ from yarl import URL
 from tests.component.controllers.looking import eventually, when
 from tests.component.portal.site.consolebench import USER_ROLE, Bench, Screen, console_bench
 from tests.support.apiserver import ApiServer
-from vkprovider.controllers.console.devices import LabletDevices
-from vkprovider.kubelet.spi import Exit, RemoteCommand, Target
-from vkprovider.portal.site.consoles import configurations
-from vkprovider.portal.site.consoles.frames import UNSHOWN_BYTES_MAX
+from vkprovider.labs.controllers.console.devices import LabletDevices
+from vkprovider.labs.kubelet.spi import Exit, RemoteCommand, Target
+from vkprovider.portal.web.consoles import configurations
+from vkprovider.portal.web.consoles.frames import UNSHOWN_BYTES_MAX
 from vkpsandbox.http.faults import Fault
 
 

@@ -12,9 +12,9 @@ from tests.component.portal.people import INSTRUCTOR_ROLE, LEARNER_ROLE, USER_RO
 from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.labs import EVIL, LearnersLab
 from tests.component.portal.site.test_live_streams import stream
-from vkprovider.domain.userlab import portalnames
-from vkprovider.domain.userlab.rejections import Grounds
-from vkprovider.portal.requests import Rejected
+from vkprovider.portal.pure import portalnames
+from vkprovider.portal.pure.rejections import Grounds
+from vkprovider.portal.service.requests import Rejected
 
 KEY = b64encode(os.urandom(32)).decode()
 POSTS = ("create", "extend", "reset", "stop")

@@ -13,11 +13,11 @@ import pytest
 from tests.component.portal.asking import setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.site.browsing import Browsing
-from vkprovider.portal.page import parts
-from vkprovider.portal.site import cookie
-from vkprovider.portal.site.keys import keys_of
-from vkprovider.portal.site.visitors import COOKIE
-from vkprovider.serving.access import Pace
+from vkprovider.platform.http.access import Pace
+from vkprovider.portal.api import parts
+from vkprovider.portal.web import cookie
+from vkprovider.portal.web.keys import keys_of
+from vkprovider.portal.web.visitors import COOKIE
 
 KEY = b64encode(os.urandom(32)).decode()
 

@@ -17,9 +17,9 @@ from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.consolebench import Bench, console_bench
 from tests.component.portal.site.test_live_streams import Stream, stream
 from tests.support.apiserver import ApiServer
-from vkprovider.portal.site import cookie
-from vkprovider.portal.site.keys import keys_of
-from vkprovider.portal.site.visitors import COOKIE
+from vkprovider.portal.web import cookie
+from vkprovider.portal.web.keys import keys_of
+from vkprovider.portal.web.visitors import COOKIE
 
 KEY = b64encode(os.urandom(32)).decode()
 LENGTHS_S = (2, 6, 18)

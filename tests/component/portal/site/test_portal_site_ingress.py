@@ -6,7 +6,7 @@ from tests.component.portal.asking import setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import USER_ROLE
 from tests.component.portal.site.browsing import Browsing
-from vkprovider.portal.page.callers import GROUPS, PROOF, USER
+from vkprovider.portal.api.callers import GROUPS, PROOF, USER
 
 SECRET = "s" * 32
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.unit.domain.builders import DIGEST, claim
 from tools.figures import ROOT, Module, claim_changes
-from vkprovider.api.reasons import Happened, Progress, Trouble
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.session.delivery import Session, Verdict
+from vkprovider.lablet.reasons import Happened, Progress, Trouble
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.session.delivery import Session, Verdict
 from vkprovider.platform.reasons import NO_REASON
 
 UNIX = 1_800_000_000

@@ -12,18 +12,18 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.domain import builders
-from vkprovider.api.errors import InputError
-from vkprovider.api.messages import Fault
-from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.api.reasons import Happened, Trouble
-from vkprovider.domain.claims import document
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.document import Stored
-from vkprovider.domain.claims.table import ClaimTable
-from vkprovider.domain.ports import store as portstore
-from vkprovider.domain.ports.allocator import PortRange, Wanted
-from vkprovider.domain.session.delivery import Session
+from vkprovider.lablet.reasons import Happened, Trouble
+from vkprovider.labs.pure.claims import document
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.claims.table import ClaimTable
+from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform import wellknown
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.messages import Fault
+from vkprovider.platform.objects import ConfigMap, Metadata
+from vkprovider.platform.ports import store as portstore
+from vkprovider.platform.ports.allocator import PortRange, Wanted
 from vkprovider.platform.reasons import Trait, reason_of
 
 texts = st.text(max_size=20)

@@ -13,10 +13,10 @@ from tests.unit.domain.claims.test_domain_portrows import (
     stored,
     with_rows,
 )
-from vkprovider.api.errors import InputError
-from vkprovider.domain.claims import merge as merging
-from vkprovider.domain.claims.document import Stored
-from vkprovider.domain.claims.resting import RestingPort
+from vkprovider.labs.pure.claims import merge as merging
+from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.claims.resting import RestingPort
+from vkprovider.platform.errors import InputError
 
 
 def merge(ours: Stored, theirs: Stored, *unsaved: str, dropped: tuple[str, ...] = ()) -> tuple[Stored, set[str]]:

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from tests.unit.domain import builders
-from vkprovider.api.errors import InputError
-from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.domain.claims import document
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.document import Stored
-from vkprovider.domain.ports import store as portstore
-from vkprovider.domain.ports.allocator import TCP, UDP
+from vkprovider.labs.pure.claims import document
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.claims.document import Stored
 from vkprovider.platform import wellknown
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.objects import ConfigMap, Metadata
+from vkprovider.platform.ports import store as portstore
+from vkprovider.platform.ports.allocator import TCP, UDP
 
 UID = builders.POD_UID
 OTHER = "22222222-2222-3333-4444-555555555555"

@@ -7,10 +7,10 @@ import msgspec
 import pytest
 
 from tests.unit.domain import builders
-from vkprovider.api.errors import InputError
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.document import Stored
-from vkprovider.domain.claims.fitting import fit
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.claims.fitting import fit
+from vkprovider.platform.errors import InputError
 
 DICE = Random(15)
 

@@ -8,14 +8,14 @@ import msgspec
 import pytest
 
 from tests.unit.domain import builders
-from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.api.packing import pack, unpack
-from vkprovider.domain.claims import document
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.claims.document import Stored
-from vkprovider.domain.ports import store as portstore
-from vkprovider.domain.session.delivery import Session
+from vkprovider.labs.pure.claims import document
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform import wellknown
+from vkprovider.platform.objects import ConfigMap, Metadata
+from vkprovider.platform.packing import pack, unpack
+from vkprovider.platform.ports import store as portstore
 from vkprovider.platform.reasons import reason_of
 
 GOLDEN = (Path(__file__).parent / "golden" / "claims.json").read_text(encoding="utf-8")

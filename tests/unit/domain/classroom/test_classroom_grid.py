@@ -11,16 +11,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.domain.userlab.builders import NOW
-from vkprovider.api import names
-from vkprovider.api.objects import Condition, Container, ContainerStatus, Metadata, Pod, PodSpec, PodStatus
-from vkprovider.api.reasons import Trouble
-from vkprovider.api.times import iso
-from vkprovider.domain.classroom.asked import ACTS, Act, CannotBeDoneError, notes_for
-from vkprovider.domain.classroom.grid import SORTS, Wish, as_csv, chosen, counted, held_up, wish_of
-from vkprovider.domain.classroom.rows import Row, of_lablet
-from vkprovider.domain.classroom.sheet import sheet
-from vkprovider.domain.view.standings import Standing, Tone
+from vkprovider.classroom.sheet import sheet
+from vkprovider.lablet import names
+from vkprovider.lablet.reasons import Trouble
+from vkprovider.lablet.standings import Standing, Tone
 from vkprovider.platform import wellknown
+from vkprovider.platform.objects import Condition, Container, ContainerStatus, Metadata, Pod, PodSpec, PodStatus
+from vkprovider.platform.times import iso
+from vkprovider.portal.pure.classes.asked import ACTS, Act, CannotBeDoneError, notes_for
+from vkprovider.portal.pure.classes.grid import SORTS, Wish, as_csv, chosen, counted, held_up, wish_of
+from vkprovider.portal.pure.classes.rows import Row, of_lablet
 
 NAMES = wellknown.GROUP
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.domain.classroom.roster import LEARNERS_MAX, RosterError, learners_in
+from vkprovider.classroom.roster import LEARNERS_MAX, RosterError, learners_in
 
 
 @pytest.mark.parametrize(

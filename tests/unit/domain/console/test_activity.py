@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.builders import claim
-from vkprovider.api import names
-from vkprovider.api.times import iso, unix
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.console.activity import EVERY_S, NO_ACTIVITY, Activity, noted, reported
-from vkprovider.domain.session.delivery import Session
+from vkprovider.lablet import names
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.console.activity import EVERY_S, NO_ACTIVITY, Activity, noted, reported
+from vkprovider.labs.pure.session.delivery import Session
+from vkprovider.platform.times import iso, unix
 
 NOW = 1_800_000_000
 ANN = claim(lab_id="lab-1", learner="ann")

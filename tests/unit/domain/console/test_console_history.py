@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.domain.console.history import Entry, Line, dated, dated_until, news, parse
+from vkprovider.labs.pure.console.history import Entry, Line, dated, dated_until, news, parse
 
 
 def test_lines_have_their_times_and_a_restart_begins_a_new_run() -> None:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api.errors import InputError
-from vkprovider.domain.console.words import COMMAND_CHARS_MAX, is_shell, line_of, moves_files
+from vkprovider.labs.pure.console.words import COMMAND_CHARS_MAX, is_shell, line_of, moves_files
+from vkprovider.platform.errors import InputError
 
 
 @pytest.mark.parametrize("quotes", [True, False])

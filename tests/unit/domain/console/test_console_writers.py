@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.domain.console.writers import RETURNED, TAKEN, Writer, Writers, notices, refusal
+from vkprovider.labs.pure.console.writers import RETURNED, TAKEN, Writer, Writers, notices, refusal
 
 ALICE = Writer("alice", attached=True, since=0.0)
 ANN = Writer("ann", attached=True, since=60.0)

@@ -5,9 +5,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from vkprovider.api.objects import CustomResource
-from vkprovider.domain.definition.fitting import Room, room_of, too_large, too_new
-from vkprovider.domain.topology.resources import Resources
+from vkprovider.labs.pure.definition.fitting import Room, room_of, too_large, too_new
+from vkprovider.labs.pure.topology.resources import Resources
+from vkprovider.platform.objects import CustomResource
 
 NEED = Resources(8000, 2**30, 4, 10)
 SMALL, LARGE = Resources(4000, 2**30, 8, 100), Resources(16000, 2**34, 8, 100)

@@ -9,18 +9,18 @@ import yaml
 from msgspec import UNSET
 
 from tests.support.topologies import topology
-from vkprovider.api import names
-from vkprovider.api.messages import Fault
-from vkprovider.api.models.status import definition_status, stored
-from vkprovider.api.objects import CustomResource
-from vkprovider.api.reasons import DefinitionReason
-from vkprovider.domain.definition import refresh
-from vkprovider.domain.definition import status as definitionstatus
-from vkprovider.domain.definition.content import Content
-from vkprovider.domain.definition.refresh import RefreshOutcome
-from vkprovider.domain.definition.status import SourceRead
-from vkprovider.domain.topology.resources import Resources
-from vkprovider.domain.topology.topology import parse
+from vkprovider.lablet import names
+from vkprovider.lablet.models.status import definition_status, stored
+from vkprovider.lablet.reasons import DefinitionReason
+from vkprovider.labs.pure.definition import refresh
+from vkprovider.labs.pure.definition import status as definitionstatus
+from vkprovider.labs.pure.definition.content import Content
+from vkprovider.labs.pure.definition.refresh import RefreshOutcome
+from vkprovider.labs.pure.definition.status import SourceRead
+from vkprovider.labs.pure.topology.resources import Resources
+from vkprovider.labs.pure.topology.topology import parse
+from vkprovider.platform.messages import Fault
+from vkprovider.platform.objects import CustomResource
 from vkprovider.platform.reasons import reason_of
 
 TOPOLOGY = parse(topology({"R1": "iosv", "h0": "alpine"}, tags={"R1": ["serial:5065"]}))

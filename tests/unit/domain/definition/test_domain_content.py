@@ -14,17 +14,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api import names
-from vkprovider.api.errors import InputError
-from vkprovider.api.models.definition import LabletDefinitionSpec, parse_definition_spec
-from vkprovider.api.objects import ConfigMap, RuntimeClass
-from vkprovider.domain.definition import content as contents
-from vkprovider.domain.definition import package as packages
-from vkprovider.domain.definition import refresh
-from vkprovider.domain.definition.content import Content
-from vkprovider.domain.definition.package import Package
-from vkprovider.domain.topology.resources import SHIPPED, Resources
-from vkprovider.domain.topology.topology import parse
+from vkprovider.lablet import names
+from vkprovider.lablet.models.definition import LabletDefinitionSpec, parse_definition_spec
+from vkprovider.labs.pure.definition import content as contents
+from vkprovider.labs.pure.definition import package as packages
+from vkprovider.labs.pure.definition import refresh
+from vkprovider.labs.pure.definition.content import Content
+from vkprovider.labs.pure.definition.package import Package
+from vkprovider.labs.pure.topology.resources import SHIPPED, Resources
+from vkprovider.labs.pure.topology.topology import parse
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.objects import ConfigMap, RuntimeClass
 
 TEXT = yaml.safe_dump(
     {

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from tests.support.s3 import package
 from tests.support.topologies import topology
-from vkprovider.api.errors import InputError
-from vkprovider.domain.definition import package as packages
-from vkprovider.domain.definition.package import Package
-from vkprovider.domain.topology import topology as topologies
-from vkprovider.domain.topology.devices import devices_for
-from vkprovider.settings.services import PackageSettings
+from vkprovider.labs.pure.definition import package as packages
+from vkprovider.labs.pure.definition.package import Package
+from vkprovider.labs.pure.topology import topology as topologies
+from vkprovider.labs.pure.topology.devices import devices_for
+from vkprovider.labs.settings.services import PackageSettings
+from vkprovider.platform.errors import InputError
 
 TEXT = topology({"workstation": "ubuntu", "R1": "iosv"}, tags={"workstation": ["vnc:5066"], "R1": ["serial:5065"]})
 GOOD: dict[str, str | bytes] = {

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api import names
-from vkprovider.api.models.definition import LabletDefinitionSpec, parse_definition_spec
-from vkprovider.api.objects import CustomResource
-from vkprovider.domain.definition import refresh
-from vkprovider.domain.definition.refresh import RefreshRequest
+from vkprovider.lablet import names
+from vkprovider.lablet.models.definition import LabletDefinitionSpec, parse_definition_spec
+from vkprovider.labs.pure.definition import refresh
+from vkprovider.labs.pure.definition.refresh import RefreshRequest
+from vkprovider.platform.objects import CustomResource
 
 AT = "2026-01-01T00:00:00Z"
 SPEC = {"source": {"objectStore": {"key": "netlab.zip"}}}

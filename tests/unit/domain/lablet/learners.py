@@ -11,24 +11,24 @@ import msgspec
 
 from tests.unit.domain import builders
 from tests.unit.domain.lablet.world import AUTHORS, ModelLab, World
-from vkprovider.api import labs, names
-from vkprovider.api.errors import DeadlineExceeded, Unavailable
-from vkprovider.api.messages import Fault
-from vkprovider.api.objects import Pod
-from vkprovider.api.reasons import Happened, Trouble
-from vkprovider.api.times import iso
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet import outcomes, steps
-from vkprovider.domain.lablet.archive import leftovers
-from vkprovider.domain.lablet.archive.leftovers import Leftovers
-from vkprovider.domain.lablet.description import described
-from vkprovider.domain.lablet.facts import Decision, Facts, Report
-from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.outcomes import Archived, Done, Outcome
-from vkprovider.domain.lablet.pod.inputs import inputs_of
-from vkprovider.domain.lablet.steps import Step
-from vkprovider.domain.session.delivery import Delivery, Verdict
+from vkprovider.lablet import labs, names
+from vkprovider.lablet.inputs import inputs_of
+from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet.reasons import Happened, Trouble
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet import outcomes, steps
+from vkprovider.labs.pure.lablet.archive import leftovers
+from vkprovider.labs.pure.lablet.archive.leftovers import Leftovers
+from vkprovider.labs.pure.lablet.description import described
+from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report
+from vkprovider.labs.pure.lablet.outcomes import Archived, Done, Outcome
+from vkprovider.labs.pure.lablet.steps import Step
+from vkprovider.labs.pure.session.delivery import Delivery, Verdict
 from vkprovider.platform import wellknown
+from vkprovider.platform.errors import DeadlineExceeded, Unavailable
+from vkprovider.platform.messages import Fault
+from vkprovider.platform.objects import Pod
+from vkprovider.platform.times import iso
 from vkprovider.rest.errors import Unsent
 
 POOL = "evening"

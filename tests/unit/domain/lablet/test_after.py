@@ -8,8 +8,22 @@ import pytest
 
 from tests.unit.domain.builders import POD_UID, claim, devices, facts_with, pod
 from tests.unit.domain.lablet.test_steps import step_classes
-from vkprovider.api import labs
-from vkprovider.api.errors import (
+from vkprovider.lablet import labs
+from vkprovider.lablet.exposure import Exposure
+from vkprovider.lablet.inputs import Inputs
+from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet.reasons import EnvironmentReason, Happened, Progress, Trouble, WorkerReason
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet import outcomes, steps
+from vkprovider.labs.pure.lablet.after import After, after, begun, decided, failed
+from vkprovider.labs.pure.lablet.archive.leftovers import of_claim
+from vkprovider.labs.pure.lablet.decisions.stepfault import fault_report
+from vkprovider.labs.pure.lablet.facts import Decision, Report
+from vkprovider.labs.pure.lablet.memory import BLANK, Memory, Presence, held_s, lab_seen, refreshed
+from vkprovider.labs.pure.lablet.outcomes import Acted, Adopted, Archived, Circumstances, Done, Failure, Outcome
+from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, Step
+from vkprovider.labs.pure.session.delivery import Session, Verdict
+from vkprovider.platform.errors import (
     DeadlineExceeded,
     Forbidden,
     InputError,
@@ -19,22 +33,8 @@ from vkprovider.api.errors import (
     Throttled,
     Unavailable,
 )
-from vkprovider.api.exposure import Exposure
-from vkprovider.api.messages import Fault, Notice
-from vkprovider.api.reasons import EnvironmentReason, Happened, Progress, Trouble, WorkerReason
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet import outcomes, steps
-from vkprovider.domain.lablet.after import After, after, begun, decided, failed
-from vkprovider.domain.lablet.archive.leftovers import of_claim
-from vkprovider.domain.lablet.decisions.stepfault import fault_report
-from vkprovider.domain.lablet.facts import Decision, Report
-from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.memory import BLANK, Memory, Presence, held_s, lab_seen, refreshed
-from vkprovider.domain.lablet.outcomes import Acted, Adopted, Archived, Circumstances, Done, Failure, Outcome
-from vkprovider.domain.lablet.pod.inputs import Inputs
-from vkprovider.domain.lablet.steps import SAVE, WAIT, Step
-from vkprovider.domain.ports.allocator import PortReason
-from vkprovider.domain.session.delivery import Session, Verdict
+from vkprovider.platform.messages import Fault, Notice
+from vkprovider.platform.ports.allocator import PortReason
 from vkprovider.platform.reasons import reason_of
 
 NOW = 5000.0

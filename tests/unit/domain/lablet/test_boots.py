@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from tests.unit.domain import builders
 from tests.unit.domain.lablet.world import ModelLab, World
-from vkprovider.api import labs
-from vkprovider.api.messages import Notice
-from vkprovider.domain.lablet import steps
-from vkprovider.domain.lablet.after import After
-from vkprovider.domain.lablet.boots import NO_PATIENCE, Patience, boot_timeout_of, limit_of, longest
-from vkprovider.settings.cluster import LabletSettings
+from vkprovider.lablet import labs
+from vkprovider.labs.pure.lablet import steps
+from vkprovider.labs.pure.lablet.after import After
+from vkprovider.labs.pure.lablet.boots import NO_PATIENCE, Patience, boot_timeout_of, limit_of, longest
+from vkprovider.labs.settings.cluster import LabletSettings
+from vkprovider.platform.messages import Notice
 
 STEP_S = 10.0
 BY_CML = Patience(timeouts={"iosv": 1800})

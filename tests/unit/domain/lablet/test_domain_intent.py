@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.builders import pod
-from vkprovider.api import names
-from vkprovider.api.errors import InputError
-from vkprovider.api.messages import Fault
-from vkprovider.api.objects import CustomResource, Metadata
-from vkprovider.api.reasons import DefinitionReason
-from vkprovider.domain.definition.content import Content
-from vkprovider.domain.lablet.pod import inputs, intent
-from vkprovider.domain.lablet.pod.intent import Definition
-from vkprovider.domain.topology.resources import Resources
-from vkprovider.domain.topology.topology import parse
+from vkprovider.lablet import inputs, names
+from vkprovider.lablet.reasons import DefinitionReason
+from vkprovider.labs.pure.definition.content import Content
+from vkprovider.labs.pure.lablet.pod import intent
+from vkprovider.labs.pure.lablet.pod.intent import Definition
+from vkprovider.labs.pure.topology.resources import Resources
+from vkprovider.labs.pure.topology.topology import parse
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.messages import Fault
+from vkprovider.platform.objects import CustomResource, Metadata
 
 TOPOLOGY = parse(
     yaml.safe_dump(

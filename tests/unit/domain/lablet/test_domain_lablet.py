@@ -7,21 +7,21 @@ import pytest
 
 from tests.unit.domain.builders import BOOTED, claim, devices, facts_with, pod
 from tests.unit.domain.lablet.world import WRITER, World
-from vkprovider.api import labs, names
-from vkprovider.api.errors import InputError
-from vkprovider.api.messages import Fault, Notice
-from vkprovider.api.objects import OwnerReference
-from vkprovider.api.reasons import Happened, Trouble
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet import steps
-from vkprovider.domain.lablet.decisions.decide import decide
-from vkprovider.domain.lablet.facts import Decision, Report
-from vkprovider.domain.lablet.identity import notes_of
-from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.memory import Memory, Presence, unclear_since
-from vkprovider.domain.lablet.pod.inputs import Inputs, inputs_of
-from vkprovider.domain.lablet.steps import Step
-from vkprovider.settings.cluster import LabletSettings
+from vkprovider.lablet import labs, names
+from vkprovider.lablet.inputs import Inputs, inputs_of
+from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet.reasons import Happened, Trouble
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet import steps
+from vkprovider.labs.pure.lablet.decisions.decide import decide
+from vkprovider.labs.pure.lablet.facts import Decision, Report
+from vkprovider.labs.pure.lablet.identity import notes_of
+from vkprovider.labs.pure.lablet.memory import Memory, Presence, unclear_since
+from vkprovider.labs.pure.lablet.steps import Step
+from vkprovider.labs.settings.cluster import LabletSettings
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.messages import Fault, Notice
+from vkprovider.platform.objects import OwnerReference
 
 NOW = 5000.0
 UNIX = 1_800_000_000

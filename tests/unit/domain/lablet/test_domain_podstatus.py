@@ -8,18 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.builders import claim, devices, patched, pod
-from vkprovider.api import labs, names
-from vkprovider.api.labs import DeviceFact
-from vkprovider.api.messages import Fault
-from vkprovider.api.objects import Pod
-from vkprovider.api.reasons import Happened, Progress, Trouble
-from vkprovider.api.times import iso
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet import status as podstatus
-from vkprovider.domain.lablet.facts import Report
-from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.session.delivery import Session
+from vkprovider.lablet import labs, names
+from vkprovider.lablet.labs import DeviceFact
+from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet.reasons import Happened, Progress, Trouble
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet import status as podstatus
+from vkprovider.labs.pure.lablet.facts import Report
+from vkprovider.labs.pure.session.delivery import Session
+from vkprovider.platform.messages import Fault
+from vkprovider.platform.objects import Pod
 from vkprovider.platform.reasons import reason_of
+from vkprovider.platform.times import iso
 
 UNIX = 1_800_000_000
 READY = Report(State.READY, phase="Running")

@@ -9,22 +9,22 @@ import msgspec
 import pytest
 
 from tests.unit.domain.builders import BOOTED, POD_UID, claim, devices, facts_with, pod
-from vkprovider.api import labs, names
-from vkprovider.api.messages import Fault, Notice
-from vkprovider.api.reasons import Trouble
-from vkprovider.api.times import iso
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet import steps
-from vkprovider.domain.lablet.decisions.afresh import worked
-from vkprovider.domain.lablet.decisions.decide import decide
-from vkprovider.domain.lablet.decisions.session import closing_of
-from vkprovider.domain.lablet.facts import Decision, Facts, Report
-from vkprovider.domain.lablet.memory import Presence
-from vkprovider.domain.lablet.pod.inputs import inputs_of
-from vkprovider.domain.lablet.steps import Reschedule, Step
-from vkprovider.domain.session.delivery import Delivery, Session, Verdict
+from vkprovider.lablet import labs, names
+from vkprovider.lablet.inputs import inputs_of
+from vkprovider.lablet.reasons import Trouble
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet import steps
+from vkprovider.labs.pure.lablet.decisions.afresh import worked
+from vkprovider.labs.pure.lablet.decisions.decide import decide
+from vkprovider.labs.pure.lablet.decisions.session import closing_of
+from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report
+from vkprovider.labs.pure.lablet.memory import Presence
+from vkprovider.labs.pure.lablet.steps import Reschedule, Step
+from vkprovider.labs.pure.session.delivery import Delivery, Session, Verdict
+from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform import wellknown
-from vkprovider.settings.cluster import LabletSettings
+from vkprovider.platform.messages import Fault, Notice
+from vkprovider.platform.times import iso
 
 NOW = 5000.0
 UNIX = 1_800_000_000

@@ -6,14 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from vkprovider.api.environment import EnvPod
-from vkprovider.api.errors import InputError
-from vkprovider.api.reasons import EnvironmentReason
-from vkprovider.domain.lablet.environment import sources
-from vkprovider.domain.lablet.environment.downward import Placement
-from vkprovider.domain.lablet.environment.resolve import Environment, resolve
-from vkprovider.domain.lablet.environment.sources import Read, Source, Unread, content_of, sources_of
-from vkprovider.domain.topology.resources import Resources
+from vkprovider.lablet.reasons import EnvironmentReason
+from vkprovider.labs.pure.lablet.environment import sources
+from vkprovider.labs.pure.lablet.environment.downward import Placement
+from vkprovider.labs.pure.lablet.environment.resolve import Environment, resolve
+from vkprovider.labs.pure.lablet.environment.sources import Read, Source, Unread, content_of, sources_of
+from vkprovider.labs.pure.topology.resources import Resources
+from vkprovider.platform.environment import EnvPod
+from vkprovider.platform.errors import InputError
 
 PLACE = Placement("198.51.100.7", Resources(cpu_m=16_000, memory_bytes=64 * 2**30))
 OBJECTS: dict[Source, Mapping[str, str | bytes]] = {

@@ -6,25 +6,25 @@ import msgspec
 import pytest
 
 from tests.unit.domain.builders import BOOTED, claim, devices, facts_with, pod
-from vkprovider.api import exposure, labs, names
-from vkprovider.api.exposure import Exposure
-from vkprovider.api.messages import Fault
-from vkprovider.api.objects import EndpointSlice
-from vkprovider.api.reasons import Trouble
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet import exposing, outcomes, steps
-from vkprovider.domain.lablet.after import after
-from vkprovider.domain.lablet.after import decided as after_decision
-from vkprovider.domain.lablet.decisions.decide import decide
-from vkprovider.domain.lablet.exposing import Expose, Exposing, NoSlice, expose_of
-from vkprovider.domain.lablet.facts import Decision
-from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.memory import Memory, Presence
-from vkprovider.domain.lablet.pod.inputs import Inputs
-from vkprovider.domain.ports.allocator import PortReason
-from vkprovider.domain.session.delivery import Delivery, Session
-from vkprovider.domain.topology import topology as topologies
-from vkprovider.settings.cluster import LabletSettings
+from vkprovider.lablet import exposure, labs, names
+from vkprovider.lablet.exposure import Expose, Exposure, expose_of
+from vkprovider.lablet.inputs import Inputs
+from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet.reasons import Trouble
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet import exposing, outcomes, steps
+from vkprovider.labs.pure.lablet.after import after
+from vkprovider.labs.pure.lablet.after import decided as after_decision
+from vkprovider.labs.pure.lablet.decisions.decide import decide
+from vkprovider.labs.pure.lablet.exposing import Exposing, NoSlice
+from vkprovider.labs.pure.lablet.facts import Decision
+from vkprovider.labs.pure.lablet.memory import Memory, Presence
+from vkprovider.labs.pure.session.delivery import Delivery, Session
+from vkprovider.labs.pure.topology import topology as topologies
+from vkprovider.labs.settings.cluster import LabletSettings
+from vkprovider.platform.messages import Fault
+from vkprovider.platform.objects import EndpointSlice
+from vkprovider.platform.ports.allocator import PortReason
 
 NOW = 5000.0
 UNIX = 1_800_000_000

@@ -2,9 +2,9 @@
 
 import pytest
 
-from vkprovider.api import names
-from vkprovider.api.objects import Metadata
-from vkprovider.domain.lablet.pod.inputs import inputs_of
+from vkprovider.lablet import names
+from vkprovider.lablet.inputs import inputs_of
+from vkprovider.platform.objects import Metadata
 
 
 @pytest.mark.parametrize("value", ["1", "2026-01-31T12:00:00.123456+00:00", "again, please", "x" * 64])

@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.unit.domain import builders
 from tests.unit.domain.lablet.world import World
-from vkprovider.api import labs
+from vkprovider.lablet import labs
 
 RESTARTS = ["Always", "OnFailure", "Never"]
 HOLDS: list[tuple[str, ...]] = [(), (), ("batch.kubernetes.io/job-tracking",)]

@@ -6,23 +6,23 @@ import msgspec
 import pytest
 
 from tests.unit.domain.builders import BOOTED, claim, devices, facts_with, pod
-from vkprovider.api import names
-from vkprovider.api.messages import Notice
-from vkprovider.api.reasons import Happened
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.lablet import steps
-from vkprovider.domain.lablet.after import after
-from vkprovider.domain.lablet.archive.leftovers import Leftovers, is_of
-from vkprovider.domain.lablet.decisions.decide import decide
-from vkprovider.domain.lablet.facts import UNSURE_S, Decision, Report
-from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.memory import BLANK, Presence
-from vkprovider.domain.lablet.outcomes import Circumstances, Done
-from vkprovider.domain.lablet.pod.inputs import inputs_of
-from vkprovider.domain.lablet.status import render
-from vkprovider.domain.lablet.steps import RestoreUsername
-from vkprovider.domain.session.delivery import Delivery, Session
-from vkprovider.settings.cluster import LabletSettings
+from vkprovider.lablet import names
+from vkprovider.lablet.inputs import inputs_of
+from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet.reasons import Happened
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet import steps
+from vkprovider.labs.pure.lablet.after import after
+from vkprovider.labs.pure.lablet.archive.leftovers import Leftovers, is_of
+from vkprovider.labs.pure.lablet.decisions.decide import decide
+from vkprovider.labs.pure.lablet.facts import UNSURE_S, Decision, Report
+from vkprovider.labs.pure.lablet.memory import BLANK, Presence
+from vkprovider.labs.pure.lablet.outcomes import Circumstances, Done
+from vkprovider.labs.pure.lablet.status import render
+from vkprovider.labs.pure.lablet.steps import RestoreUsername
+from vkprovider.labs.pure.session.delivery import Delivery, Session
+from vkprovider.labs.settings.cluster import LabletSettings
+from vkprovider.platform.messages import Notice
 
 NOW, UNIX = 5000.0, 1_800_000_000
 WARM = claim(lab_id="lab-1", started_at=UNIX - 600, ready_at=UNIX - 500)

@@ -16,7 +16,7 @@ from hypothesis.stateful import initialize, rule
 from tests.unit.domain import builders
 from tests.unit.domain.lablet.learners import POOL, LearnerWorld, ModelLds
 from tests.unit.domain.lablet.test_lablet_world import RESTARTS, LabletMachine, Moves, moves_of, tell
-from vkprovider.api import names
+from vkprovider.lablet import names
 
 SLOTS_S = [0, 0, 5, 60, 900]
 NAMES = [None, "", "alice", "bob", "eve", "\x07"]

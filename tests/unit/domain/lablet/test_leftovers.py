@@ -4,11 +4,11 @@ import msgspec
 import pytest
 
 from tests.unit.domain.builders import POD_UID, claim
-from vkprovider.api.errors import InputError
-from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.domain.lablet.archive import leftovers
-from vkprovider.domain.lablet.archive.leftovers import Leftovers
-from vkprovider.domain.session.delivery import Session, Verdict
+from vkprovider.labs.pure.lablet.archive import leftovers
+from vkprovider.labs.pure.lablet.archive.leftovers import Leftovers
+from vkprovider.labs.pure.session.delivery import Session, Verdict
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.objects import ConfigMap, Metadata
 
 ALICE = leftovers.of_claim(claim(), {"r1": "hostname r1"}, {"r2": "it is off"}, at=1000, username="alice")
 

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api import names
-from vkprovider.api.objects import Metadata
-from vkprovider.domain.lablet.pod.inputs import inputs_of
-from vkprovider.domain.lablet.pod.message import CHARS_MAX, Message, annotation_for, message_of
+from vkprovider.lablet import names
+from vkprovider.lablet.inputs import inputs_of
+from vkprovider.lablet.message import CHARS_MAX, Message, annotation_for, message_of
+from vkprovider.platform.objects import Metadata
 
 NOW = 1769860800
 

@@ -11,17 +11,16 @@ from hypothesis import strategies as st
 from tests.unit.domain import builders
 from tests.unit.domain.builders import DEFINITION_UID, DIGEST, POD_UID, pod
 from tests.unit.domain.topology.test_topology_ports import node, written
-from vkprovider.api import names
-from vkprovider.api.objects import Pod
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.definition.content import Content
-from vkprovider.domain.lablet.identity import Origin, notes_of, origin_of, renewed
-from vkprovider.domain.lablet.recovered import MarkedLab, adopted, recovered
-from vkprovider.domain.ports.allocator import TCP, UDP, Holder
-from vkprovider.domain.session.delivery import Session
-from vkprovider.domain.topology import mappings
-from vkprovider.domain.topology.resources import Resources
-from vkprovider.domain.topology.topology import NOTES_CHARS_MAX, parse
+from vkprovider.lablet import mappings, names
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.definition.content import Content
+from vkprovider.labs.pure.lablet.identity import Origin, notes_of, origin_of, renewed
+from vkprovider.labs.pure.lablet.recovered import MarkedLab, adopted, recovered
+from vkprovider.labs.pure.session.delivery import Session
+from vkprovider.labs.pure.topology.resources import Resources
+from vkprovider.labs.pure.topology.topology import NOTES_CHARS_MAX, parse
+from vkprovider.platform.objects import Pod
+from vkprovider.platform.ports.allocator import TCP, UDP, Holder
 
 TOPOLOGY = parse(
     written(

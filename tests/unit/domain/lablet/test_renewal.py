@@ -7,20 +7,20 @@ import pytest
 
 from tests.support.topologies import topology
 from tests.unit.domain.builders import BOOTED, DEFINITION_UID, DIGEST, claim, devices, facts_with, pod
-from vkprovider.api import labs, names
-from vkprovider.api.objects import Pod
-from vkprovider.domain.definition.content import Content
-from vkprovider.domain.lablet import steps
-from vkprovider.domain.lablet.decisions.decide import decide
-from vkprovider.domain.lablet.facts import Decision
-from vkprovider.domain.lablet.memory import Presence
-from vkprovider.domain.lablet.pod.inputs import inputs_of
-from vkprovider.domain.lablet.pod.intent import Definition
-from vkprovider.domain.lablet.pod.renewal import Member, Pool, member_of, next_up, pool_of
-from vkprovider.domain.topology.resources import Resources
-from vkprovider.domain.topology.topology import parse
+from vkprovider.lablet import labs, names
+from vkprovider.lablet.inputs import inputs_of
+from vkprovider.labs.pure.definition.content import Content
+from vkprovider.labs.pure.lablet import steps
+from vkprovider.labs.pure.lablet.decisions.decide import decide
+from vkprovider.labs.pure.lablet.facts import Decision
+from vkprovider.labs.pure.lablet.memory import Presence
+from vkprovider.labs.pure.lablet.pod.intent import Definition
+from vkprovider.labs.pure.lablet.pod.renewal import Member, Pool, member_of, next_up, pool_of
+from vkprovider.labs.pure.topology.resources import Resources
+from vkprovider.labs.pure.topology.topology import parse
+from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform import wellknown
-from vkprovider.settings.cluster import LabletSettings
+from vkprovider.platform.objects import Pod
 
 NOW = 5000.0
 UNIX = 1_800_000_000

@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from tests.unit.domain.builders import BOOTED, DIGEST, claim, devices, facts_with, pod
-from vkprovider.api import labs
-from vkprovider.api.messages import Fault
-from vkprovider.api.reasons import Trouble
-from vkprovider.domain.lablet.decisions.decide import _LIVING
-from vkprovider.domain.lablet.decisions.stage import Stage, stage_of
-from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.memory import Presence
-from vkprovider.domain.lablet.pod.inputs import Inputs
-from vkprovider.domain.session.delivery import Session
+from vkprovider.lablet import labs
+from vkprovider.lablet.inputs import Inputs
+from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet.reasons import Trouble
+from vkprovider.labs.pure.lablet.decisions.decide import _LIVING
+from vkprovider.labs.pure.lablet.decisions.stage import Stage, stage_of
+from vkprovider.labs.pure.lablet.memory import Presence
+from vkprovider.labs.pure.session.delivery import Session
+from vkprovider.platform.messages import Fault
 
 NOW = 5000.0
 UNIX = 1_800_000_000

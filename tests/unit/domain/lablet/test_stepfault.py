@@ -3,7 +3,10 @@
 import pytest
 
 from tests.unit.domain.lablet.test_steps import step_classes
-from vkprovider.api.errors import (
+from vkprovider.labs.pure.lablet import steps
+from vkprovider.labs.pure.lablet.decisions.stepfault import fault_of, may_pass
+from vkprovider.labs.pure.lablet.steps import Step
+from vkprovider.platform.errors import (
     DeadlineExceeded,
     Forbidden,
     Invalid,
@@ -13,10 +16,7 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
-from vkprovider.api.messages import Fault
-from vkprovider.domain.lablet import steps
-from vkprovider.domain.lablet.decisions.stepfault import fault_of, may_pass
-from vkprovider.domain.lablet.steps import Step
+from vkprovider.platform.messages import Fault
 from vkprovider.platform.reasons import reason_of
 
 

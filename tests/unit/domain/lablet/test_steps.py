@@ -2,8 +2,8 @@
 
 import pytest
 
-from vkprovider.domain.lablet import steps
-from vkprovider.domain.lablet.steps import Step, System
+from vkprovider.labs.pure.lablet import steps
+from vkprovider.labs.pure.lablet.steps import Step, System
 
 
 def step_classes(of: type[Step] = Step) -> set[type[Step]]:

@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from vkprovider.api.objects import Event, Metadata, Pod
-from vkprovider.domain.lablet.story import tell
+from vkprovider.lablet.story import tell
+from vkprovider.platform.objects import Event, Metadata, Pod
 
 POD = msgspec.convert(
     {

@@ -12,29 +12,27 @@ from typing import Any, Final, TypedDict
 import msgspec
 
 from tests.unit.domain import builders
-from vkprovider.api import labs, names
-from vkprovider.api.errors import DeadlineExceeded, Invalid, NotFound, OutsideError, Unavailable
-from vkprovider.api.exposure import Access, ExposedPort, Exposure
-from vkprovider.api.labs import DeviceFact
-from vkprovider.api.objects import Pod
-from vkprovider.api.times import iso
-from vkprovider.domain.claims.claim import Claim
-from vkprovider.domain.definition.content import Content
-from vkprovider.domain.lablet import lifecycle, steps
-from vkprovider.domain.lablet import status as podstatus
-from vkprovider.domain.lablet.after import After, after, begun, decided, failed
-from vkprovider.domain.lablet.archive import leftovers
-from vkprovider.domain.lablet.boots import NO_PATIENCE
-from vkprovider.domain.lablet.decisions.decide import decide
-from vkprovider.domain.lablet.decisions.stepfault import fault_of, fault_report
-from vkprovider.domain.lablet.description import described
-from vkprovider.domain.lablet.exposing import NOT_EXPOSED, Exposing, NoSlice
-from vkprovider.domain.lablet.facts import Decision, Facts, Report
-from vkprovider.domain.lablet.identity import notes_of, origin_of, renewed
-from vkprovider.domain.lablet.lifecycle import State
-from vkprovider.domain.lablet.matching import KnownLab, certain, is_leftover, matches, shown_lab
-from vkprovider.domain.lablet.memory import Memory, Presence, lab_seen, refreshed
-from vkprovider.domain.lablet.outcomes import (
+from vkprovider.lablet import labs, lifecycle, names
+from vkprovider.lablet.exposure import Access, ExposedPort, Exposure
+from vkprovider.lablet.inputs import NOTHING, inputs_of
+from vkprovider.lablet.labs import DeviceFact
+from vkprovider.lablet.lifecycle import State
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.definition.content import Content
+from vkprovider.labs.pure.lablet import status as podstatus
+from vkprovider.labs.pure.lablet import steps
+from vkprovider.labs.pure.lablet.after import After, after, begun, decided, failed
+from vkprovider.labs.pure.lablet.archive import leftovers
+from vkprovider.labs.pure.lablet.boots import NO_PATIENCE
+from vkprovider.labs.pure.lablet.decisions.decide import decide
+from vkprovider.labs.pure.lablet.decisions.stepfault import fault_of, fault_report
+from vkprovider.labs.pure.lablet.description import described
+from vkprovider.labs.pure.lablet.exposing import NOT_EXPOSED, Exposing, NoSlice
+from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report
+from vkprovider.labs.pure.lablet.identity import notes_of, origin_of, renewed
+from vkprovider.labs.pure.lablet.matching import KnownLab, certain, is_leftover, matches, shown_lab
+from vkprovider.labs.pure.lablet.memory import Memory, Presence, lab_seen, refreshed
+from vkprovider.labs.pure.lablet.outcomes import (
     Acted,
     Adopted,
     Archived,
@@ -45,13 +43,15 @@ from vkprovider.domain.lablet.outcomes import (
     Outcome,
     Unsure,
 )
-from vkprovider.domain.lablet.pod.inputs import NOTHING, inputs_of
-from vkprovider.domain.lablet.recovered import MarkedLab, adopted, recovered
-from vkprovider.domain.lablet.steps import Step
-from vkprovider.domain.topology import topology as topologies
-from vkprovider.domain.topology.resources import Resources
+from vkprovider.labs.pure.lablet.recovered import MarkedLab, adopted, recovered
+from vkprovider.labs.pure.lablet.steps import Step
+from vkprovider.labs.pure.topology import topology as topologies
+from vkprovider.labs.pure.topology.resources import Resources
+from vkprovider.labs.settings.cluster import LabletSettings
+from vkprovider.platform.errors import DeadlineExceeded, Invalid, NotFound, OutsideError, Unavailable
+from vkprovider.platform.objects import Pod
+from vkprovider.platform.times import iso
 from vkprovider.rest.errors import may_have_happened
-from vkprovider.settings.cluster import LabletSettings
 
 
 class Writer(TypedDict):

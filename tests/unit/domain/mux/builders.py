@@ -1,8 +1,8 @@
 """Muxes and channels for tests, and what a pass decided, in few words."""
 
-from vkprovider.domain.mux.decide import Plan, decide
-from vkprovider.domain.mux.facts import Channel, Mux, MuxRef, Owner, ServicePort
-from vkprovider.domain.mux.state import MuxState
+from vkprovider.mux.pure.decide import Plan, decide
+from vkprovider.mux.pure.facts import Channel, Mux, MuxRef, Owner, ServicePort
+from vkprovider.mux.pure.state import MuxState
 from vkprovider.platform.reasons import Reason
 
 PREFIX = "svc-mux.nowake.ai"

@@ -4,8 +4,8 @@ from ipaddress import ip_network
 
 import pytest
 
-from vkprovider.domain.mux.addresses import Reserved, canonical, suspicion
-from vkprovider.settings.mux import MuxSettings
+from vkprovider.mux.pure.addresses import Reserved, canonical, suspicion
+from vkprovider.mux.settings import MuxSettings
 
 METADATA = MuxSettings().refused_networks
 RESERVED = Reserved(

@@ -3,13 +3,13 @@
 import pytest
 
 from tests.unit.domain.mux.builders import NOW, PREFIX, REST_S, after, channel, given, lablet, mux, refused
-from vkprovider.api.reasons.mux import MuxReason
-from vkprovider.domain.mux import facts
-from vkprovider.domain.mux import state as muxstate
-from vkprovider.domain.mux.decide import PLACEHOLDER, decide
-from vkprovider.domain.mux.facts import Channel, Mux, Owner, ServicePort
-from vkprovider.domain.mux.state import MuxState, Resting
-from vkprovider.domain.ports.rows import AUTO, STATIC, PortRow
+from vkprovider.mux.pure import facts
+from vkprovider.mux.pure import state as muxstate
+from vkprovider.mux.pure.decide import PLACEHOLDER, decide
+from vkprovider.mux.pure.facts import Channel, Mux, Owner, ServicePort
+from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.state import MuxState, Resting
+from vkprovider.platform.ports.rows import AUTO, STATIC, PortRow
 
 HTTP = ServicePort("http", 80)
 GRPC = ServicePort("grpc", 50051)

@@ -4,13 +4,12 @@ import msgspec
 import pytest
 
 from tests.unit.domain.mux.builders import NOW, PREFIX, REF, after, channel, given, mux
-from vkprovider.api.objects import EndpointSlice
-from vkprovider.api.reasons.mux import MuxReason
-from vkprovider.domain.mux.decide import PLACEHOLDER, Plan
-from vkprovider.domain.mux.draining import DISCARD, DRAIN_S
-from vkprovider.domain.mux.endpoints import Backends
-from vkprovider.domain.mux.facts import Channel, Owner, ServicePort
-from vkprovider.domain.mux.slices import (
+from vkprovider.mux.pure.decide import PLACEHOLDER, Plan
+from vkprovider.mux.pure.draining import DISCARD, DRAIN_S
+from vkprovider.mux.pure.endpoints import Backends
+from vkprovider.mux.pure.facts import Channel, Owner, ServicePort
+from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.slices import (
     MuxObject,
     Source,
     forwarded_udp,
@@ -19,7 +18,8 @@ from vkprovider.domain.mux.slices import (
     wanted_slices,
     with_discards,
 )
-from vkprovider.domain.mux.state import MuxState
+from vkprovider.mux.pure.state import MuxState
+from vkprovider.platform.objects import EndpointSlice
 
 DATA = ServicePort("data", 10012, "UDP")
 DNS = ServicePort("dns", 53, "UDP")

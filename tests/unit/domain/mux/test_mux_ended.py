@@ -4,11 +4,11 @@ from typing import Any
 
 import pytest
 
-from vkprovider.api.objects import Endpoint, EndpointConditions, EndpointPort, EndpointSlice, Metadata
-from vkprovider.domain.mux.draining import DISCARD
-from vkprovider.domain.mux.ended import lent_targets, slice_without_ended, subsets_without_ended
-from vkprovider.domain.mux.endpoints import Backends
-from vkprovider.domain.mux.facts import Owner, ServicePort
+from vkprovider.mux.pure.draining import DISCARD
+from vkprovider.mux.pure.ended import lent_targets, slice_without_ended, subsets_without_ended
+from vkprovider.mux.pure.endpoints import Backends
+from vkprovider.mux.pure.facts import Owner, ServicePort
+from vkprovider.platform.objects import Endpoint, EndpointConditions, EndpointPort, EndpointSlice, Metadata
 
 ANN, BOB = Owner("class", "seat", "ann"), Owner("class", "seat", "bob")
 WORKER = "198.51.100.1"

@@ -2,13 +2,13 @@
 
 from tests.unit.domain.mux.builders import NOW, PREFIX
 from tests.unit.domain.mux.builders import mux as a_mux
-from vkprovider.api import exposure
-from vkprovider.api.exposure import Exposure
-from vkprovider.domain.mux.decide import decide
-from vkprovider.domain.mux.endpoints import collect_mux_endpoints
-from vkprovider.domain.mux.facts import MuxRef, Owner
-from vkprovider.domain.mux.lablets import backends_of, channel_of, mux_of
-from vkprovider.domain.mux.state import MuxState
+from vkprovider.lablet import exposure
+from vkprovider.lablet.exposure import Exposure
+from vkprovider.mux.pure.decide import decide
+from vkprovider.mux.pure.endpoints import collect_mux_endpoints
+from vkprovider.mux.pure.facts import MuxRef, Owner
+from vkprovider.mux.pure.lablets import backends_of, channel_of, mux_of
+from vkprovider.mux.pure.state import MuxState
 
 SLOTS = [("r1, core: a_serial", "TCP", 10011), ("r1_core__a_serial", "UDP", 10012)]
 LABLET = Exposure("w", "labs.edge", "class", "pod-0", "u", "ann", "198.51.100.1", exposure.ports_of(SLOTS))

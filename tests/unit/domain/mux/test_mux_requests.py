@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api.errors import InputError
-from vkprovider.api.reasons.mux import MuxReason
-from vkprovider.domain.mux import facts, refs, requests
-from vkprovider.domain.mux.facts import Channel, Mux, MuxRef, Owner, ServicePort
-from vkprovider.domain.mux.requests import Limit, Request
-from vkprovider.domain.ports.allocator import PortRange
+from vkprovider.mux.pure import facts, refs, requests
+from vkprovider.mux.pure.facts import Channel, Mux, MuxRef, Owner, ServicePort
+from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.requests import Limit, Request
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.ports.allocator import PortRange
 
 PREFIX = "svc-mux.nowake.ai"
 MUX = MuxRef("svc-mux", "mux")

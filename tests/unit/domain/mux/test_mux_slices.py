@@ -4,10 +4,9 @@ import msgspec
 import pytest
 
 from tests.unit.domain.mux.builders import PREFIX, REF, after, channel, lablet, mux
-from vkprovider.api.objects import EndpointSlice
-from vkprovider.domain.mux.endpoints import Backends
-from vkprovider.domain.mux.facts import MuxRef, Owner, ServicePort
-from vkprovider.domain.mux.slices import (
+from vkprovider.mux.pure.endpoints import Backends
+from vkprovider.mux.pure.facts import MuxRef, Owner, ServicePort
+from vkprovider.mux.pure.slices import (
     MuxObject,
     Source,
     collect_sources,
@@ -17,6 +16,7 @@ from vkprovider.domain.mux.slices import (
     wanted_endpoints,
     wanted_slices,
 )
+from vkprovider.platform.objects import EndpointSlice
 
 MUX = MuxObject(REF, "uid-1", PREFIX)
 API = Owner("app", "api")

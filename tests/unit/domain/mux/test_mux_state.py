@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api.errors import InputError
-from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.api.reasons.mux import MuxReason
-from vkprovider.domain.mux import state as muxstate
-from vkprovider.domain.mux.facts import Mux, MuxRef, Owner
-from vkprovider.domain.mux.state import MuxState, Resting
-from vkprovider.domain.ports.rows import AUTO, STATIC, PortRow
+from vkprovider.mux.pure import state as muxstate
+from vkprovider.mux.pure.facts import Mux, MuxRef, Owner
+from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.state import MuxState, Resting
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.objects import ConfigMap, Metadata
+from vkprovider.platform.ports.rows import AUTO, STATIC, PortRow
 
 PREFIX = "svc-mux.nowake.ai"
 MUX = MuxRef("svc-mux", "mux")

@@ -3,9 +3,9 @@
 import json
 
 from tests.unit.domain.mux.builders import REF, after, channel, lablet, mux
-from vkprovider.domain.mux import text
-from vkprovider.domain.mux.endpoints import Backends, collect_mux_endpoints, ready_addresses
-from vkprovider.domain.mux.facts import Owner, ServicePort
+from vkprovider.mux.pure import text
+from vkprovider.mux.pure.endpoints import Backends, collect_mux_endpoints, ready_addresses
+from vkprovider.mux.pure.facts import Owner, ServicePort
 
 HTTP, GRPC = ServicePort("http", 8080), ServicePort("grpc", 9090)
 API = Owner("app", "api")

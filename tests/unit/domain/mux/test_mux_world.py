@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.domain.mux.builders import NOW, PREFIX, REST_S, mux
-from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.domain.mux import state as muxstate
-from vkprovider.domain.mux.decide import PLACEHOLDER, Plan, decide
-from vkprovider.domain.mux.facts import Channel, Mux, Owner, PortKey, ServicePort
-from vkprovider.domain.mux.state import MuxState
+from vkprovider.mux.pure import state as muxstate
+from vkprovider.mux.pure.decide import PLACEHOLDER, Plan, decide
+from vkprovider.mux.pure.facts import Channel, Mux, Owner, PortKey, ServicePort
+from vkprovider.mux.pure.state import MuxState
+from vkprovider.platform.objects import ConfigMap, Metadata
 
 OWNERS = [
     Owner("a", "one"),

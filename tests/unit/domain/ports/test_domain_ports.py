@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api.errors import InputError
-from vkprovider.api.models.worker import PortRange as SpecRange
-from vkprovider.domain.ports import allocator
-from vkprovider.domain.ports.allocator import TCP, UDP, Held, PortRange, PortUsage, Wanted, allocate
+from vkprovider.lablet.models.worker import PortRange as SpecRange
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.ports import allocator
+from vkprovider.platform.ports.allocator import TCP, UDP, Held, PortRange, PortUsage, Wanted, allocate
 
 HERE = PortRange(10000, 20000)
 few = st.integers(1, 40)

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api.objects import ConfigMap, Metadata
-from vkprovider.domain.ports import rows as portrows
-from vkprovider.domain.ports import store as portstore
-from vkprovider.domain.ports.rows import AUTO, STATIC, PortRow, StoredRow
-from vkprovider.domain.ports.store import Codec, Document, OpenedStore, StoreDamaged, StoreFull, StoreInvalid
+from vkprovider.platform.objects import ConfigMap, Metadata
+from vkprovider.platform.ports import rows as portrows
+from vkprovider.platform.ports import store as portstore
+from vkprovider.platform.ports.rows import AUTO, STATIC, PortRow, StoredRow
+from vkprovider.platform.ports.store import Codec, Document, OpenedStore, StoreDamaged, StoreFull, StoreInvalid
 
 API = PortRow("app", "api", "http", "TCP", 80, 20000, AUTO)
 P2P = PortRow("app", "p2p", "p2p", "TCP", 30303, 30303, STATIC)

@@ -7,8 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from tests.support.virtualtime import now_s
-from vkprovider.api.errors import Conflict, from_status
 from vkprovider.platform import wellknown
+from vkprovider.platform.errors import Conflict, from_status
 
 RECORDS: Final = "/api/v1/namespaces/home/configmaps"
 NODE_LEASES: Final = f"/apis/coordination.k8s.io/v1/namespaces/{wellknown.NODE_LEASE_NAMESPACE}/leases"

@@ -24,17 +24,17 @@ import msgspec
 from tests.support.virtualtime import Process, now_s
 from tests.unit.domain.replica.apistore import Server
 from tests.unit.machines import DAY_S
-from vkprovider.api.errors import Fenced, OutsideError, Unavailable
-from vkprovider.controllers.worker.node_leases import NODES
-from vkprovider.domain.replica.plan import Duty
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.events import EventRecorder
-from vkprovider.kube.http.credentials import ClusterAccess
-from vkprovider.kube.queue import DONE, KeyedQueue, Result
+from vkprovider.labs.controllers.worker.node_leases import NODES
+from vkprovider.platform.errors import Fenced, OutsideError, Unavailable
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.events import EventRecorder
+from vkprovider.platform.kube.http.credentials import ClusterAccess
+from vkprovider.platform.kube.queue import DONE, KeyedQueue, Result
+from vkprovider.platform.leases.plan import Duty
+from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.runtime.membership import Membership
+from vkprovider.platform.runtime.ownership import Ownership
 from vkprovider.platform.settings import KubeSettings, ReplicaSettings
-from vkprovider.runtime.context import Context
-from vkprovider.runtime.membership import Membership
-from vkprovider.runtime.ownership import Ownership
 
 ACT_S: Final = 1.5
 """How often a replica acts for each of its Nodes."""

@@ -14,7 +14,7 @@ from tests.support import virtualtime
 from tests.support.virtualtime import now_s
 from tests.unit.domain.replica.apistore import MEMBERS, NODE_LEASES
 from tests.unit.domain.replica.replicaworld import SAMPLE_S, World
-from vkprovider.runtime.members import MEMBER_PREFIX
+from vkprovider.platform.runtime.members import MEMBER_PREFIX
 
 TROUBLE_S: Final = 60.0
 CALM_S: Final = 43.0

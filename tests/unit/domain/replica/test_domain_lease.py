@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vkprovider.api.objects import Lease
-from vkprovider.domain.replica import lease
-from vkprovider.domain.replica.lease import LeaseVerdict, Seen
+from vkprovider.platform.leases import lease
+from vkprovider.platform.leases.lease import LeaseVerdict, Seen
+from vkprovider.platform.objects import Lease
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
 

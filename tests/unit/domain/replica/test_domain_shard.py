@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.domain.replica import plan
-from vkprovider.domain.replica.plan import UNCLAIMED_S, Duty
+from vkprovider.platform.leases import plan
+from vkprovider.platform.leases.plan import UNCLAIMED_S, Duty
 
 REPLICAS = st.sets(st.sampled_from("abcdefg"))
 OWNERS = st.dictionaries(st.integers(0, 60).map("w{}".format), st.none() | st.sampled_from("abcdefgxyz"))

@@ -6,7 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api.errors import (
+from vkprovider.labs.pure.session import deployments
+from vkprovider.labs.pure.session.deployments import WELL, Deployment, DeploymentHealth, after, choose
+from vkprovider.labs.settings.services import Strategy
+from vkprovider.platform.errors import (
     Conflict,
     DeadlineExceeded,
     Forbidden,
@@ -19,9 +22,6 @@ from vkprovider.api.errors import (
     Unauthorized,
     Unavailable,
 )
-from vkprovider.domain.session import deployments
-from vkprovider.domain.session.deployments import WELL, Deployment, DeploymentHealth, after, choose
-from vkprovider.settings.services import Strategy
 
 A = Deployment("a", "http://a", 10, priority=1)
 B = Deployment("b", "http://b", 10, priority=2)

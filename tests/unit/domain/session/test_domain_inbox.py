@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from vkprovider.api import names
-from vkprovider.api.objects import ConfigMap
-from vkprovider.domain.session import inbox
-from vkprovider.domain.session.inbox import EventOutcome, SeenEvents, SessionEvent, SessionEvents
+from vkprovider.lablet import names
+from vkprovider.labs.pure.session import inbox
+from vkprovider.labs.pure.session.inbox import EventOutcome, SeenEvents, SessionEvent, SessionEvents
+from vkprovider.platform.objects import ConfigMap
 
 NOW = 1_800_000_000
 EVENTS = st.builds(

@@ -3,8 +3,8 @@
 import msgspec
 import yaml
 
-from vkprovider.domain.topology.devices import DeviceAccessInfo, devices_for
-from vkprovider.domain.topology.topology import Topology, parse
+from vkprovider.labs.pure.topology.devices import DeviceAccessInfo, devices_for
+from vkprovider.labs.pure.topology.topology import Topology, parse
 
 WORKER = "10.0.1.50"
 

@@ -7,11 +7,11 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api import names
-from vkprovider.api.errors import InputError
-from vkprovider.api.models.definition import ResourcesSpec
-from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition, Resources, need_of
-from vkprovider.domain.topology.topology import Topology, parse
+from vkprovider.lablet import names
+from vkprovider.lablet.models.definition import ResourcesSpec
+from vkprovider.labs.pure.topology.resources import SHIPPED, NodeDefinition, Resources, need_of
+from vkprovider.labs.pure.topology.topology import Topology, parse
+from vkprovider.platform.errors import InputError
 from vkpsandbox.cml.world.platforms import DEFINITIONS
 
 GIB = 2**30

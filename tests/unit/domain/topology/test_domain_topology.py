@@ -8,9 +8,9 @@ import yaml
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vkprovider.api.errors import InputError
-from vkprovider.domain.topology import topology
-from vkprovider.domain.topology.topology import parse
+from vkprovider.labs.pure.topology import topology
+from vkprovider.labs.pure.topology.topology import parse
+from vkprovider.platform.errors import InputError
 from vkpsandbox.cml.world.topology import parse as parse_as_cml
 
 SMALL: dict[str, Any] = {

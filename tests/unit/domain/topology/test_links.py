@@ -6,8 +6,8 @@ import pytest
 import yaml
 
 from tests.support.topologies import topology
-from vkprovider.api.errors import InputError
-from vkprovider.domain.topology.topology import parse
+from vkprovider.labs.pure.topology.topology import parse
+from vkprovider.platform.errors import InputError
 
 
 def with_links(*links: object, **node: Any) -> str:

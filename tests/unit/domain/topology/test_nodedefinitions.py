@@ -1,8 +1,8 @@
 """What is known of node definitions: ours first, and a worker's own where those lack one."""
 
-from vkprovider.api.usage import DeviceFigures
-from vkprovider.domain.topology.nodedefinitions import LISTED_MAX, NodeDefinitions, lacking
-from vkprovider.domain.topology.resources import SHIPPED, NodeDefinition
+from vkprovider.lablet.usage import DeviceFigures
+from vkprovider.labs.pure.topology.nodedefinitions import LISTED_MAX, NodeDefinitions, lacking
+from vkprovider.labs.pure.topology.resources import SHIPPED, NodeDefinition
 
 ACME = DeviceFigures("acme", 2, 1024)
 

@@ -7,9 +7,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api.errors import InputError
-from vkprovider.domain.topology import yamltext
-from vkprovider.domain.topology.topology import parse
+from vkprovider.labs.pure.topology import yamltext
+from vkprovider.labs.pure.topology.topology import parse
+from vkprovider.platform.errors import InputError
 
 VALUES = {"HOST": "r1", "PASSWORD": 'a"b\n\tc: {d} #$(HOST)', "EMPTY": "", "a.b-c": "dotted"}
 """What the container `lab` has."""

@@ -9,10 +9,10 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api import names
-from vkprovider.api.errors import InputError
-from vkprovider.domain.topology.template import PortTemplate
-from vkprovider.domain.topology.topology import parse
+from vkprovider.lablet import names
+from vkprovider.lablet.template import PortTemplate
+from vkprovider.labs.pure.topology.topology import parse
+from vkprovider.platform.errors import InputError
 
 PC = ("PC", "pc", ["serial:4567", "vnc:4568"])
 IOSV = ("iosv-0", "iosv-0", ["serial:4566"])

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 from tests.support.topologies import TEST_LAB, topology
-from vkprovider.domain.topology.topology import Topology, parse
+from vkprovider.labs.pure.topology.topology import Topology, parse
 from vkpsandbox.cml.errors import CmlError
 from vkpsandbox.cml.world.topology import VERSIONS_2_10
 from vkpsandbox.cml.world.topology import parse as parse_as_cml

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 import yaml
 
-from vkprovider.domain.topology.tags import parse_tag
-from vkprovider.domain.topology.template import PortTemplate
-from vkprovider.domain.topology.topology import parse
-from vkprovider.domain.topology.visibility import DeviceAccess, accesses, why_hidden
+from vkprovider.lablet.tags import parse_tag
+from vkprovider.lablet.template import PortTemplate
+from vkprovider.lablet.visibility import DeviceAccess, accesses, why_hidden
+from vkprovider.labs.pure.topology.topology import parse
 
 
 @pytest.mark.parametrize(

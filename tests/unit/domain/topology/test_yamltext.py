@@ -10,8 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.domain.topology.test_domain_topology import structures
-from vkprovider.api.errors import InputError
-from vkprovider.domain.topology import yamltext
+from vkprovider.labs.pure.topology import yamltext
+from vkprovider.platform.errors import InputError
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 plain = st.text(alphabet="0123456789abefnotyx.:+-_~<=TZ ", max_size=12)

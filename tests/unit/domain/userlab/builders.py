@@ -2,14 +2,14 @@
 
 from typing import Any
 
-from vkprovider.api import names
-from vkprovider.api.objects import Condition, Container, ContainerStatus, Metadata, Pod, PodSpec, PodStatus
-from vkprovider.api.times import iso
-from vkprovider.domain.userlab import portalnames, record
-from vkprovider.domain.userlab.facts import UserLab
-from vkprovider.domain.userlab.names import namespace_of, pod_name, user_key
-from vkprovider.domain.userlab.record import Ending, LabOperation, LabRequest
+from vkprovider.lablet import names
 from vkprovider.platform import wellknown
+from vkprovider.platform.objects import Condition, Container, ContainerStatus, Metadata, Pod, PodSpec, PodStatus
+from vkprovider.platform.times import iso
+from vkprovider.portal.pure import portalnames, record
+from vkprovider.portal.pure.facts import UserLab
+from vkprovider.portal.pure.names import namespace_of, pod_name, user_key
+from vkprovider.portal.pure.record import Ending, LabOperation, LabRequest
 
 INSTALLATION = "vkprovider"
 NOW = 1_769_860_800

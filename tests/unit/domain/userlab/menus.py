@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from vkprovider.api.models.portal import PortalConfig
-from vkprovider.api.objects import CustomResource, Metadata
-from vkprovider.domain.userlab import portalnames
-from vkprovider.domain.userlab.menu.menu import Menu, menu_of
-from vkprovider.domain.userlab.menu.prepulled import MenuNode
+from vkprovider.platform.objects import CustomResource, Metadata
+from vkprovider.portal.pure import portalnames
+from vkprovider.portal.pure.config import PortalConfig
+from vkprovider.portal.pure.menu.menu import Menu, menu_of
+from vkprovider.portal.pure.menu.prepulled import MenuNode
 
 AMOUNTS = {
     "small": {"cpu": "1", "memory": "2Gi"},

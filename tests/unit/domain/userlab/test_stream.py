@@ -7,16 +7,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vkprovider.api.objects import Event, Pod
-from vkprovider.api.times import iso
-from vkprovider.domain.userlab import stream
-from vkprovider.domain.userlab.facts import UserLab
-from vkprovider.domain.userlab.operations import LabLine, LineKind, ToldOperation
-from vkprovider.domain.userlab.position import Position, Sent, news, parse
-from vkprovider.domain.userlab.record import CREATE as CREATES
-from vkprovider.domain.userlab.record import Ending, LabOperation, LabRecord, LabRequest, Saved
-from vkprovider.domain.userlab.stream import LabStory
-from vkprovider.domain.userlab.stream import tell_of as tell
+from vkprovider.platform.objects import Event, Pod
+from vkprovider.platform.times import iso
+from vkprovider.portal.pure import stream
+from vkprovider.portal.pure.facts import UserLab
+from vkprovider.portal.pure.operations import LabLine, LineKind, ToldOperation
+from vkprovider.portal.pure.position import Position, Sent, news, parse
+from vkprovider.portal.pure.record import CREATE as CREATES
+from vkprovider.portal.pure.record import Ending, LabOperation, LabRecord, LabRequest, Saved
+from vkprovider.portal.pure.stream import LabStory
+from vkprovider.portal.pure.stream import tell_of as tell
 
 T0 = 1_800_000_000
 CREATE = ToldOperation("c1", deletes=False, at=T0 + 0.5, title="Lab asked for: ospf:2.0, small")

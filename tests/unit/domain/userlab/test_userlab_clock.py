@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.userlab.builders import COMPLETE, ENDING, NOW, REQUEST, lab, pod
-from vkprovider.domain.userlab import clock
-from vkprovider.domain.userlab.facts import UserLab
-from vkprovider.domain.userlab.rejections import Grounds, Rejection
-from vkprovider.settings.portal import PortalSettings
+from vkprovider.portal.pure import clock
+from vkprovider.portal.pure.facts import UserLab
+from vkprovider.portal.pure.rejections import Grounds, Rejection
+from vkprovider.portal.settings import PortalSettings
 
 SETTINGS = PortalSettings(duration_s=4 * 3600, duration_max_s=12 * 3600, extend_s=3600)
 

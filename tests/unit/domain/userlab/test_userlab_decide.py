@@ -5,15 +5,15 @@ from typing import Any
 import pytest
 
 from tests.unit.domain.userlab.builders import COMPLETE, ENDING, FAILED, INSTALLATION, NOW, REQUEST, lab, pod
-from vkprovider.api.messages import Fault
-from vkprovider.api.objects import Metadata
-from vkprovider.api.reasons import Trouble
-from vkprovider.api.reasons.userlab import UserLabReason
-from vkprovider.domain.userlab import portalnames, record
-from vkprovider.domain.userlab.decide import decide
-from vkprovider.domain.userlab.facts import UserLab
-from vkprovider.domain.userlab.record import LabOperation, LabRequest
-from vkprovider.domain.userlab.steps import (
+from vkprovider.lablet.reasons import Trouble
+from vkprovider.platform.messages import Fault
+from vkprovider.platform.objects import Metadata
+from vkprovider.portal.pure import portalnames, record
+from vkprovider.portal.pure.decide import decide
+from vkprovider.portal.pure.facts import UserLab
+from vkprovider.portal.pure.reasons import UserLabReason
+from vkprovider.portal.pure.record import LabOperation, LabRequest
+from vkprovider.portal.pure.steps import (
     Assign,
     Complete,
     DeleteNamespace,
@@ -25,7 +25,7 @@ from vkprovider.domain.userlab.steps import (
     Look,
     Make,
 )
-from vkprovider.settings.portal import PortalSettings
+from vkprovider.portal.settings import PortalSettings
 
 SETTINGS = PortalSettings(start_timeout_s=600, delete_timeout_s=300, idle_s=0, failed_s=3600)
 WAIT = LabPlan()

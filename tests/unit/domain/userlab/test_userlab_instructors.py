@@ -3,8 +3,8 @@
 import hypothesis.strategies as st
 from hypothesis import given
 
-from vkprovider.api.objects import Metadata, RoleBinding, RoleRef, Subject
-from vkprovider.domain.userlab.instructors import (
+from vkprovider.platform.objects import Metadata, RoleBinding, RoleRef, Subject
+from vkprovider.portal.pure.instructors import (
     BINDING,
     CLASS_ROLE,
     LAB_ROLE,
@@ -15,7 +15,7 @@ from vkprovider.domain.userlab.instructors import (
     is_of_lab,
     of_class,
 )
-from vkprovider.domain.userlab.record import LabRecord
+from vkprovider.portal.pure.record import LabRecord
 
 ANN, BOB = Subject("User", "ann", "rbac.authorization.k8s.io"), Subject("ServiceAccount", "bob", namespace="schools")
 LAB = LabRecord("nublado-x", "u", "7", 0.0, user="x", key="x", class_="friday")

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.userlab.menus import definition, menu, sized
-from vkprovider.domain.userlab.menu.menu import LabChoice, Menu, resolve
-from vkprovider.domain.userlab.menu.versions import VersionKind, menu_order, version_of
-from vkprovider.domain.userlab.options import ImageBy, WantedLab
-from vkprovider.domain.userlab.quota import Amounts, LabQuota
-from vkprovider.domain.userlab.rejections import Grounds, Rejection
+from vkprovider.portal.pure.menu.menu import LabChoice, Menu, resolve
+from vkprovider.portal.pure.menu.versions import VersionKind, menu_order, version_of
+from vkprovider.portal.pure.options import ImageBy, WantedLab
+from vkprovider.portal.pure.quota import Amounts, LabQuota
+from vkprovider.portal.pure.rejections import Grounds, Rejection
 
 SCIPLAT = ["w_2022_37", "w_2022_36", "w_2022_35", "d_2022_09_14", "d_2022_09_13", "r24_0_0", "r23_0_2", "exp_w_x"]
 

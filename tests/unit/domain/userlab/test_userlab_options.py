@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.domain.userlab import options
-from vkprovider.domain.userlab.options import ImageBy, WantedLab
-from vkprovider.domain.userlab.rejections import Grounds, Rejection
+from vkprovider.portal.pure import options
+from vkprovider.portal.pure.options import ImageBy, WantedLab
+from vkprovider.portal.pure.rejections import Grounds, Rejection
 
 
 def wanted(body: object, *, one_image: bool = False) -> WantedLab:

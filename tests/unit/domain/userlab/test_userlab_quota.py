@@ -2,8 +2,8 @@
 
 import pytest
 
-from vkprovider.api.models.portal import QuotasConfig
-from vkprovider.domain.userlab.quota import Amounts, LabQuota, amounts_of, fits, quota_of
+from vkprovider.portal.pure.config import QuotasConfig
+from vkprovider.portal.pure.quota import Amounts, LabQuota, amounts_of, fits, quota_of
 
 GIB = 2**30
 QUOTAS = QuotasConfig.model_validate(

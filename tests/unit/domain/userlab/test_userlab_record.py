@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.userlab.builders import COMPLETE, ENDING, FAILED, INSTALLATION, NOW, REQUEST, namespace
-from vkprovider.api.objects import Metadata
-from vkprovider.domain.userlab import portalnames, record
-from vkprovider.domain.userlab.record import Ending, LabOperation, LabRequest, Saved
+from vkprovider.platform.objects import Metadata
+from vkprovider.portal.pure import portalnames, record
+from vkprovider.portal.pure.record import Ending, LabOperation, LabRequest, Saved
 
 TEXT = st.text(max_size=30)
 VALUES = st.one_of(TEXT, st.booleans(), st.integers(0, 100))

@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.userlab.builders import COMPLETE, ENDING, FAILED, NOW, REQUEST, lab, pod
-from vkprovider.domain.userlab import portalnames, state
-from vkprovider.domain.userlab.facts import UserLab
-from vkprovider.domain.userlab.record import LabOperation, LabRequest
-from vkprovider.domain.userlab.rejections import Grounds
+from vkprovider.portal.pure import portalnames, state
+from vkprovider.portal.pure.facts import UserLab
+from vkprovider.portal.pure.record import LabOperation, LabRequest
+from vkprovider.portal.pure.rejections import Grounds
 
 DELETE_FAILED = LabOperation(id="e1", kind="delete", phase="failed", at=NOW)
 OTHER = LabRequest(id="r2", at=NOW, definition="netlab:1.0")

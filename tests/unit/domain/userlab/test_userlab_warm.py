@@ -8,12 +8,12 @@ from hypothesis import strategies as st
 
 from tests.unit.domain.userlab.builders import ENDING, FAILED, INSTALLATION, NOW, pod
 from tests.unit.domain.userlab.menus import menu, sized
-from vkprovider.api.objects import Metadata
-from vkprovider.api.times import iso
-from vkprovider.domain.userlab import record, warm
-from vkprovider.domain.userlab.facts import UserLab
-from vkprovider.domain.userlab.names import warm_key
-from vkprovider.domain.userlab.record import LabRequest
+from vkprovider.platform.objects import Metadata
+from vkprovider.platform.times import iso
+from vkprovider.portal.pure import record, warm
+from vkprovider.portal.pure.facts import UserLab
+from vkprovider.portal.pure.names import warm_key
+from vkprovider.portal.pure.record import LabRequest
 
 WANTED = {"netlab": ("netlab-small:1.1", 2)}
 

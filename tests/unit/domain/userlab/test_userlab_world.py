@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.unit.domain.userlab.world import SETTINGS, Replica, World
-from vkprovider.domain.userlab import state
-from vkprovider.domain.userlab.facts import UserLab
-from vkprovider.domain.userlab.names import user_key
+from vkprovider.portal.pure import state
+from vkprovider.portal.pure.facts import UserLab
+from vkprovider.portal.pure.names import user_key
 
 REPLICAS = st.sampled_from("AB")
 USERS = ["alice", "Bob", "carol"]

@@ -12,19 +12,19 @@ from typing import Any, Final
 
 import msgspec
 
-from vkprovider.api import names
-from vkprovider.api.errors import Conflict
-from vkprovider.api.objects import Condition, Container, Metadata, Pod, PodSpec, PodStatus
-from vkprovider.api.reasons.userlab import UserLabReason
-from vkprovider.api.times import iso
-from vkprovider.domain.userlab import portalnames, state, steps, warm
-from vkprovider.domain.userlab import record as records
-from vkprovider.domain.userlab.decide import decide
-from vkprovider.domain.userlab.facts import UserLab
-from vkprovider.domain.userlab.names import namespace_of, pod_name, user_key, warm_key
-from vkprovider.domain.userlab.record import LabRecord, LabRequest
+from vkprovider.lablet import names
 from vkprovider.platform import wellknown
-from vkprovider.settings.portal import PortalSettings
+from vkprovider.platform.errors import Conflict
+from vkprovider.platform.objects import Condition, Container, Metadata, Pod, PodSpec, PodStatus
+from vkprovider.platform.times import iso
+from vkprovider.portal.pure import portalnames, state, steps, warm
+from vkprovider.portal.pure import record as records
+from vkprovider.portal.pure.decide import decide
+from vkprovider.portal.pure.facts import UserLab
+from vkprovider.portal.pure.names import namespace_of, pod_name, user_key, warm_key
+from vkprovider.portal.pure.reasons import UserLabReason
+from vkprovider.portal.pure.record import LabRecord, LabRequest
+from vkprovider.portal.settings import PortalSettings
 
 MARK: Final = "vkprovider"
 IMAGE: Final = "netlab:1.0"

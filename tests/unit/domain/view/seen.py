@@ -6,11 +6,11 @@ from typing import Any
 import msgspec
 
 from tests.unit.domain.userlab.builders import NOW
-from vkprovider.api import names
-from vkprovider.api.models.status import DefinitionStatus, ShownDevice, ShownLink
-from vkprovider.api.objects import Condition, Container, ContainerStatus, Pod
-from vkprovider.api.times import iso
+from vkprovider.lablet import names
+from vkprovider.lablet.models.status import DefinitionStatus, ShownDevice, ShownLink
 from vkprovider.platform import wellknown
+from vkprovider.platform.objects import Condition, Container, ContainerStatus, Pod
+from vkprovider.platform.times import iso
 
 DEFINITION = DefinitionStatus(
     version="1.0",

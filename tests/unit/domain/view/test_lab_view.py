@@ -7,16 +7,16 @@ import pytest
 
 from tests.unit.domain.userlab.builders import COMPLETE, ENDING, FAILED, NOW, REQUEST, lab, pod
 from tests.unit.domain.view.seen import BOOTED, DEFINITION, PORTS, VIA, imported
-from vkprovider.api import names
-from vkprovider.api.models.status import DefinitionStatus
-from vkprovider.api.objects import Condition, Container, Pod
-from vkprovider.domain.userlab import portalnames
-from vkprovider.domain.userlab.facts import UserLab
-from vkprovider.domain.userlab.record import LabOperation
-from vkprovider.domain.view.devices import DeviceState
-from vkprovider.domain.view.lab import LabView, command_for, from_pod, from_userlab
-from vkprovider.domain.view.standings import Standing, Tone
-from vkprovider.settings.portal import PortalSettings
+from vkprovider.lablet import names
+from vkprovider.lablet.devices import DeviceState
+from vkprovider.lablet.models.status import DefinitionStatus
+from vkprovider.lablet.standings import Standing, Tone
+from vkprovider.platform.objects import Condition, Container, Pod
+from vkprovider.portal.pure import portalnames
+from vkprovider.portal.pure.facts import UserLab
+from vkprovider.portal.pure.record import LabOperation
+from vkprovider.portal.pure.view.lab import LabView, command_for, from_pod, from_userlab
+from vkprovider.portal.settings import PortalSettings
 
 SETTINGS = PortalSettings()
 SCHEDULED = Condition("PodScheduled", "False", "Unschedulable", "0/3 nodes are available: 3 Insufficient cpu.")

@@ -8,20 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.builders import apply_merge
-from vkprovider.api import names
-from vkprovider.api.errors import InputError
-from vkprovider.api.models.worker import CMLWorkerSpec, parse_worker_spec
-from vkprovider.api.objects import Node
-from vkprovider.api.reasons import WorkerReason
-from vkprovider.api.times import iso
-from vkprovider.domain.topology.resources import Resources
-from vkprovider.domain.worker import capacity as capacities
-from vkprovider.domain.worker import node as nodes
-from vkprovider.domain.worker.capacity import Capacity, Stats
-from vkprovider.domain.worker.endpoint import Endpoint, withdrawal
-from vkprovider.domain.worker.images import shown_images
-from vkprovider.domain.worker.node import NodeView
+from vkprovider.lablet import names
+from vkprovider.lablet.models.worker import CMLWorkerSpec, parse_worker_spec
+from vkprovider.lablet.reasons import WorkerReason
+from vkprovider.labs.pure.topology.resources import Resources
+from vkprovider.labs.pure.worker import capacity as capacities
+from vkprovider.labs.pure.worker import node as nodes
+from vkprovider.labs.pure.worker.capacity import Capacity, Stats
+from vkprovider.labs.pure.worker.endpoint import Endpoint, withdrawal
+from vkprovider.labs.pure.worker.images import shown_images
+from vkprovider.labs.pure.worker.node import NodeView
 from vkprovider.platform import wellknown
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.objects import Node
+from vkprovider.platform.times import iso
 
 UNIX = 1_800_000_000
 RANGE = (10000, 20000)

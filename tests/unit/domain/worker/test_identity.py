@@ -6,9 +6,9 @@ from collections.abc import Set as AbstractSet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api.errors import InputError
-from vkprovider.api.objects import CustomResource, Metadata
-from vkprovider.domain.worker.identity import Identities, entries_of, evidence_of, may_be_twin, same_controller
+from vkprovider.labs.pure.worker.identity import Identities, entries_of, evidence_of, may_be_twin, same_controller
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.objects import CustomResource, Metadata
 
 LABS = st.sets(st.sampled_from([f"lab-{n}" for n in range(6)]))
 URL = "https://cml-1.example.com"

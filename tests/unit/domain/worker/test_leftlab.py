@@ -2,7 +2,7 @@
 
 import pytest
 
-from vkprovider.domain.worker.leftlab import removal, unclaimed_lab
+from vkprovider.labs.pure.worker.leftlab import removal, unclaimed_lab
 
 LAB = "6f2c0000-0000-4000-8000-000000000001"
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.api import names
-from vkprovider.api.errors import InputError
-from vkprovider.api.objects import CustomResource, Metadata
-from vkprovider.doctor.workers import check_addresses
-from vkprovider.domain.worker.identity import Identities
-from vkprovider.domain.worker.reach import entries_of_address, same_address
+from vkprovider.lablet import names
+from vkprovider.labs.checks.workers import check_addresses
+from vkprovider.labs.pure.worker.identity import Identities
+from vkprovider.labs.pure.worker.reach import entries_of_address, same_address
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.objects import CustomResource, Metadata
 
 UNSET = (10_000, 20_000)
 CAPACITY = {"labs": 4}

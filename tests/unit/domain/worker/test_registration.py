@@ -4,12 +4,12 @@ from typing import Any
 
 import pytest
 
-from vkprovider.api import names
-from vkprovider.api.agents import AgentFacts, encode_facts, parse_facts
-from vkprovider.api.errors import InputError
-from vkprovider.api.models.worker import parse_worker_spec
-from vkprovider.api.objects import CustomResource, Metadata
-from vkprovider.domain.worker.registration import Bearer, Create, Deny, Hello, decide, turned_away, unapproved
+from vkprovider.carriers.hello import AgentFacts, encode_facts, parse_facts
+from vkprovider.lablet import names
+from vkprovider.lablet.models.worker import parse_worker_spec
+from vkprovider.labs.pure.worker.registration import Bearer, Create, Deny, Hello, decide, turned_away, unapproved
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.objects import CustomResource, Metadata
 
 FACTS = AgentFacts("prod", "https://192.0.2.7", "", holds_credentials=True)
 HELLO = Hello("cml-7", "mqtt", FACTS)

@@ -2,17 +2,17 @@
 
 import pytest
 
-from vkprovider.api.errors import shorten
-from vkprovider.api.messages import Fault
-from vkprovider.api.objects import Metadata, Secret
-from vkprovider.domain.worker.secrets import (
+from vkprovider.labs.pure.worker.secrets import (
     credentials_of,
     device_secret_refusal,
     host_of,
     move_command,
     worker_secret_refusal,
 )
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.errors import shorten
+from vkprovider.platform.messages import Fault
+from vkprovider.platform.objects import Metadata, Secret
+from vkprovider.platform.shipped import find_manifests
 
 NS = "vkprovider-system"
 URL = "https://cml-1.example.com"

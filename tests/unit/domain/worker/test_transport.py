@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from vkprovider.api.models.worker import parse_worker_spec
-from vkprovider.domain.worker.transport import insecure
+from vkprovider.lablet.models.worker import parse_worker_spec
+from vkprovider.labs.pure.worker.transport import insecure
 
 UNVERIFIED = {"tls": {"insecureSkipVerify": True}}
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from vkprovider.domain.classroom.asked import ACTS
-from vkprovider.domain.classroom.grid import SORTS
-from vkprovider.domain.classroom.rows import Row
-from vkprovider.domain.view.standings import Standing
-from vkprovider.portal.site.classes import acts, routes
-from vkprovider.portal.site.classes.acting import Outcome, Wanted
-from vkprovider.portal.site.classes.rights import Powers
+from vkprovider.lablet.standings import Standing
+from vkprovider.portal.pure.classes.asked import ACTS
+from vkprovider.portal.pure.classes.grid import SORTS
+from vkprovider.portal.pure.classes.rows import Row
+from vkprovider.portal.web.classes import acts, routes
+from vkprovider.portal.web.classes.acting import Outcome, Wanted
+from vkprovider.portal.web.classes.rights import Powers
 
 ROWS = [
     Row(key="pod-1", learner="ann", pod="1", standing=Standing.READY),

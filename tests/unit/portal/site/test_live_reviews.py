@@ -5,14 +5,14 @@ import asyncio
 import pytest
 
 from tests.component.controllers.looking import when
-from vkprovider.api.errors import InputError, Unavailable
+from vkprovider.platform.errors import InputError, Unavailable
+from vkprovider.platform.http.access import Right, User
+from vkprovider.platform.http.answers import ApiServerUnavailable, NotAllowed, TokenInvalid
 from vkprovider.platform.reasons import StartReason
-from vkprovider.portal.page.callers import KnownCaller, LabRight
-from vkprovider.portal.requests import Caller
-from vkprovider.portal.site.live.reviews import Reviews, ReviewTimes
-from vkprovider.portal.site.visitor import Visitor
-from vkprovider.serving.access import Right, User
-from vkprovider.serving.answers import ApiServerUnavailable, NotAllowed, TokenInvalid
+from vkprovider.portal.api.callers import KnownCaller, LabRight
+from vkprovider.portal.service.requests import Caller
+from vkprovider.portal.web.live.reviews import Reviews, ReviewTimes
+from vkprovider.portal.web.visitor import Visitor
 
 SHORT = ReviewTimes(first_s=0.1, every_s=0.2, again_s=0.05)
 USE = LabRight("use", "portal", "alice")

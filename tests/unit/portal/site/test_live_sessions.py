@@ -3,12 +3,12 @@
 import asyncio
 import time
 
-from vkprovider.portal.page.callers import KnownCaller, LabRight
-from vkprovider.portal.requests import Caller
-from vkprovider.portal.site.live.reviews import Reviews
-from vkprovider.portal.site.live.sessions import Sessions
-from vkprovider.portal.site.visitor import Visitor
-from vkprovider.serving.access import Right, User
+from vkprovider.platform.http.access import Right, User
+from vkprovider.portal.api.callers import KnownCaller, LabRight
+from vkprovider.portal.service.requests import Caller
+from vkprovider.portal.web.live.reviews import Reviews
+from vkprovider.portal.web.live.sessions import Sessions
+from vkprovider.portal.web.visitor import Visitor
 
 USE = LabRight("use", "portal", "alice")
 

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 
 from tests.component.controllers.looking import when
-from vkprovider.portal.listeners import Listeners
-from vkprovider.portal.site.live.merging import merged
-from vkprovider.portal.site.live.rendered import Rendered
-from vkprovider.portal.site.live.topics import PAUSE_S, PAUSE_S_MAX, Allowed, Topic, Topics, TopicSource, pause_s
-from vkprovider.portal.site.visitor import Visitor
+from vkprovider.portal.service.listeners import Listeners
+from vkprovider.portal.web.live.merging import merged
+from vkprovider.portal.web.live.rendered import Rendered
+from vkprovider.portal.web.live.topics import PAUSE_S, PAUSE_S_MAX, Allowed, Topic, Topics, TopicSource, pause_s
+from vkprovider.portal.web.visitor import Visitor
 
 
 class Boards:

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from vkprovider.portal.site.assets import Assets, hashed_name, kind_of
-from vkprovider.portal.site.layout import BASE, HERE, PIECE, VIEWS, Layout, link_to
+from vkprovider.portal.web.assets import Assets, hashed_name, kind_of
+from vkprovider.portal.web.layout import BASE, HERE, PIECE, VIEWS, Layout, link_to
 
 FOLDERS = [HERE / "static", *(HERE / view / "static" for view in VIEWS)]
 

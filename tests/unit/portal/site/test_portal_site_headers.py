@@ -2,7 +2,7 @@
 
 import pytest
 
-from vkprovider.portal.site.headers import policy
+from vkprovider.portal.web.headers import policy
 
 
 def directives(text: str) -> dict[str, str]:

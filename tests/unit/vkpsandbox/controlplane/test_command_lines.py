@@ -4,8 +4,8 @@ import pytest
 import yaml
 from cryptography import x509
 
-from vkprovider.api.errors import VkproviderError
-from vkprovider.shipped import find_manifests
+from vkprovider.platform.errors import VkproviderError
+from vkprovider.platform.shipped import find_manifests
 from vkpsandbox.controlplane import components, content, programs, tunnels
 from vkpsandbox.controlplane.pki import CLIENTS, SERVER_NAMES, write_pki
 from vkpsandbox.paths import Layout

@@ -4,12 +4,7 @@ import socket
 import pytest
 
 from vkpsandbox import SandboxError
-from vkpsandbox.processes.ports import (
-    candidate_ports,
-    free_ports,
-    worker_endpoints,
-    worker_public_address,
-)
+from vkpsandbox.processes.ports import candidate_ports, free_ports, worker_endpoints, worker_public_address
 
 
 def test_ports_are_different_and_free() -> None:

@@ -9,13 +9,7 @@ import pytest
 from vkpsandbox.errors import SandboxError, log_tail
 from vkpsandbox.paths import Layout
 from vkpsandbox.processes.child import Child
-from vkpsandbox.processes.process import (
-    MARK,
-    ProcessSpec,
-    Restart,
-    environment,
-    write_atomically,
-)
+from vkpsandbox.processes.process import MARK, ProcessSpec, Restart, environment, write_atomically
 from vkpsandbox.processes.record import Record, claimed
 
 

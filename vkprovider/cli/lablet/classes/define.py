@@ -9,24 +9,24 @@ from typing import Any, Final
 import click
 import msgspec
 
-from vkprovider.api import names
-from vkprovider.api.errors import InputError, NotFound
-from vkprovider.api.models.status import DefinitionStatus, definition_status
-from vkprovider.api.objects import CustomResource
-from vkprovider.api.wording import count
 from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.cli.lablet.classes import owned
 from vkprovider.cli.lablet.classes.sources import read_text
 from vkprovider.cli.shared.output.progress import Progress
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.waiting import wait_for
-from vkprovider.doctor.classroom import trial_of
-from vkprovider.domain.topology.topology import Topology, parse
-from vkprovider.domain.view.words import why
-from vkprovider.kube.api import DEFINITIONS
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import Resource
+from vkprovider.lablet import names
+from vkprovider.lablet.models.status import DefinitionStatus, definition_status
+from vkprovider.lablet.words import why
+from vkprovider.labs.checks.classroom import trial_of
+from vkprovider.labs.pure.topology.topology import Topology, parse
 from vkprovider.platform import wellknown
+from vkprovider.platform.errors import InputError, NotFound
+from vkprovider.platform.kube.api import DEFINITIONS
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import Resource
+from vkprovider.platform.objects import CustomResource
+from vkprovider.platform.wording import count
 
 FIRST_VERSION: Final = "1.0.0"
 _LOOK_EVERY_S: Final = 0.3

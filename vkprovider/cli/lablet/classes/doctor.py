@@ -4,13 +4,13 @@ import sys
 
 import click
 
-from vkprovider.api.errors import VkproviderError
+from vkprovider.cli.checkup.instructor import Classroom
 from vkprovider.cli.shared.place import Place
 from vkprovider.doctor.findings import DoctorReport, json_of, text_of
-from vkprovider.doctor.instructor import Classroom
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.http import auth
-from vkprovider.shipped import manifest
+from vkprovider.platform.errors import VkproviderError
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.http import auth
+from vkprovider.platform.shipped import manifest
 
 
 def doctor(*, output: str, place: Place) -> None:

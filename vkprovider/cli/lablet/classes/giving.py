@@ -6,12 +6,11 @@ from typing import Final
 import click
 import msgspec
 
-from vkprovider.api import names
-from vkprovider.api.wording import count
 from vkprovider.classroom.deployments import GivingError
 from vkprovider.classroom.giving import give_all
 from vkprovider.classroom.ledger import Done, shortage
 from vkprovider.classroom.pods import LabletPod
+from vkprovider.classroom.roster import RosterError, learners_in
 from vkprovider.cli.lablet.assign import wish_of
 from vkprovider.cli.lablet.classes.sources import read_text
 from vkprovider.cli.lablet.login import login_url
@@ -22,9 +21,10 @@ from vkprovider.cli.shared.page.asking import PageRefused, open_page
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.times import local
-from vkprovider.concurrency import at_most
-from vkprovider.domain.classroom.roster import RosterError, learners_in
-from vkprovider.kube.client import KubeClient
+from vkprovider.lablet import names
+from vkprovider.platform.concurrency import at_most
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.wording import count
 
 _LOGINS_AT_ONCE: Final = 8
 

@@ -11,7 +11,6 @@ from typing import Final
 import click
 import msgspec
 
-from vkprovider.api.errors import OutsideError
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.output.formats import Column, Listing, Output
@@ -19,10 +18,11 @@ from vkprovider.cli.shared.page.archives import open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place, Scope
 from vkprovider.cli.shared.times import local, rfc3339
-from vkprovider.domain.lablet.archive.leftovers import Entry
-from vkprovider.domain.view.standings import Standing
-from vkprovider.domain.view.words import score_in, standing_of
-from vkprovider.kube.client import KubeClient
+from vkprovider.lablet.standings import Standing
+from vkprovider.lablet.words import score_in, standing_of
+from vkprovider.labs.pure.lablet.archive.leftovers import Entry
+from vkprovider.platform.errors import OutsideError
+from vkprovider.platform.kube.client import KubeClient
 
 
 class Grade(msgspec.Struct, frozen=True):

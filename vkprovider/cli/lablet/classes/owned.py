@@ -9,15 +9,15 @@ from typing import Any, Final
 
 import click
 
-from vkprovider.api import names
-from vkprovider.api.errors import Conflict, NotFound
-from vkprovider.api.objects import CustomResource
-from vkprovider.doctor import classroom
-from vkprovider.kube.access import may
-from vkprovider.kube.api import CONFIG_MAPS
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import Resource
+from vkprovider.lablet import names
+from vkprovider.labs.checks import classroom
 from vkprovider.platform import wellknown
+from vkprovider.platform.errors import Conflict, NotFound
+from vkprovider.platform.kube.access import may
+from vkprovider.platform.kube.api import CONFIG_MAPS
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import Resource
+from vkprovider.platform.objects import CustomResource
 
 _KEY: Final = "cml.yaml"
 _DEFINITIONS: Final = f"labletdefinitions.{wellknown.GROUP}"

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from vkprovider.api.wording import count
 from vkprovider.cli.lablet.configs import files_of, safe, write
 from vkprovider.cli.shared.page.archives import Archives, open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
-from vkprovider.domain.lablet.archive.leftovers import Leftovers
-from vkprovider.kube.client import KubeClient
+from vkprovider.labs.pure.lablet.archive.leftovers import Leftovers
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.wording import count
 
 
 def save_class(

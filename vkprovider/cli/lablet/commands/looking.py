@@ -14,7 +14,7 @@ from vkprovider.cli.shared.options import (
     selector_option,
 )
 from vkprovider.cli.shared.page.options import page_options
-from vkprovider.domain.view.standings import Standing
+from vkprovider.lablet.standings import Standing
 
 
 @click.command("list", epilog="Example: kubectl lablet list -l class=monday --state 'needs help'")

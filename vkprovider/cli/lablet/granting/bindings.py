@@ -7,9 +7,9 @@ from typing import Any, Final, Literal
 import click
 import msgspec
 
-from vkprovider.api import names
 from vkprovider.cli.shared.page.address import Binding, anchored
 from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS
+from vkprovider.lablet import names
 from vkprovider.platform import wellknown
 
 _RUNS: Final = "vkprovider-lablet-user"

@@ -7,7 +7,6 @@ import click
 import msgspec
 import yaml
 
-from vkprovider.api import names
 from vkprovider.cli.lablet.granting.bindings import (
     GROUP,
     Bound,
@@ -23,11 +22,12 @@ from vkprovider.cli.lablet.granting.bindings import (
 from vkprovider.cli.shared.output.formats import document
 from vkprovider.cli.shared.page.address import anchored, granted, safe, shown
 from vkprovider.cli.shared.place import Place
-from vkprovider.domain.userlab import portalnames
-from vkprovider.kube.api import NAMESPACES
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import PartialObject, Resource, kind
+from vkprovider.lablet import names
 from vkprovider.platform import wellknown
+from vkprovider.platform.kube.api import NAMESPACES
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import PartialObject, Resource, kind
+from vkprovider.portal.pure import portalnames
 
 _API: Final = f"/apis/{GROUP}/v1"
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"

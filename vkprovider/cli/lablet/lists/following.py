@@ -16,9 +16,9 @@ import structlog
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.shared.output.formats import Listing, Output
 from vkprovider.cli.shared.place import Scope
-from vkprovider.kube.informer import Informer
-from vkprovider.kube.resources import Resource
-from vkprovider.kube.store import key_of
+from vkprovider.platform.kube.informer import Informer
+from vkprovider.platform.kube.resources import Resource
+from vkprovider.platform.kube.store import key_of
 
 T = TypeVar("T", bound=msgspec.Struct)
 _TABLES: Final = frozenset({"table", "wide"})

@@ -8,7 +8,6 @@ from typing import Any, Final
 
 import click
 
-from vkprovider.api.wording import count
 from vkprovider.classroom.pods import pods_in
 from vkprovider.cli.lablet.lists.rows import Row, left_of, row_of
 from vkprovider.cli.shared import clock
@@ -16,9 +15,10 @@ from vkprovider.cli.shared.output.formats import Column, Listing, Output
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Scope
 from vkprovider.cli.shared.times import local, span, time_of
-from vkprovider.domain.definition.status import DIGEST_CHARS
-from vkprovider.domain.view.standings import Standing, Tone, tone_of
-from vkprovider.kube.client import KubeClient
+from vkprovider.lablet.standings import Standing, Tone, tone_of
+from vkprovider.labs.pure.definition.status import DIGEST_CHARS
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.wording import count
 
 _INTERRUPTED: Final = 1
 """Exit code of --watch after Ctrl-C, as of `kubectl get --watch`."""

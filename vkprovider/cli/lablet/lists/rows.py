@@ -4,12 +4,12 @@ from datetime import UTC, datetime, timedelta
 
 import msgspec
 
-from vkprovider.api import names
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.shared.times import time_of
-from vkprovider.domain.lablet.pod.inputs import tag_of
-from vkprovider.domain.view.standings import Standing
-from vkprovider.domain.view.words import end_of, since_of, standing_of, state_of, why, words_of
+from vkprovider.lablet import names
+from vkprovider.lablet.inputs import tag_of
+from vkprovider.lablet.standings import Standing
+from vkprovider.lablet.words import end_of, since_of, standing_of, state_of, why, words_of
 
 
 class Row(msgspec.Struct, frozen=True):

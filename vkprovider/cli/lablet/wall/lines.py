@@ -73,7 +73,7 @@ def still(pending: Pending) -> tuple[Pending, list[str]]:
 def rendered(line: bytes) -> str:
     """Return a line as a terminal shows it, printable characters alone: what a learner has erased is gone.
 
-    It knows the cursor's moves within a line, which line editors send; `domain.console.screen` needs none of them. A
+    It knows the cursor's moves within a line, which line editors send; `labs.pure.console.screen` needs none of them. A
     program of the whole screen, such as vi, leaves the row that it wrote last.
 
     >>> rendered(b"shoq" + bytes([8, 27]) + b"[Kw version" + bytes([13]))

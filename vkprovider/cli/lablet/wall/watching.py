@@ -10,7 +10,6 @@ from typing import Any, Final, NamedTuple
 
 import click
 
-from vkprovider.api.wording import count
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.console import console_command, kubectl_command
 from vkprovider.cli.lablet.wall.lines import Pending, fed, prefixes, rendered, still
@@ -18,7 +17,8 @@ from vkprovider.cli.shared.batch import select
 from vkprovider.cli.shared.output import terminal
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import find_all, named
-from vkprovider.kube.client import KubeClient
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.wording import count
 
 _STILL_S: Final = 1.0
 """How long a line that is not whole stands still before it is shown."""

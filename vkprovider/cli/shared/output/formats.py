@@ -16,10 +16,10 @@ import click
 import msgspec
 import yaml
 
-from vkprovider.api.wording import plain
+from vkprovider.classroom.sheet import sheet
 from vkprovider.cli.shared.output import terminal
 from vkprovider.cli.shared.output.tables import Cell, Table
-from vkprovider.domain.classroom.sheet import sheet
+from vkprovider.platform.wording import plain
 
 API_VERSION: Final = "cli.vkprovider.io/v1"
 """The apiVersion of printed objects; no API server knows it."""

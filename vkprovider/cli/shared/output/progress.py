@@ -11,9 +11,9 @@ from typing import Self
 
 import click
 
-from vkprovider.api.wording import plain
 from vkprovider.cli.shared.output import terminal
 from vkprovider.cli.shared.output.tables import shorten
+from vkprovider.platform.wording import plain
 
 _CLEAR = "\r\x1b[K"
 

@@ -10,15 +10,15 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from vkprovider.api import names
-from vkprovider.api.errors import Forbidden
-from vkprovider.api.models.status import worker_status
-from vkprovider.api.objects import Metadata
 from vkprovider.cli.shared.refusals import advised
 from vkprovider.doctor.rights import INSTRUCTOR, grant_command
-from vkprovider.kube.api import Api
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import Resource, kind
+from vkprovider.lablet import names
+from vkprovider.lablet.models.status import worker_status
+from vkprovider.platform.errors import Forbidden
+from vkprovider.platform.kube.api import Api
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import Resource, kind
+from vkprovider.platform.objects import Metadata
 from vkprovider.platform.settings import is_loopback
 
 FORWARD: Final = (

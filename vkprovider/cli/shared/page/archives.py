@@ -7,17 +7,17 @@ from typing import Final, Protocol
 import click
 import msgspec
 
-from vkprovider.api import names
-from vkprovider.api.objects import ConfigMap
-from vkprovider.api.selectors import Selector
 from vkprovider.cli.shared.page.asking import Page, PageRefused, open_page
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
-from vkprovider.domain.lablet.archive import leftovers
-from vkprovider.domain.lablet.archive.leftovers import Entry, Leftovers
-from vkprovider.kube.api import Api
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.resources import Resource
+from vkprovider.lablet import names
+from vkprovider.labs.pure.lablet.archive import leftovers
+from vkprovider.labs.pure.lablet.archive.leftovers import Entry, Leftovers
+from vkprovider.platform.kube.api import Api
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import Resource
+from vkprovider.platform.objects import ConfigMap
+from vkprovider.platform.selectors import Selector
 
 _PAGE_SIZE: Final = 50
 

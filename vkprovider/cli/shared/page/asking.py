@@ -17,16 +17,16 @@ import msgspec
 
 from tunnels.outgoing.proxies import ProxyUnsupportedError, proxy_of
 from tunnels.outgoing.sessions import open_session
-from vkprovider.api.errors import OutsideError, shorten
 from vkprovider.cli.shared.page.address import FORWARD, PageUnknown, find, is_verified, safe
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.refusals import advised
 from vkprovider.doctor.rights import grant_command
-from vkprovider.kube.api import Api
-from vkprovider.kube.client import KubeClient
-from vkprovider.kube.http import auth
 from vkprovider.platform import wellknown
+from vkprovider.platform.errors import OutsideError, shorten
+from vkprovider.platform.kube.api import Api
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.http import auth
 
 T = TypeVar("T")
 _DEADLINE_S: Final = 15.0

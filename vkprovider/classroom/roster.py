@@ -1,0 +1,52 @@
+"""A list of learners, as an instructor has it: names in lines, or the first column of a CSV file."""
+
+import csv
+import io
+from typing import Final
+
+from vkprovider.lablet import names
+from vkprovider.lablet.inputs import inputs_of
+from vkprovider.platform.objects import Metadata
+
+_HEADINGS: Final = frozenset({"learner", "learners", "name", "user", "username", "e-mail", "email"})
+LEARNERS_MAX: Final = 1000
+"""The most learners of one list."""
+
+
+class RosterError(ValueError):
+    """A list cannot be used; the text says why, for its author."""
+
+
+def learners_in(text: str, source: str) -> tuple[str, ...]:
+    """Return the learners of a list, each once and in its order.
+
+    Blank lines and those that begin with `#` are left out, and so is a first line with a heading. Commas, semicolons
+    and tabs part columns, of which only the first is read.
+
+    Args:
+        text: The list.
+        source: Where it is from, for messages.
+
+    Raises:
+        RosterError: It names nobody, too many, or somebody who cannot have a lablet.
+    """
+    found: dict[str, int] = {}
+    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
+        if not line.strip() or line.lstrip().startswith("#"):
+            continue
+        delimiter = next((mark for mark in "\t;," if mark in line), ",")
+        try:
+            name = next(iter(next(csv.reader(io.StringIO(line), delimiter=delimiter), [])), "").strip()
+        except csv.Error as error:
+            raise RosterError(f"{source}, line {number}: {error}") from None
+        if not found and name.casefold() in _HEADINGS:
+            continue
+        faults = inputs_of(Metadata("", annotations={names.ANNOTATION_USERNAME: name})).faults
+        if not name or faults:
+            raise RosterError(f"{source}, line {number}: {'; '.join(faults) or 'the first column is empty'}")
+        found.setdefault(name, number)
+    if not found:
+        raise RosterError(f"{source} names no learners; write one in each line")
+    if len(found) > LEARNERS_MAX:
+        raise RosterError(f"{source} names {len(found)} learners, more than {LEARNERS_MAX}; part it")
+    return tuple(found)

@@ -1,1 +1,0 @@
-"""Replicas: `lease` judges Leases by observed change, `plan` assigns keys to replicas."""

@@ -1,0 +1,199 @@
+"""What learners leave behind, in ConfigMaps; old ones are deleted."""
+
+import asyncio
+import contextlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import msgspec
+import structlog
+
+from vkprovider.lablet import labs, names
+from vkprovider.lablet.labs import DeviceFact
+from vkprovider.lablet.reasons import Happened
+from vkprovider.lablet.visibility import INFRASTRUCTURE_NODE_TYPES
+from vkprovider.labs.controllers.worker.worker import Worker
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet.archive import keeping, leftovers
+from vkprovider.labs.pure.lablet.archive.keeping import Kept
+from vkprovider.labs.pure.lablet.archive.leftovers import Entry, Leftovers
+from vkprovider.labs.pure.session.delivery import Verdict
+from vkprovider.labs.settings.cluster import LabletSettings
+from vkprovider.platform.errors import Conflict, InputError, Invalid, NotFound, OutsideError
+from vkprovider.platform.kube.events import ObjectRef
+from vkprovider.platform.objects import ConfigMap
+from vkprovider.platform.runtime.context import Context
+
+_log: Final = structlog.get_logger(__name__)
+_SWEEP_EVERY_S: Final = 600.0
+_PAGE: Final = 20
+"""Each may have a megabyte."""
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """Configurations and responses, stored in ConfigMaps of the provider's namespace.
+
+    Attributes:
+        leads: Return whether this replica is the one that deletes old ConfigMaps.
+    """
+
+    _ctx: Context
+    _settings: LabletSettings
+    leads: Callable[[], bool]
+
+    async def keep(
+        self,
+        worker: Worker,
+        claim: Claim,
+        devices: tuple[DeviceFact, ...],
+        *,
+        username: str = "",
+        responses: Any = None,
+    ) -> tuple[Leftovers, dict[str, OutsideError]]:
+        """Extract the configurations of a lab's devices and store them; a device that fails does not stop the others.
+
+        External connectors and unmanaged switches have no configuration, and are not asked for one.
+
+        Returns:
+            What is stored, and by label the error for each device whose configuration exists and could not be read.
+
+        Raises:
+            Fenced: This replica no longer owns the Node.
+            OutsideError: The API server refused the write; the worker's errors are returned, not raised.
+        """
+        booted = [device for device in devices if device.state == labs.BOOTED]
+        running = tuple(device for device in booted if device.definition not in INFRASTRUCTURE_NODE_TYPES)
+        configs, faults = await worker.labs.extract_configs(claim.lab_id, running) if claim.lab_id else ({}, {})
+        why = {label: error.message for label, error in faults.items()}
+        left = leftovers.of_claim(claim, configs, why, at=self._ctx.now_unix, username=username, responses=responses)
+        if configs or responses is not None:
+            await self._write(worker, msgspec.structs.replace(left, labels=await self._labels_of(claim)))
+        return left, {label: error for label, error in faults.items() if not isinstance(error, Invalid)}
+
+    async def grade(self, worker: Worker, claim: Claim, left: Leftovers | None, verdict: Verdict) -> None:
+        """Store the grader's verdict with what the claim's learner left, also if that is nothing else.
+
+        It is stored before the claim has it: what follows in the claim, the return to the pool, waits for that.
+
+        Args:
+            worker: The lablet's.
+            claim: The lablet's.
+            left: What is stored, if anything is.
+            verdict: The grader's.
+
+        Raises:
+            Fenced: This replica no longer owns the Node.
+            OutsideError: The API server refused the write.
+        """
+        graded = leftovers.graded(left, claim, verdict, at=claim.collected_at or self._ctx.now_unix)
+        await self._write(worker, msgspec.structs.replace(graded, labels=await self._labels_of(claim)))
+
+    async def _labels_of(self, claim: Claim) -> dict[str, str]:
+        """Return all labels of a lablet's Pod, of which the informer keeps only ours; none if it is gone."""
+        pod = await self._ctx.api.pods.within(claim.namespace).metadata_only.get(claim.pod)
+        return pod.metadata.labels if pod is not None and pod.metadata.uid == claim.pod_uid else {}
+
+    async def _write(self, worker: Worker, left: Leftovers) -> None:
+        ctx = self._ctx
+        body = leftovers.build(left, namespace=ctx.namespace, installation=ctx.installation)
+        try:
+            await ctx.api.config_maps.metadata_only.create(body, guard=worker.guard)
+        except Conflict:
+            old = await self.find(left.pod_uid)
+            if old is not None and old.username and not left.username:
+                await self._set_aside(worker, left)
+                return
+            if old is not None and not leftovers.same_learner(old, left):
+                await self._set_aside(worker, old)
+            left = leftovers.merged(old, left)
+            body = leftovers.build(left, namespace=ctx.namespace, installation=ctx.installation)
+            await ctx.api.config_maps.metadata_only.replace(body, guard=worker.guard)
+
+    async def _set_aside(self, worker: Worker, left: Leftovers) -> None:
+        """Store leftovers beside those of the Pod's last learner, so that neither replace the other."""
+        ctx, name = self._ctx, leftovers.earlier_name_of(left)
+        body = leftovers.build(left, namespace=ctx.namespace, installation=ctx.installation, name=name)
+        with contextlib.suppress(Conflict):  # stored before
+            await ctx.api.config_maps.metadata_only.create(body, guard=worker.guard)
+
+    async def find(self, pod_uid: str) -> Leftovers | None:
+        """Return the stored archive of a lablet; None if there is none, or if it is damaged.
+
+        Args:
+            pod_uid: The Pod's UID; UID-TIME finds what an earlier learner of that Pod left.
+
+        Raises:
+            OutsideError: The API server does not answer, or refuses.
+        """
+        config_map = await self._ctx.api.config_maps.get(leftovers.name_of(pod_uid))
+        try:
+            return leftovers.read(config_map) if config_map is not None else None
+        except InputError as error:
+            _log.warning("leftovers cannot be read", pod=pod_uid, error=str(error))
+            return None
+
+    async def page(self, namespace: str, *, size: int, after: str) -> tuple[list[Entry], str]:
+        """List what learners of a namespace left, one page in the order of the ids; see `Resource.page`.
+
+        Raises:
+            Gone: The token `after` has expired.
+            Invalid: It is not one.
+            OutsideError: The API server does not answer, or refuses.
+        """
+        labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS},{names.LABEL_NAMESPACE}={namespace}"
+        stored = self._ctx.api.config_maps.metadata_only
+        found, after = await stored.page(labels=labels, page_size=size, after=after)
+        entries = [leftovers.entry_of(one.metadata) for one in found]
+        return [entry for entry in entries if entry is not None and entry.namespace == namespace], after
+
+    async def run(self) -> None:
+        """Delete old leftovers from time to time while this replica leads, until cancelled."""
+        while True:
+            await asyncio.sleep(_SWEEP_EVERY_S * (0.5 + self._ctx.dice()))
+            if not self.leads():
+                continue
+            try:
+                await self.sweep()
+            except OutsideError as error:
+                _log.warning("old leftovers cannot be deleted", error=str(error))
+
+    async def _describe(self, config_map: ConfigMap) -> None:
+        """Let the metadata of what an older version has stored say whose it is, so that the page lists it."""
+        meta = config_map.metadata
+        with contextlib.suppress(InputError, Conflict, NotFound):  # damaged, written meanwhile, or gone
+            left = leftovers.read(config_map)
+            ctx = self._ctx
+            body = leftovers.build(left, namespace=ctx.namespace, installation=ctx.installation, name=meta.name)
+            body["metadata"]["resourceVersion"] = meta.resource_version
+            await ctx.api.config_maps.metadata_only.replace(body)
+
+    async def sweep(self) -> None:
+        """Delete leftovers written longer ago than `kept_s`, and the oldest ones where there are too many bytes.
+
+        Raises:
+            OutsideError: The API server does not answer, or refuses.
+        """
+        config_maps = self._ctx.api.config_maps
+        oldest = self._ctx.now_unix - self._settings.kept_s if self._ctx.is_sure() else 0
+        labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"
+        kept: list[Kept] = []
+        async for page in config_maps.pages(labels=labels, page_size=_PAGE):
+            for config_map in page:
+                written = leftovers.written_at(config_map)
+                if written is not None and written < oldest:
+                    await config_maps.delete(config_map.metadata.name)
+                elif (one := leftovers.kept_of(config_map)) is not None:
+                    kept.append(one)
+                    if names.LABEL_NAMESPACE not in config_map.metadata.labels:
+                        await self._describe(config_map)
+        for one in keeping.surplus(kept, self._settings.kept_bytes_max):
+            await config_maps.delete(one.name)
+            self._ctx.events.emit(
+                ObjectRef("v1", "Pod", one.namespace, one.pod, one.pod_uid),
+                "Warning",
+                Happened.KEPT_DROPPED,
+                f"what was kept of it ({one.size_bytes // 1024} KiB) was deleted: of all namespaces at most "
+                f"{self._settings.kept_bytes_max // 2**20} MiB are kept, of one a quarter of that",
+            )

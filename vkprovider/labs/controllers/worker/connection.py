@@ -1,0 +1,217 @@
+"""The connections to a worker: by the way that its CMLWorker names, with the credentials of its Secret.
+
+A Secret is read before every login and kept nowhere, so that a changed password needs no restart. Its password goes
+only to the hosts that the Secret itself names, whatever url the CMLWorker has now.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from tunnels.allowlist import AllowList
+from tunnels.base import Transport
+from vkprovider.cml.dialect import BY_AGENT
+from vkprovider.cml.factory import open_labs, session_over
+from vkprovider.cml.images import CmlWorkerImages, WorkerImages, open_worker_images
+from vkprovider.cml.operations import IMAGES_API, LABS_API, STATS_API, STREAMS_API
+from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
+from vkprovider.cml.stats import CmlWorkerStats, WorkerStats, open_worker_stats
+from vkprovider.cml.worker import CmlLabs
+from vkprovider.lablet import names
+from vkprovider.lablet.models.worker import CMLWorkerSpec
+from vkprovider.lablet.reasons import WorkerReason
+from vkprovider.lablet.usage import DeviceFigures, WorkerUsage
+from vkprovider.labs.controllers.secrets import read_secret
+from vkprovider.labs.controllers.worker.lab_index import LabIndex
+from vkprovider.labs.controllers.worker.tunnels import Tunnels, WorkerRoute
+from vkprovider.labs.pure.worker.node import Health
+from vkprovider.labs.pure.worker.secrets import credentials_of, password_source
+from vkprovider.labs.pure.worker.transport import destination_of
+from vkprovider.platform.errors import CredentialsUnread, InputError, Unauthorized, Withheld
+from vkprovider.platform.kube.client import Guard, user_agent
+from vkprovider.platform.messages import Fault
+from vkprovider.platform.runtime.context import Context
+from vkprovider.rest.client import ServiceClient
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerConnection:
+    """The connections to one worker.
+
+    Attributes:
+        spec: The CMLWorker's, by which they were opened.
+        labs: For labs.
+        lab_index: The labs that no claim names.
+        away: Returns why the agent between here and the worker cannot be asked; None if it can, or there is none.
+        is_watched: Returns whether an agent reports every change of the worker, so that nobody need ask for it.
+        stats: For statistics; None unless the CMLWorker asks for them.
+        images: For image definitions; the same.
+    """
+
+    spec: CMLWorkerSpec
+    labs: Labs
+    lab_index: LabIndex
+    away: Callable[[], Health | None]
+    is_watched: Callable[[], bool]
+    stats: WorkerStats | None = None
+    images: WorkerImages | None = None
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self.labs.close()
+        if self.stats is not None:
+            await self.stats.close()
+        if self.images is not None:
+            await self.images.close()
+
+
+class Connector:
+    """Opens connections to workers, each by the way that its CMLWorker names.
+
+    Args:
+        ctx: The replica.
+        tunnels: The ways that lead through agents.
+        term: Returns by worker's name the number of this replica's ownership, see `Ownership.term`.
+    """
+
+    def __init__(self, ctx: Context, tunnels: Tunnels, term: Callable[[str], int]) -> None:
+        self._ctx = ctx
+        self._tunnels = tunnels
+        self._term = term
+
+    def connect(self, name: str, spec: CMLWorkerSpec, guard: Guard) -> WorkerConnection:
+        """Open all connections to a worker; nothing is sent before the first call.
+
+        Args:
+            name: The CMLWorker's.
+            spec: The CMLWorker's.
+            guard: Called right before a request is written.
+
+        Raises:
+            InputError: `TunnelNotConfigured`, `WorkerUrlInvalid` or `CaBundleInvalid`.
+        """
+        way = WorkerRoute(name, guard, partial(self._term, name))
+        labs = self._open_labs(spec, way)
+        stats = self._open_stats(spec, way) if spec.stats == "On" else None
+        images = self._open_images(spec, way) if spec.images == "On" else None
+        away = partial(self._tunnels.away, spec.tunnel, name)
+        lab_index = LabIndex(self._ctx.installation, name, labs)
+        return WorkerConnection(
+            spec, labs, lab_index, away, lambda: self._tunnels.facts(spec.tunnel, name).watches, stats, images
+        )
+
+    def open_reader(self, name: str, spec: CMLWorkerSpec) -> Labs:
+        """Open a connection to a worker's labs for a caller that only reads.
+
+        Raises:
+            InputError: As in `connect`.
+        """
+        return self._open_labs(spec, WorkerRoute(name, None, _owns_nothing))
+
+    def _open_labs(self, spec: CMLWorkerSpec, way: WorkerRoute) -> Labs:
+        credentials = _credentials_of(self._ctx, way.name, spec)
+        if spec.tunnel == "direct":
+            return open_labs(
+                spec.cml_url,
+                credentials,
+                verify=not spec.tls.insecure_skip_verify,
+                ca_bundle=spec.tls.ca_bundle,
+                guard=way.guard,
+                user_agent=user_agent(self._ctx.replica),
+            )
+        allow = AllowList((*LABS_API.entries, *STREAMS_API.entries))
+        transport = self._tunnels.transport(spec.tunnel, way, allow, user_agent(self._ctx.replica))
+        return CmlLabs(self._session(spec, way, transport), destination_of(way.name, spec), transport)
+
+    def _open_stats(self, spec: CMLWorkerSpec, way: WorkerRoute) -> WorkerStats:
+        if spec.tunnel == "direct":
+            return open_worker_stats(
+                spec.cml_url,
+                _credentials_of(self._ctx, way.name, spec),
+                verify=not spec.tls.insecure_skip_verify,
+                ca_bundle=spec.tls.ca_bundle,
+                guard=way.guard,
+                user_agent=user_agent(self._ctx.replica),
+            )
+        transport = self._tunnels.transport(spec.tunnel, way, STATS_API, user_agent(self._ctx.replica))
+        asked = CmlWorkerStats(self._session(spec, way, transport))
+        return _ReportedStats(lambda: self._tunnels.facts(spec.tunnel, way.name).usage, asked)
+
+    def _open_images(self, spec: CMLWorkerSpec, way: WorkerRoute) -> WorkerImages:
+        if spec.tunnel == "direct":
+            return open_worker_images(
+                spec.cml_url,
+                _credentials_of(self._ctx, way.name, spec),
+                verify=not spec.tls.insecure_skip_verify,
+                ca_bundle=spec.tls.ca_bundle,
+                guard=way.guard,
+                user_agent=user_agent(self._ctx.replica),
+            )
+        transport = self._tunnels.transport(spec.tunnel, way, IMAGES_API, user_agent(self._ctx.replica))
+        return CmlWorkerImages(self._session(spec, way, transport))
+
+    def _session(self, spec: CMLWorkerSpec, way: WorkerRoute, transport: Transport) -> ServiceClient:
+        """Open a session through an agent, which logs in itself unless the CMLWorker names a Secret."""
+        credentials = _credentials_of(self._ctx, way.name, spec) if spec.credentials_secret_name else None
+        return session_over(transport, destination_of(way.name, spec), credentials, trust=BY_AGENT)
+
+
+class _ReportedStats:
+    """`WorkerStats` that an agent reports with its heartbeats; CML is asked only if it does not.
+
+    Args:
+        reported: Returns what the agent said last.
+        asked: CML.
+    """
+
+    def __init__(self, reported: Callable[[], WorkerUsage | None], asked: WorkerStats) -> None:
+        self._reported = reported
+        self._asked = asked
+
+    async def usage(self) -> WorkerUsage:
+        """Get load and licences.
+
+        Raises:
+            OutsideError: CML refused, failed or did not answer.
+        """
+        return self._reported() or await self._asked.usage()
+
+    async def definitions(self) -> list[DeviceFigures]:
+        """Get what one device of each node definition needs; an agent reports nothing of it.
+
+        Raises:
+            OutsideError: CML refused, failed or did not answer.
+        """
+        return await self._asked.definitions()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._asked.close()
+
+
+def _owns_nothing() -> int:
+    """Return the number of a caller that may only read."""
+    return 0
+
+
+def _credentials_of(ctx: Context, worker: str, spec: CMLWorkerSpec) -> CredentialsReader:
+    """Return the function that reads a worker's credentials; it is called before every login."""
+    name = spec.credentials_secret_name
+
+    async def read() -> Credentials:
+        if not name:
+            raise Unauthorized("spec.credentialsSecretName is not set; name a Secret with keys username and password")
+        try:
+            keys = "username and password"
+            secret = await read_secret(
+                ctx, name, reason=WorkerReason.CREDENTIALS_INVALID, keys=keys, used_for=names.USED_FOR_WORKER
+            )
+        except InputError as error:
+            raise CredentialsUnread(error.message) from None
+        found = credentials_of(secret, ctx.logins_namespace, destination_of(worker, spec))
+        if isinstance(found, Fault):
+            refused = Withheld if found.reason == WorkerReason.SECRET_NOT_ALLOWED else Unauthorized
+            raise refused(found.message)
+        return Credentials(*found, source=password_source(ctx.logins_namespace, name))
+
+    return read

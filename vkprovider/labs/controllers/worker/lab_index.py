@@ -1,0 +1,168 @@
+"""Which lablet a lab belongs to, by mark, notes and title, for labs that no claim names.
+
+A lab without exactly our mark is foreign: counted, never touched. A marked lab that no claim names is reported and left
+alone, as it may be a copy that somebody saved, unless it is certainly what an import left behind whose answer was lost,
+and was never started. Its ports are given to no lablet: it may be started at any time.
+"""
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping
+from typing import Final
+
+import structlog
+
+from vkprovider.cml.spi import Labs
+from vkprovider.lablet import labs as words
+from vkprovider.lablet import mappings, names
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet.identity import origin_of
+from vkprovider.labs.pure.lablet.matching import KnownLab, certain, is_leftover, matches
+from vkprovider.platform.concurrency import at_most
+from vkprovider.platform.errors import NotFound, OutsideError
+
+_log: Final = structlog.get_logger(__name__)
+_READS_MAX: Final = 32
+"""Unknown labs that are looked at in one pass."""
+_READS_AT_ONCE: Final = 2
+"""Labs that are read at once; the worker's probe must find a connection."""
+
+
+class LabIndex:
+    """The labs of one worker that no claim names.
+
+    Attributes:
+        foreign: How many labs are others'.
+        unclaimed: Marked labs that no claim names: lab id → title. A list may be older than the claims, and name a lab
+            that is already gone with its claim; so a lab must be in two lists in a row.
+        ports: What marked labs open that no claim names, as (protocol, port).
+    """
+
+    def __init__(self, installation: str, worker: str, labs: Labs) -> None:
+        self._mark = names.mark(installation)
+        self._worker = worker
+        self._labs = labs
+        self._known: dict[str, KnownLab] = {}
+        self._suspects: frozenset[str] = frozenset()
+        self._unreadable: set[str] = set()
+        self._finding = asyncio.Lock()
+        self.foreign = 0
+        self.unclaimed: dict[str, str] = {}
+        self.ports: frozenset[tuple[str, int]] = frozenset()
+
+    async def find(self, claim: Claim, claims: Mapping[str, Claim], shown: str = "") -> list[KnownLab]:
+        """Find the labs that may be that of a claim that names none, see `matching.matches`.
+
+        Raises:
+            OutsideError: The worker could not be asked; that is not "none".
+        """
+        return matches(claim, (await self.unknown_to(claims)).values(), shown)
+
+    async def unknown_to(self, claims: Mapping[str, Claim]) -> dict[str, KnownLab]:
+        """Return the marked labs that no claim names, from a fresh list.
+
+        Raises:
+            OutsideError: The worker could not be asked; that is not "none".
+        """
+        return await self._read_marked({claim.lab_id for claim in claims.values() if claim.lab_id})
+
+    async def marked(self) -> dict[str, KnownLab]:
+        """Read every lab of the worker again, as its notes may have changed, and return the marked ones by id.
+
+        Raises:
+            OutsideError: The list, or a lab in it, could not be read.
+        """
+        return await self._read_marked(frozenset(), reread=True)
+
+    async def _read_marked(self, taken: Collection[str], *, reread: bool = False) -> dict[str, KnownLab]:
+        """Return the marked labs that are not in `taken`, by id."""
+        async with self._finding:  # after a takeover many look at once, and what one has learned serves all
+            if reread:
+                self._known.clear()
+            lab_ids = [lab_id for lab_id in await self._labs.list_lab_ids() if lab_id not in taken]
+            await self._learn([lab_id for lab_id in lab_ids if lab_id not in self._known])
+        if reread:
+            self.ports = _opened(self._known.values())  # until the next scan, for claims that are made before it
+        found = {lab_id: self._known.get(lab_id) for lab_id in lab_ids}
+        return {lab_id: known for lab_id, known in found.items() if known is not None and known.marked}
+
+    async def scan(self, lab_ids: frozenset[str], claims: Mapping[str, Claim]) -> None:
+        """Sort the labs of a fresh list into ours, foreign and unclaimed; remove what lost answers left for certain.
+
+        A lab that cannot be read counts as foreign: one that is broken must not look like a worker that is.
+        """
+        taken = {claim.lab_id for claim in claims.values() if claim.lab_id}
+        others = lab_ids - taken
+        for lab_id in list(self._known):
+            if lab_id not in lab_ids:
+                del self._known[lab_id]
+        self._unreadable &= lab_ids
+        if unknown := [lab_id for lab_id in others if lab_id not in self._known][:_READS_MAX]:
+            await self._learn(unknown, strict=False)
+        gone = {lab_id for lab_id in unknown if lab_id not in self._known} - self._unreadable
+        marked = {i: known for i in others - gone if (known := self._known.get(i)) is not None and known.marked}
+        foreign = len(others - gone) - len(marked)
+        dated = self._labs.time() > 0
+        found = {i: known.title for i, known in marked.items() if not _is_awaited(known, marked, claims, dated=dated)}
+        for lab_id in list(found):
+            claim = claims.get(origin.pod_uid) if (origin := marked[lab_id].origin) is not None else None
+            if claim is not None and is_leftover(claim, marked[lab_id], marked.values()):
+                await self._remove_leftover(lab_id)
+                del found[lab_id]
+        self.ports = _opened(marked.values())
+        unclaimed = {lab_id: title for lab_id, title in found.items() if lab_id in self._suspects}
+        for lab_id in unclaimed.keys() - self.unclaimed.keys():
+            _log.warning("marked lab without a claim", worker=self._worker, lab=lab_id, title=unclaimed[lab_id])
+        self.foreign, self.unclaimed, self._suspects = foreign, unclaimed, frozenset(found)
+
+    async def _learn(self, lab_ids: list[str], *, strict: bool = True) -> None:
+        """Read labs, a few at a time; what was learned before a fault stays.
+
+        Raises:
+            OutsideError: One could not be read, and that matters.
+        """
+
+        async def look(lab_id: str) -> None:
+            try:
+                lab = await self._labs.get_lab(lab_id)
+                first_line = lab.lab_notes.split("\n", 1)[0].strip()
+                tags = await self._labs.list_tags(lab_id) if first_line == self._mark else {}
+            except NotFound:
+                return
+            except OutsideError as error:
+                if strict:
+                    raise
+                if lab_id not in self._unreadable:
+                    self._unreadable.add(lab_id)
+                    _log.warning("a lab cannot be read", worker=self._worker, lab=lab_id, error=str(error))
+                return
+            title, created, marked = lab.lab_title, lab.created or "", first_line == self._mark
+            origin = origin_of(title, lab.lab_notes) if marked else None
+            self._known[lab_id] = KnownLab(lab_id, title, marked, created, origin, tags if marked else {})
+            self._unreadable.discard(lab_id)
+
+        await at_most(_READS_AT_ONCE, look, lab_ids)
+
+    async def _remove_leftover(self, lab_id: str) -> None:
+        try:
+            lab = await self._labs.get_lab(lab_id)
+            if lab.state == words.DEFINED:
+                await self._labs.delete_lab(lab_id)
+                _log.info("removed what an import left behind whose answer was lost", worker=self._worker, lab=lab_id)
+        except OutsideError as error:
+            _log.warning("cannot remove what an import left behind", worker=self._worker, lab=lab_id, error=str(error))
+
+
+def _is_awaited(lab: KnownLab, marked: Mapping[str, KnownLab], claims: Mapping[str, Claim], *, dated: bool) -> bool:
+    """Return whether a lab is being imported, or is about to be found: its claim is to name it.
+
+    On a worker that says what time it is, no import is sent without a note.
+    """
+    claim = claims.get(lab.origin.pod_uid) if lab.origin is not None else None
+    if claim is None or claim.lab_id or (dated and not claim.asked_at):
+        return False
+    return certain(claim, matches(claim, marked.values(), ""), "") is lab
+
+
+def _opened(labs: Iterable[KnownLab]) -> frozenset[tuple[str, int]]:
+    """Return the ports that labs open, with their protocols."""
+    return frozenset(port for lab in labs for port in mappings.named_by(lab.tags))

@@ -1,0 +1,180 @@
+"""The kinds of refusals of the page; those of access control are in `platform.http.answers`."""
+
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.http.answers import Refused
+
+
+class LabUnknown(Refused):
+    """No lablet has the id."""
+
+    status_code = 404
+    remedy = "Take the id of a lab, or the UID of a lablet's Pod."
+
+
+class LabUnavailable(Refused):
+    """The lab cannot be fetched now."""
+
+    status_code = 503
+    remedy = "Try again: the worker does not give the lab now, or it is being imported."
+    retry_s = 5
+
+
+class ArchiveUnknown(Refused):
+    """Nothing is kept in the namespace under the id."""
+
+    status_code = 404
+    remedy = "Take an id of the list; what learners left is dropped after a week, and with their namespace."
+
+
+class ArchiveUnavailable(Refused):
+    """The archive cannot be read now."""
+
+    status_code = 503
+    remedy = "Try again: the API server does not give the replica what it has kept."
+    retry_s = 5
+
+
+class ListExpired(Refused):
+    """The list cannot be continued."""
+
+    status_code = 410
+    remedy = "List again from the beginning, without `continue`."
+
+
+class NoSession(Refused):
+    """The lablet has no session to log in to."""
+
+    status_code = 409
+    remedy = (
+        "Wait until the lablet has a session: it is warm, its session is being made or is archived already, or "
+        "there is no Lab Delivery System."
+    )
+
+
+class LoginUnavailable(Refused):
+    """The login URL cannot be fetched now."""
+
+    status_code = 503
+    remedy = "Try again: the Lab Delivery System does not answer."
+    retry_s = 5
+
+
+class ObjectInvalid(Refused):
+    """An object that the answer depends on is invalid; the word is the reason that the object shows."""
+
+    status_code = 503
+    remedy = "Mend the object that the message names, as its reason asks for."
+
+    def __init__(self, error: InputError) -> None:
+        self._word = error.reason
+        super().__init__(error.message)
+
+    @property
+    def word(self) -> str:
+        """The reason of the object, such as `ClaimStoreInvalid`."""
+        return self._word
+
+
+class EventsDisabled(Refused):
+    """No secret is set."""
+
+    status_code = 403
+    remedy = "Set `VKPROVIDER_EVENTS_SECRET`."
+
+
+class SecretMissing(Refused):
+    """The sender of an event proves nothing."""
+
+    status_code = 401
+    remedy = "Send the events' secret, or sign the body."
+    realm = "vkprovider events"
+
+
+class SecretWrong(Refused):
+    """The sender of an event has another secret."""
+
+    status_code = 401
+    remedy = "Send one of `VKPROVIDER_EVENTS_SECRET`."
+    realm = "vkprovider events"
+
+
+class SignatureWrong(Refused):
+    """The body is not signed with a secret of ours."""
+
+    status_code = 401
+    remedy = "Sign this body with one of these secrets."
+    realm = "vkprovider events"
+
+
+class SignatureInsufficient(Refused):
+    """The signature does not cover the event."""
+
+    status_code = 401
+    remedy = "Send a signed event structured, or use the bearer token."
+    realm = "vkprovider events"
+
+
+class EventInvalid(Refused):
+    """The event violates the specification of CloudEvents, or names no session."""
+
+    status_code = 400
+    remedy = "Correct the attribute that the message names."
+
+
+class MediaTypeUnsupported(Refused):
+    """The body is no event in a supported format."""
+
+    status_code = 415
+    remedy = "Send JSON, structured, batched, or with headers `ce-…`."
+
+
+class EventTooLarge(Refused):
+    """The body is too large."""
+
+    status_code = 413
+    remedy = "Send smaller batches."
+
+
+class EventIncomplete(Refused):
+    """The body does not end in time."""
+
+    status_code = 408
+    remedy = "Send the body without pauses; the message says how long it may take."
+
+
+class TryAgain(Refused):
+    """The event cannot be noted now, or its session is not known yet."""
+
+    status_code = 503
+    remedy = "Send it again, as the outcome says."
+    retry_s = 5
+
+
+class AgentsDisabled(Refused):
+    """No token of agents is set."""
+
+    status_code = 403
+    remedy = "Set `VKPROVIDER_TUNNEL_HTTP_TOKENS`."
+
+
+class AgentInvalid(Refused):
+    """The request names no agent."""
+
+    status_code = 400
+    remedy = "Ask with `?agent=NAME/BOOT`, as an agent does."
+
+
+class AgentUnknown(Refused):
+    """The agent does not prove its name."""
+
+    status_code = 401
+    remedy = "Give the agent a token of its name, one without a name, or a certificate."
+    realm = "vkprovider agents"
+
+
+class TooManyAgents(Refused):
+    """There is no room for the agent."""
+
+    status_code = 503
+    remedy = "Try again; the message says which limit is reached, or that the replica ends."
+    retry_s = 10

@@ -1,0 +1,164 @@
+"""The claims of one worker: which lablets have a lab on it. The only authority on which lablet a lab belongs to.
+
+A row is written before the lab is imported and dropped after the lab is known to be absent, so that at any moment
+each of our labs has a row, whatever crashed. The rows live in one ConfigMap per worker:
+
+    {"schemaVersion": 1, "worker": {"name": "worker-1", "installation": "<uid>"},
+     "lablets": [{"podUID": "…", "namespace": "a", "pod": "b", "definition": "netlab", "labId": "…", …}],
+     "portClaims": [{"namespace": "a", "service": "b", "portName": "pc1_serial", "port": 10011, …}],
+     "allocations": […],
+     "resting": [{"protocol": "TCP", "port": 10012, "until": 1769860800}]}
+
+In memory a lablet's ports are part of its row, so that it is claimed and released as a whole; `platform.ports`
+describes their form in the document. Rows and fields of other writers are kept unchanged. A port that rests was lent to
+a mux by a lablet that has ended: somebody may still be led there, and meets nobody until that time.
+"""
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from vkprovider.lablet.reasons import WorkerReason
+from vkprovider.labs.pure.claims import podrows
+from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.claims.podrows import ForeignRow
+from vkprovider.labs.pure.claims.resting import RestingPort
+from vkprovider.platform import wellknown
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.objects import ConfigMap
+from vkprovider.platform.ports import store
+from vkprovider.platform.ports.allocator import UDP, Held, PortUsage
+from vkprovider.platform.ports.store import Codec, Document, StoreDamaged, StoreFull, StoreInvalid
+from vkprovider.platform.wording import count
+
+_REST_S: Final = 0.001
+"""The rest after a write for each of its rows, as the API server's cost grows with them: workers get equal shares."""
+_REST_S_MAX: Final = 2.0
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """The content of a worker's ConfigMap.
+
+    Attributes:
+        claims: The rows, by Pod UID.
+        foreign: Rows of ports of other owners; they hold their ports.
+        fields: Fields of the document that this program does not know.
+        resting: Ports that rest.
+    """
+
+    claims: dict[str, Claim] = {}
+    foreign: tuple[ForeignRow, ...] = ()
+    fields: dict[str, msgspec.Raw] = {}
+    resting: tuple[RestingPort, ...] = ()
+
+    def foreign_without(self, pod_uid: str) -> tuple[ForeignRow, ...]:
+        """Return the foreign rows without those of a Pod whose own row was lost, now that it has one again."""
+        return tuple(row for row in self.foreign if not row.is_of(pod_uid)) if self.foreign else ()
+
+
+class _Worker(msgspec.Struct, frozen=True):
+    name: str
+    installation: str
+
+
+class _Lablets(Document, frozen=True):
+    worker: _Worker
+    lablets: list[Claim] = msgspec.field(default_factory=list)
+    resting: tuple[RestingPort, ...] = ()
+
+
+_codec: Final = Codec(_Lablets)
+
+
+def read(config_map: ConfigMap, *, worker: str, installation: str) -> Stored:
+    """Read the claims of a worker.
+
+    Raises:
+        InputError: `ClaimStoreInvalid`: the object belongs to another installation, or is damaged. Nothing may be
+            imported on that worker until it is repaired, because an unreadable row may be a running lab.
+    """
+    name = config_map.metadata.name
+    owner = config_map.metadata.annotations.get(wellknown.ANNOTATION_INSTALLATION, "")
+    if owner != installation:
+        raise InputError(
+            WorkerReason.CLAIM_STORE_INVALID,
+            f"ConfigMap {name} belongs to installation {owner or 'none'}, not to {installation}",
+        )
+    try:
+        return _read(config_map, _Worker(worker, installation))
+    except StoreDamaged as error:
+        text = f" cannot be read ({error}); restore it, or delete it when no lab of this installation is left"
+        raise InputError(WorkerReason.CLAIM_STORE_INVALID, f"ConfigMap {name}{text} on worker {worker}") from None
+    except StoreInvalid as error:
+        raise InputError(WorkerReason.CLAIM_STORE_INVALID, f"ConfigMap {name}{error}") from None
+
+
+def _read(config_map: ConfigMap, worker: _Worker) -> Stored:
+    """Read the document.
+
+    Raises:
+        StoreDamaged: It cannot be read.
+        StoreInvalid: It is of another worker, or contradicts itself.
+    """
+    opened = _codec.read(config_map)
+    found, lablets = opened.document.worker, opened.document.lablets
+    if found != worker:
+        raise StoreInvalid(f" belongs to worker {found.name}, not to {worker.name}")
+    claims = {claim.pod_uid: claim for claim in lablets}
+    if len(claims) < len(lablets):
+        raise StoreInvalid(" has two rows for one pod; remove the wrong one")
+    ports, foreign = podrows.assign(opened.rows(), lablets)
+    for uid, claim in claims.items():
+        if uid in ports or claim.ports:
+            claims[uid] = _with_ports(claim, ports.get(uid, []))
+    return Stored(claims, tuple(foreign), opened.fields, opened.document.resting)
+
+
+def write(
+    stored: Stored, *, worker: str, installation: str, bytes_max: int = store.OBJECT_BYTES_MAX
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Build the ConfigMap's `data` and `binaryData`, of at most `bytes_max`.
+
+    Raises:
+        InputError: `ClaimStoreFull`: more claims than one object can hold.
+    """
+    claims = stored.claims.values()
+    owned: dict[str, object] = {
+        "worker": _Worker(worker, installation),
+        "lablets": [_with_ports(claim, []) if claim.ports else claim for claim in claims],
+    }
+    if stored.resting:
+        owned["resting"] = stored.resting
+    try:
+        return store.write(owned, podrows.rows_of(claims), stored.foreign, stored.fields, bytes_max=bytes_max)
+    except StoreFull:
+        raise InputError(
+            WorkerReason.CLAIM_STORE_FULL,
+            f"the claims of {count(len(claims), 'lablet')} of worker {worker} exceed one ConfigMap; use more workers",
+        ) from None
+
+
+def usage_of(claims: Iterable[Claim], kept: Iterable[ForeignRow] = ()) -> PortUsage:
+    """Return the holders of all ports.
+
+    Raises:
+        InputError: `PortConflict`: a port has two owners.
+    """
+    usage = PortUsage()
+    for row in kept:
+        usage.hold(row.owner, [row.held])
+    for claim in claims:
+        if claim.ports:
+            usage.hold(claim.pod_uid, claim.held)
+    return usage
+
+
+def rest_s(rows: int) -> float:
+    """Return the pause after a write of so many rows. A few lablets hardly wait: a person may be watching."""
+    return min(_REST_S_MAX, rows * _REST_S)
+
+
+def _with_ports(claim: Claim, ports: list[Held]) -> Claim:
+    udp = tuple(slot.purpose for slot in ports if slot.protocol == UDP)
+    return claim.with_ports({slot.purpose: slot.port for slot in ports}, udp, claim.ports_fault)

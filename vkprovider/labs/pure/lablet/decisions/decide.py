@@ -1,0 +1,99 @@
+"""The next step of one lablet, and what to report meanwhile: the heart of the bridge.
+
+`decide` reads all facts about one Pod UID, finds the lablet's stage, and asks the module of that stage for one step.
+The step is executed, the facts change, and `decide` runs again; so any step may be repeated, interrupted, or continued
+by another replica.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+import msgspec
+
+from vkprovider.labs.pure.lablet.decisions.exposed import around
+from vkprovider.labs.pure.lablet.decisions.learner import bound, restore, restore_in_s
+from vkprovider.labs.pure.lablet.decisions.living import Living
+from vkprovider.labs.pure.lablet.decisions.session import announce_end, follow, reschedule, slot_end
+from vkprovider.labs.pure.lablet.decisions.stage import Stage, stage_of
+from vkprovider.labs.pure.lablet.decisions.stages import (
+    booting,
+    claiming,
+    closing,
+    crashed,
+    ending,
+    fresh,
+    imported,
+    paused,
+    portless,
+    renewing,
+    returning,
+    serving,
+    unclear,
+    unnoted,
+    unseen,
+    wiping,
+)
+from vkprovider.labs.pure.lablet.facts import UNSURE_S, Decision, Facts
+from vkprovider.labs.settings.cluster import LabletSettings
+
+_LIVING: Final[Mapping[Stage, Callable[[Living], Decision]]] = {
+    Stage.CLAIMING: claiming.decide,
+    Stage.UNSEEN: unseen.decide,
+    Stage.FRESH: fresh.decide,
+    Stage.IMPORTED: imported.decide,
+    Stage.BOOTING: booting.decide,
+    Stage.UNCLEAR: unclear.decide,
+    Stage.CRASHED: crashed.decide,
+    Stage.UNNOTED: unnoted.decide,
+    Stage.SERVING: serving.decide,
+    Stage.PAUSED: paused.decide,
+    Stage.WIPING: wiping.decide,
+    Stage.RENEWING: renewing.decide,
+    Stage.PORTLESS: portless.decide,
+    Stage.CLOSING: closing.decide,
+    Stage.RETURNING: returning.decide,
+}
+"""What decides for a lablet that has a claim and whose Pod stays."""
+
+
+def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
+    """Return the next step of a lablet.
+
+    Args:
+        facts: What is known of the lablet.
+        now: Monotonic seconds, the clock of the times in `facts`.
+        limits: Settings.
+    """
+    pod, claim, stage = facts.pod, facts.claim, stage_of(facts, now)
+    if stage is Stage.UNEXAMINED:
+        return claiming.await_claims(facts)
+    if stage is Stage.ENDING or pod is None:
+        decision = ending.decide(facts, now, limits)
+        return around(facts, claim, stage, decision, now=now, limits=limits) if claim is not None else decision
+    ends = [facts.memory.deadline_at - now] if facts.memory.deadline_at else []
+    if claim is None:
+        decision = claiming.make(facts, pod)
+    else:
+        lablet = Living(facts, pod, bound(facts, claim), now, limits)
+        decision = announce_end(lablet, _live(lablet, stage))
+        decision = around(facts, lablet.claim, stage, decision, now=now, limits=limits)
+        if not claim.closing_reason and (over := slot_end(facts, claim)):
+            left_s = over - facts.now_unix
+            ends.append(left_s if facts.sure else max(left_s, UNSURE_S))
+    ahead = [left_s for left_s in ends if left_s > 0]  # an end that has passed was seen; nothing waits for it
+    return decision.no_later_than(min(ahead)) if ahead else decision
+
+
+def _live(lablet: Living, stage: Stage) -> Decision:
+    """Ask the stage, unless the username is to be put back or the session has news."""
+    facts, claim = lablet.facts, lablet.claim
+    restore_s = restore_in_s(facts, claim, lablet.now)
+    if restore_s == 0:
+        decision = restore(facts, lablet.pod, claim)
+    elif stage is not Stage.CLAIMING and (news := follow(facts, claim)) is not None:
+        decision = news
+    else:
+        decision = reschedule(lablet, _LIVING[stage](lablet))
+    if decision.claim is None and claim is not facts.claim:
+        decision = msgspec.structs.replace(decision, claim=claim)
+    return decision.no_later_than(restore_s or None)

@@ -1,0 +1,112 @@
+"""A lab whose devices are all booted: its learner gets a session, and the lablet is Ready."""
+
+from typing import Final
+
+from vkprovider.lablet.reasons import Happened, Progress
+from vkprovider.labs.pure.claims.resting import rest_left_s
+from vkprovider.labs.pure.lablet.decisions.access import await_access, via, warm, without_access
+from vkprovider.labs.pure.lablet.decisions.learner import PATCHED_S, learner_of
+from vkprovider.labs.pure.lablet.decisions.living import Living
+from vkprovider.labs.pure.lablet.decisions.reports import instantiating, renewing, state_of
+from vkprovider.labs.pure.lablet.facts import Decision, Report
+from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, Provision, ReturnToPool
+from vkprovider.labs.pure.session.delivery import Session, client_key
+from vkprovider.platform.messages import Notice
+
+_LOOK_AGAIN_S: Final = 5.0
+"""How soon to look again for an LDS with free capacity; no event says when there is one."""
+_SAVED_S: Final = 1.0
+"""How soon to look for a lazily written claim, whose write wakes no lablet."""
+
+
+def decide(lablet: Living) -> Decision:
+    """Make the session, then keep the lablet Ready."""
+    return _provision(lablet) or _keep(lablet)
+
+
+def _provision(lablet: Living) -> Decision | None:
+    """Make the session; None if there is nothing to do."""
+    facts, claim = lablet.facts, lablet.claim
+    delivery, session, username = facts.delivery, claim.session, learner_of(facts, claim)
+    if not delivery.wanted or claim.lent_back:
+        return None
+    if session is not None:
+        if session.ready_at:
+            return None
+        if (wait := await_access(lablet)) is not None:
+            return wait
+        first_request = facts.memory.unasked == session.key
+        step = Provision(claim, session, first_request, via(facts)) if facts.claim_saved else WAIT
+        return Decision(step, _provisioning(lablet, session), events=without_access(facts))
+    if not username:
+        return None  # warm
+    if (wait := await_access(lablet)) is not None:
+        return wait
+    if delivery.refusal is not None:
+        reason, message = delivery.refusal.reason, delivery.refusal.message
+        event = Notice("Warning", reason, message)
+        return Decision(WAIT, instantiating(facts, reason, message), after_s=_LOOK_AGAIN_S, events=(event,))
+    session = Session(
+        deployment=delivery.deployment,
+        key=client_key(claim.pod_uid, claim.sessions + 1),
+        username=username,
+        slot_start=(start := facts.inputs.slot_start or facts.now_unix),
+        slot_end=facts.inputs.slot_end or start + delivery.slot_s,
+    )
+    return Decision(SAVE, _provisioning(lablet, session), claim.requesting(session))
+
+
+def _provisioning(lablet: Living, session: Session) -> Report:
+    text = f"a session for {session.username} is being made at LDS deployment {session.deployment}"
+    return warm(lablet) or instantiating(lablet.facts, Progress.PROVISIONING_SESSION, text)
+
+
+def _keep(lablet: Living) -> Decision:
+    """Record that the lablet is Ready, and do what waits for that."""
+    facts, claim, stable_s = lablet.facts, lablet.claim, lablet.limits.stable_s
+    report = Report(state_of(claim), phase="Running", devices=facts.devices)
+    is_new = bool(claim.afresh or claim.lent_back)
+    if claim.last_at > claim.ready_at or not claim.ready_at:
+        number = len(facts.devices)
+        text = f"all {number} devices booted" if number != 1 else "its device booted"
+        event = Notice("Normal", Happened.RECOVERED if claim.starts_again else Happened.READY, text)
+        changed = claim.ready(max(facts.now_unix, claim.last_at))  # a clock that is set back must not undo it for ever
+        return Decision(SAVE, None if is_new and not claim.ready_at else report, changed, events=(event,))
+    if is_new and not facts.claim_saved:  # a crash must not lose `ready_at`
+        return Decision(WAIT, after_s=_SAVED_S)
+    if claim.lent_back:
+        rest = rest_left_s(claim.rest_until, now_unix=facts.now_unix, rest_s=lablet.limits.port_rest_s)
+        if rest:
+            return Decision(WAIT, report, after_s=rest)  # a mux may lead its last learner here a little longer
+        return _back_in_pool(lablet, report)
+    if facts.inputs.lent_by and not learner_of(facts, claim):  # assigned, and taken back before anyone had it
+        return Decision(ReturnToPool(lablet.pod, facts.inputs.lent_by), report, after_s=PATCHED_S)
+    if (renewal := _renew(lablet)) is not None:
+        return renewal
+    if not claim.recoveries or not facts.memory.ready_since:
+        return Decision(WAIT, report, after_s=stable_s if claim.recoveries else None)
+    left = facts.memory.ready_since + stable_s - lablet.now
+    return Decision(WAIT, report, after_s=left) if left > 0 else Decision(SAVE, report, claim.stable())
+
+
+def _back_in_pool(lablet: Living, report: Report) -> Decision:
+    """Set a warm lablet's pool label again; one with a username had its label and was assigned at once."""
+    inputs, claim = lablet.facts.inputs, lablet.claim
+    if inputs.pool == claim.lent_back or inputs.username:
+        return Decision(SAVE, report, claim.back_in_pool())
+    return Decision(ReturnToPool(lablet.pod, claim.lent_back), report, after_s=PATCHED_S)
+
+
+def _renew(lablet: Living) -> Decision | None:
+    """Begin to replace the lab by one of new content, if the lablet is free and its turn has come; else None."""
+    facts, inputs, claim = lablet.facts, lablet.facts.inputs, lablet.claim
+    if not facts.renewal or facts.renewal == claim.digest or not inputs.pool:
+        return None
+    if claim.bound_to or inputs.username or inputs.lent_by or inputs.desired is not None:
+        return None
+    report = renewing(facts)
+    text = report.waiting.message if report.waiting is not None else ""
+    event = Notice("Normal", Progress.RENEWING_CONTENT, f"version {claim.version} is replaced by the current one")
+    return Decision(
+        SAVE, report, claim.renewing(text, facts.now_unix), retry_at=0.0, forgets_starts=True, events=(event,)
+    )

@@ -1,0 +1,116 @@
+"""Whether two CMLWorkers are one CML controller, which would open the same ports for the labs of both.
+
+CML has no id of its own outside its system API, which only `stats: On` may ask. So several kinds of evidence are
+published in `status.identity` of each CMLWorker, and one in common is enough: the url, the id of the controller's
+compute host if CML reports it, and a few labs, whose ids no other controller has.
+"""
+
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from typing import Final
+
+from vkprovider.lablet.models.status import worker_status
+from vkprovider.lablet.reasons import WorkerReason
+from vkprovider.labs.pure.worker.reach import age, entries_of_address
+from vkprovider.labs.pure.worker.secrets import host_of
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.objects import CustomResource
+
+_LABS_MAX: Final = 3
+_URL, _HOST, _LAB = "url:", "host:", "lab:"
+
+
+def evidence_of(url: str, host: str, lab_ids: AbstractSet[str] | None, before: Iterable[str]) -> list[str]:
+    """Return the identity of a worker's controller.
+
+    Args:
+        url: The CMLWorker's.
+        host: Id of the controller's compute host; "" while it is unknown.
+        lab_ids: All labs on it; None while they are unknown.
+        before: What was published last. Labs that are still there are kept, so that the status rarely changes.
+
+    >>> evidence_of("https://cml-1.example.com/", "", {"b", "a"}, ["lab:c", "lab:b"])
+    ['url:cml-1.example.com', 'lab:a', 'lab:b']
+    """
+    address = _URL + (host_of(url) or url)
+    published = list(before)
+    if lab_ids is None:
+        kept = [entry for entry in published if not entry.startswith(_URL)] if address in published else []
+        return [address, *kept]
+    labs = [lab for entry in published if entry.startswith(_LAB) and (lab := entry.removeprefix(_LAB)) in lab_ids]
+    if len(labs) < _LABS_MAX:
+        labs += sorted(lab_ids - set(labs))[: _LABS_MAX - len(labs)]
+    return [address, *([_HOST + host] if host else []), *sorted(_LAB + lab for lab in labs)]
+
+
+def may_be_twin(name: str, evidence: Iterable[str], others: Iterable[CustomResource]) -> bool:
+    """Return whether another CMLWorker may be the same controller.
+
+    Only the ids of two compute hosts say that it is not. Labs do not: each publishes a few, and of some time ago.
+    """
+    mine = _host_in(evidence)
+    theirs = (_host_in(worker_status(other).identity or ()) for other in others if other.metadata.name != name)
+    return any(not mine or not host or host == mine for host in theirs)
+
+
+def _host_in(evidence: Iterable[str]) -> str:
+    return next((entry for entry in evidence if entry.startswith(_HOST)), "")
+
+
+def entries_of(evidence: Iterable[str], lab_ids: AbstractSet[str]) -> set[str]:
+    """Return all that may show another CMLWorker to be the same controller: the evidence, and every lab on it."""
+    return {*evidence, *(_LAB + lab_id for lab_id in lab_ids)}
+
+
+class Identities:
+    """The CMLWorkers by what they have in common, so that a look at one of thousands does not pass by all the others.
+
+    That is what they publish of their controllers, and the addresses at which learners reach them.
+    """
+
+    def __init__(self) -> None:
+        """Know no CMLWorker yet."""
+        self._by_entry: dict[str, dict[str, CustomResource]] = {}
+
+    def changed(self, old: CustomResource | None, new: CustomResource | None) -> None:
+        """Note a change of a CMLWorker; a handler for an informer."""
+        if old is not None:
+            for entry in _shared_by(old):
+                sharing = self._by_entry.get(entry, {})
+                sharing.pop(old.metadata.name, None)
+                if not sharing:
+                    self._by_entry.pop(entry, None)
+        if new is not None:
+            for entry in _shared_by(new):
+                self._by_entry.setdefault(entry, {})[new.metadata.name] = new
+
+    def sharing(self, entries: Iterable[str]) -> list[CustomResource]:
+        """Return the CMLWorkers that have at least one of some entries."""
+        found = {name: other for entry in entries for name, other in self._by_entry.get(entry, {}).items()}
+        return list(found.values())
+
+
+def same_controller(
+    mine: CustomResource, entries: AbstractSet[str], alike: Iterable[CustomResource]
+) -> InputError | None:
+    """Return `SameController` for a CMLWorker whose controller an earlier CMLWorker has; None if there is none.
+
+    Args:
+        mine: The CMLWorker.
+        entries: Of its controller, see `entries_of`.
+        alike: The CMLWorkers that publish one of them; `mine` may be among them.
+    """
+    earliest = min(alike, key=age, default=mine)
+    if age(earliest) >= age(mine):
+        return None
+    kind, _, value = next(entry for entry in worker_status(earliest).identity or () if entry in entries).partition(":")
+    name = earliest.metadata.name
+    return InputError(
+        WorkerReason.SAME_CONTROLLER,
+        f"it is the CML controller of CMLWorker {name} (same {kind}, {value}), which was created earlier; "
+        f"learners of both would get the same ports. Delete one of the two: kubectl delete cmlw {mine.metadata.name}",
+    )
+
+
+def _shared_by(resource: CustomResource) -> set[str]:
+    return {*(worker_status(resource).identity or ()), *entries_of_address(resource)}

@@ -1,0 +1,42 @@
+"""The part of administration: what a replica is, what it counts, and a pass that a person asks for."""
+
+from collections.abc import Sequence
+
+from vkprovider import __version__
+from vkprovider.labs.controllers.worker.reconciler import Workers
+from vkprovider.labs.http.admin import Admin
+from vkprovider.labs.wiring.base import Base
+from vkprovider.labs.wiring.parts.changes import trigger
+from vkprovider.platform.runtime import report
+from vkprovider.platform.runtime.parts import Part, Route
+
+
+def admin(base: Base, workers: Workers, parts: Sequence[Part]) -> Part:
+    """Build the part.
+
+    Args:
+        base: What all parts share.
+        workers: The reconciler of workers, which observes them in a pass.
+        parts: All other parts, whose counts it reports.
+    """
+    ctx = base.ctx
+    info = {
+        "name": "vkprovider",
+        "version": __version__,
+        "instance_id": ctx.replica,
+        "namespace": ctx.namespace,
+        "installation": ctx.installation,
+    }
+    handlers = Admin(
+        base.access,
+        info=lambda: info,
+        stats=lambda: report.stats(ctx, base.membership, parts),
+        trigger=lambda: trigger(base, workers),
+    )
+    return Part(
+        routes=(
+            Route("GET", "/info", handlers.info),
+            Route("GET", "/admin/stats", handlers.stats),
+            Route("POST", "/admin/trigger-reconcile", handlers.trigger),
+        )
+    )

@@ -1,0 +1,155 @@
+"""The paths of the debug page."""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import structlog
+from aiohttp import web
+
+from vkprovider.mux.debug import html, views
+from vkprovider.mux.debug.callers import Caller, Callers
+from vkprovider.mux.debug.probe import Probe
+from vkprovider.mux.events import Events
+from vkprovider.mux.index import Index
+from vkprovider.mux.memory import Memory
+from vkprovider.mux.settings import DebugWebSettings, MuxSettings
+from vkprovider.platform.errors import shorten
+from vkprovider.platform.http.answers import NotAllowed, QueryInvalid
+from vkprovider.platform.runtime.parts import Route
+
+_log: Final = structlog.get_logger(__name__)
+_PORT_MAX: Final = 65535
+_QUOTED_CHARS: Final = 60
+HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": f"default-src 'none'; style-src {html.STYLE_SOURCE}; frame-ancestors 'none'; "
+    "base-uri 'none'; form-action 'none'",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""The security headers of every answer."""
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class DebugPage:
+    """The handlers."""
+
+    def __init__(
+        self,
+        settings: DebugWebSettings,
+        muxes: MuxSettings,
+        replica: str,
+        index: Index,
+        memory: Memory,
+        events: Events,
+        callers: Callers,
+    ) -> None:
+        """Create them.
+
+        Args:
+            settings: What the page does.
+            muxes: How muxes are served.
+            replica: The name of this replica.
+            index: All muxes.
+            memory: The muxes that this replica serves.
+            events: The last Events.
+            callers: Finds out who asks.
+        """
+        self._settings = settings
+        self._muxes = muxes
+        self._replica = replica
+        self._index = index
+        self._memory = memory
+        self._events = events
+        self._callers = callers
+        self._probe = Probe()
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the paths; only that for probes if the page is off."""
+        alive = Route("GET", "/healthz", _wrapped(self._alive))
+        if not self._settings.enabled:
+            return (alive,)
+        return (
+            alive,
+            Route("GET", "/", _wrapped(self._page)),
+            Route("GET", "/api/state", _wrapped(self._state)),
+            Route("GET", "/api/topology", _wrapped(self._topology)),
+            Route("GET", "/api/config", _wrapped(self._config)),
+            Route("GET", "/api/test-tcp", _wrapped(self._test_tcp)),
+        )
+
+    async def _alive(self, _: web.Request) -> web.StreamResponse:
+        return web.json_response({"status": "ok"})
+
+    async def _page(self, request: web.Request) -> web.StreamResponse:
+        caller = await self._callers.known(request)
+        visible = await caller.visible(self._index.muxes)
+        topology = views.topology(self._index, self._memory, visible)
+        text = html.page(self._replica, self._state_for(caller, visible), topology)
+        return web.Response(text=text, content_type="text/html")
+
+    async def _state(self, request: web.Request) -> web.StreamResponse:
+        caller = await self._callers.known(request)
+        return web.json_response(self._state_for(caller, await caller.visible(self._index.muxes)))
+
+    def _state_for(self, caller: Caller, visible: list[str]) -> dict[str, Any]:
+        return views.state(self._index, self._memory, self._events, visible, sees_all=caller.sees_all)
+
+    async def _topology(self, request: web.Request) -> web.StreamResponse:
+        caller = await self._callers.known(request)
+        visible = await caller.visible(self._index.muxes)
+        return web.json_response(views.topology(self._index, self._memory, visible))
+
+    async def _config(self, request: web.Request) -> web.StreamResponse:
+        await self._callers.known(request)
+        return web.json_response(
+            {
+                "actions_enabled": self._settings.actions,
+                "dry_run": self._muxes.dry_run,
+                "endpoints": self._muxes.endpoints,
+                "prefix": self._muxes.prefix,
+                "replica": self._replica,
+            }
+        )
+
+    async def _test_tcp(self, request: web.Request) -> web.StreamResponse:
+        caller = await self._callers.known(request)
+        if not self._settings.actions:
+            raise NotAllowed("actions are off: DEBUG_WEB_ACTIONS_ENABLED")
+        host, text = request.query.get("host", ""), request.query.get("port", "")
+        port = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(_PORT_MAX)) else 0
+        if not host:
+            raise QueryInvalid("parameter host is missing: an address of a mux, or of one of its backends")
+        if not 1 <= port <= _PORT_MAX:
+            raise QueryInvalid(f"parameter port is {shorten(text, _QUOTED_CHARS)!r}, not a number within 1-{_PORT_MAX}")
+        visible = await caller.visible(self._index.muxes)
+        wanted = request.query.get("resource", "")
+        seen = [key for key in visible if wanted in {"", key}]
+        if (host, port) not in views.targets(views.topology(self._index, self._memory, seen)):
+            raise NotAllowed("no mux that you may see, and this replica serves, leads to this address and port by TCP")
+        result = await self._probe.test(host, port)
+        return web.json_response({"host": host, "port": port, "resource": wanted, **result})
+
+
+def _wrapped(handler: Handler) -> Handler:
+    """Return a handler whose answers, refusals too, have the security headers, and whose requests are logged."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        began, status = time.monotonic(), 500
+        try:
+            response = await handler(request)
+            status = response.status
+            response.headers.update(HEADERS)
+        except web.HTTPException as refusal:
+            status = refusal.status
+            refusal.headers.update(HEADERS)
+            raise
+        finally:
+            took_ms = round((time.monotonic() - began) * 1000, 1)
+            _log.info("request", method=request.method, path=request.path, status=status, took_ms=took_ms)
+        return response
+
+    return handle

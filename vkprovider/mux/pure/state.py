@@ -1,0 +1,204 @@
+"""What a mux remembers: which channel has which outside port, and which numbers rest. Its ConfigMap.
+
+    {"schemaVersion": 1, "mux": {"namespace": "svc-mux", "name": "mux"},
+     "resting": [{"protocol": "TCP", "port": 20001, "freedAt": 1769860800,
+                  "namespace": "app", "service": "old", "portName": "http"}],
+     "portClaims": […], "allocations": […]}
+
+`resting` and the `learner` of a row are ours; readers that do not know them find the document that they know. A claim
+is written before its port is: whoever begins again finds every port with its owner.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Final, Self
+
+import msgspec
+
+from vkprovider.lablet import names
+from vkprovider.mux.pure import muxnames
+from vkprovider.mux.pure.facts import Mux, MuxRef, Owner, PortKey
+from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.refs import annotation_key
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.objects import ConfigMap
+from vkprovider.platform.ports import store
+from vkprovider.platform.ports.rows import AUTO, PortRow
+from vkprovider.platform.ports.store import Codec, Document, StoreDamaged, StoreFull, StoreInvalid
+
+STORE_BYTES_MAX: Final = 768 * 1024
+"""The size at which a mux takes no more ports: about 2,500 automatic ones. One that is freed may need some more."""
+_ROW_BYTES: Final = 135
+"""What a row takes beside its names, with the comma: its keys and numbers."""
+_RESTING_BYTES: Final = 115
+
+
+class Resting(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
+    """A number that was freed.
+
+    Attributes:
+        freed_at: When, in Unix seconds.
+        learner: As in `Owner`.
+    """
+
+    protocol: str
+    port: int
+    freed_at: int
+    namespace: str
+    service: str
+    port_name: str
+    learner: str | None = None
+
+    @property
+    def key(self) -> PortKey:
+        """Protocol and number."""
+        return self.protocol, self.port
+
+    def since(self, freed_at: int) -> Self:
+        """Return it as freed at another time."""
+        return msgspec.structs.replace(self, freed_at=freed_at)
+
+    @property
+    def owner(self) -> Owner:
+        """The channel that had it, which alone may have it again at once."""
+        return Owner(self.namespace, self.service, self.learner)
+
+
+class MuxState(msgspec.Struct, frozen=True):
+    """What a mux remembers.
+
+    Attributes:
+        claims: The ports of its channels, one port of one channel each.
+        resting: Numbers that were freed, the oldest first.
+        fields: Fields of the document that this program does not know.
+    """
+
+    claims: tuple[PortRow, ...] = ()
+    resting: tuple[Resting, ...] = ()
+    fields: dict[str, msgspec.Raw] = {}
+
+    def port_owners(self) -> dict[PortKey, Owner]:
+        """Return the owner of each port."""
+        return {row.key: owner_of(row) for row in self.claims}
+
+
+class _Mux(msgspec.Struct, frozen=True):
+    namespace: str
+    name: str
+
+
+class _Document(Document, frozen=True):
+    mux: _Mux
+    resting: tuple[Resting, ...] = ()
+
+
+_codec: Final = Codec(_Document)
+
+
+def owner_of(row: PortRow) -> Owner:
+    """Return the owner of a row."""
+    return Owner(row.namespace, row.service, row.learner)
+
+
+def freed(row: PortRow, now: float) -> Resting:
+    """Return the number of a row as one that rests from now on."""
+    return Resting(
+        protocol=row.protocol,
+        port=row.mux_port,
+        freed_at=math.ceil(now),
+        namespace=row.namespace,
+        service=row.service,
+        port_name=row.port_name,
+        learner=row.learner,
+    )
+
+
+def store_name(mux: Mux, prefix: str) -> str:
+    """Return the name of the ConfigMap of a mux, in its namespace."""
+    return mux.annotations.get(annotation_key(prefix, muxnames.MUX_STORE)) or names.claims_name(mux.ref.name)
+
+
+def store_labels() -> dict[str, str]:
+    """Return the labels of the ConfigMap of every mux."""
+    return {"app.kubernetes.io/name": muxnames.MUX_PROGRAM, "app.kubernetes.io/component": "mux-state"}
+
+
+def store_annotations(ref: MuxRef, prefix: str) -> dict[str, str]:
+    """Return the annotations of the ConfigMap of a mux, which say whose it is."""
+    return {annotation_key(prefix, muxnames.MUX_OWNER): str(ref)}
+
+
+def read(config_map: ConfigMap, ref: MuxRef, prefix: str) -> MuxState:
+    """Read the store of a mux. One that does not exist yet is `MuxState()`.
+
+    Raises:
+        InputError: `PortAllocationStoreInvalid`: it belongs to another mux, or is damaged. No port may be given until
+            it is repaired, because a row that cannot be read may be a port in use.
+    """
+    try:
+        return _read(config_map, ref, prefix)
+    except StoreDamaged as error:
+        told = f" cannot be read ({error}); restore it, or delete it and let every port be given again"
+        raise _invalid(config_map, told) from None
+    except StoreInvalid as error:
+        raise _invalid(config_map, str(error)) from None
+
+
+def _read(config_map: ConfigMap, ref: MuxRef, prefix: str) -> MuxState:
+    key = annotation_key(prefix, muxnames.MUX_OWNER)
+    marked = config_map.metadata.annotations.get(key)
+    if marked != str(ref):
+        raise StoreInvalid(f" belongs to {f'mux {marked}' if marked else 'no mux'}, not to {ref} (annotation {key})")
+    opened = _codec.read(config_map)
+    found = MuxRef(opened.document.mux.namespace, opened.document.mux.name)
+    if found != ref:
+        raise StoreInvalid(f" holds the ports of mux {found}, not of {ref}")
+    claims = tuple(stored.row for stored in opened.rows())
+    by_identity: dict[tuple[Owner, str], PortRow] = {}
+    for row in claims:
+        if by_identity.setdefault((owner_of(row), row.port_name), row) is not row:
+            raise StoreInvalid(f": {row} has two ports; remove the wrong row")
+    claimed = {row.key for row in claims}
+    resting = {rest.key: rest for rest in opened.document.resting if rest.key not in claimed}
+    return MuxState(claims, by_age(resting.values()), opened.fields)
+
+
+def write(state: MuxState, ref: MuxRef) -> tuple[dict[str, str], dict[str, str]]:
+    """Build the ConfigMap's `data` and `binaryData`.
+
+    Raises:
+        InputError: `MuxStoreFull`: more ports than one object can hold, though `decide` takes fewer.
+    """
+    owned: dict[str, object] = {"mux": _Mux(*ref), "resting": state.resting}
+    if not state.resting:
+        del owned["resting"]
+    try:
+        return store.write(owned, state.claims, [], state.fields, plain_bytes_max=store.OBJECT_BYTES_MAX)
+    except StoreFull as error:
+        raise InputError(MuxReason.MUX_STORE_FULL, str(error)) from None
+
+
+def by_age(resting: Iterable[Resting]) -> tuple[Resting, ...]:
+    """Sort numbers that rest, the oldest first."""
+    return tuple(sorted(resting, key=lambda rest: (rest.freed_at, rest.protocol, rest.port)))
+
+
+def row_bytes(row: PortRow) -> int:
+    """Return the bytes of a row in the document; an automatic one stands there twice."""
+    size = _ROW_BYTES + len(row.namespace) + len(row.service) + len(row.port_name)
+    learner = 0 if row.learner is None else 13 + _json_bytes(row.learner)
+    return (2 * size if row.source == AUTO else size) + learner
+
+
+def resting_bytes(rest: Resting) -> int:
+    """Return the bytes of a number that rests in the document."""
+    size = _RESTING_BYTES + len(rest.namespace) + len(rest.service) + len(rest.port_name)
+    return size + (0 if rest.learner is None else 13 + _json_bytes(rest.learner))
+
+
+def _json_bytes(text: str) -> int:
+    return len(msgspec.json.encode(text))
+
+
+def _invalid(config_map: ConfigMap, told: str) -> InputError:
+    return InputError(MuxReason.PORT_ALLOCATION_STORE_INVALID, f"ConfigMap {config_map.metadata.name}{told}")

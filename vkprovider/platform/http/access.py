@@ -1,0 +1,352 @@
+"""Authentication and authorization by the cluster: TokenReview and SubjectAccessReview, as in stock components.
+
+The API server's answers are cached for a few seconds, so that a dashboard does not ask it with every request; a
+revoked right therefore still counts for that long. Concurrent requests that need the same answer share one review.
+Reviews have lanes of their own: callers with made-up tokens can use up the lane of tokens, and nothing else of the
+provider; tokens out of sealed sessions have another, and the rights of those whom the cluster knows a third.
+"""
+
+import asyncio
+import hashlib
+import shlex
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+
+import msgspec
+from aiohttp import web
+
+from vkprovider.platform.errors import OutsideError
+from vkprovider.platform.http.answers import (
+    ApiServerUnavailable,
+    NotAllowed,
+    Refused,
+    TokenInvalid,
+    TokenMissing,
+    TooManyReviews,
+    bearer,
+)
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.pace import TokenBucket
+from vkprovider.platform.kube.resources import Kind
+from vkprovider.platform.kube.resources import Resource as Collection
+from vkprovider.platform.kube.resources import kind as kind_of
+
+REMEMBER_S: Final = 10.0
+REMEMBER_REFUSED_S: Final = 3.0
+REMEMBER_UNKNOWN_S: Final = 30.0
+"""How long a token that the cluster does not know is remembered: it will hardly be known soon."""
+ENTRIES_MAX: Final = 2000
+REVIEWS_AT_ONCE: Final = 4
+REVIEWS_PER_S: Final = 20.0
+REVIEWS_BURST: Final = 40.0
+"""The limits of each lane, unless a program sets others."""
+_ASK_S: Final = 5.0
+_TOKEN_CHARS_MAX: Final = 16_384
+
+V = TypeVar("V")
+
+
+_ACCOUNT: Final = "system:serviceaccount:"
+"""What the user name of a ServiceAccount begins with, before NAMESPACE:NAME."""
+
+
+class User(msgspec.Struct, frozen=True):
+    """The user of a token, as the API server reports it."""
+
+    username: str = ""
+    uid: str = ""
+    groups: list[str] = []
+    extra: dict[str, list[str]] = {}
+
+
+class _TokenStatus(msgspec.Struct, frozen=True):
+    authenticated: bool = False
+    user: User = User()
+    audiences: list[str] = []
+    error: str = ""
+
+
+class _TokenReview(msgspec.Struct, frozen=True):
+    status: _TokenStatus = _TokenStatus()
+
+
+class _AccessStatus(msgspec.Struct, frozen=True, rename="camel"):
+    allowed: bool = False
+    reason: str = ""
+    evaluation_error: str = ""
+
+
+class _AccessReview(msgspec.Struct, frozen=True):
+    status: _AccessStatus = _AccessStatus()
+
+
+_TOKEN_REVIEWS: Final = kind_of("/apis/authentication.k8s.io/v1", "tokenreviews", _TokenReview)
+_ACCESS_REVIEWS: Final = kind_of("/apis/authorization.k8s.io/v1", "subjectaccessreviews", _AccessReview)
+
+
+class Right(Protocol):
+    """A right of a user in the cluster; its text completes `user X may not …`."""
+
+    @property
+    def role(self) -> str:
+        """The shipped ClusterRole that grants it; "" if there is none."""
+
+    @property
+    def is_namespaced(self) -> bool:
+        """Whether a RoleBinding in the Pod's namespace suffices."""
+
+    def attributes(self) -> dict[str, Any]:
+        """Return it as the spec of a SubjectAccessReview."""
+
+
+class ResourceRight(msgspec.Struct, frozen=True):
+    """A right on a resource of Kubernetes in a namespace, such as `pods/exec`; without a name, on all of them.
+
+    No shipped ClusterRole stands for it alone: roles of several purposes grant it.
+    """
+
+    verb: str
+    resource: str
+    namespace: str
+    name: str = ""
+    group: str = ""
+
+    @property
+    def role(self) -> str:
+        """No ClusterRole is named to somebody who lacks it."""
+        return ""
+
+    @property
+    def is_namespaced(self) -> bool:
+        """A RoleBinding suffices."""
+        return True
+
+    def attributes(self) -> dict[str, Any]:
+        """Return it as the spec of a SubjectAccessReview."""
+        resource, _, subresource = self.resource.partition("/")
+        about = {"verb": self.verb, "group": self.group, "version": "v1", "namespace": self.namespace}
+        narrower = {"subresource": subresource, "name": self.name}
+        return {
+            "resourceAttributes": {**about, "resource": resource}
+            | {key: text for key, text in narrower.items() if text}
+        }
+
+    def __str__(self) -> str:
+        return f"{self.verb} {self.resource}"
+
+
+def refusal(user: User, right: Right) -> str:
+    """Return that a user lacks a right, with the command by which an administrator grants it; no Pod is named."""
+    lacks = f"user {user.username!r} may not {right}"
+    if not right.role:
+        return f"{lacks}; bind a ClusterRole that grants it"
+    binding = "-n NAMESPACE create rolebinding" if right.is_namespaced else "create clusterrolebinding"
+    account = user.username.removeprefix(_ACCOUNT)
+    is_account = account != user.username
+    subject = f"--serviceaccount={shlex.quote(account)}" if is_account else f"--user={shlex.quote(user.username)}"
+    command = f"kubectl {binding} {right.role} --clusterrole={right.role} {subject}"
+    return f"{lacks}; an administrator may allow it: {command}"
+
+
+class _Memory(Generic[V]):
+    """A cache of answers with a lifetime; calls in flight are shared."""
+
+    def __init__(self, now: Callable[[], float], entries_max: int) -> None:
+        self._now = now
+        self._entries_max = entries_max
+        self._entries: OrderedDict[bytes, tuple[float, V]] = OrderedDict()
+        self._asking: dict[bytes, asyncio.Task[V]] = {}
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    async def get(self, key: bytes, ask: Callable[[], Coroutine[Any, Any, V]], remember_s: Callable[[V], float]) -> V:
+        """Return the cached answer, or ask."""
+        entry = self._entries.get(key)
+        if entry is not None and self._now() < entry[0]:
+            return entry[1]
+        task = self._asking.get(key)
+        if task is None:
+            task = self._asking[key] = asyncio.create_task(ask())
+            task.add_done_callback(lambda done: self._asked(key, done, remember_s))
+        return await asyncio.shield(task)
+
+    def _asked(self, key: bytes, task: asyncio.Task[V], remember_s: Callable[[V], float]) -> None:
+        self._asking.pop(key, None)
+        if task.cancelled() or task.exception() is not None:
+            return
+        self._entries[key] = self._now() + remember_s(task.result()), task.result()
+        self._entries.move_to_end(key)
+        while len(self._entries) > self._entries_max:
+            self._entries.popitem(last=False)
+
+
+class Pace(NamedTuple):
+    """The limits of a lane of reviews.
+
+    Attributes:
+        at_once: How many run at once.
+        per_s, burst: How many there are in a second in the long run, and how many may come together.
+    """
+
+    at_once: int = REVIEWS_AT_ONCE
+    per_s: float = REVIEWS_PER_S
+    burst: float = REVIEWS_BURST
+
+
+_USUAL: Final = Pace()
+
+
+class _Lane:
+    """Limits reviews: how many run at once, and how many there are in a second."""
+
+    def __init__(self, pace: Pace, now: Callable[[], float]) -> None:
+        self._at_once = asyncio.Semaphore(pace.at_once)
+        self._bucket = TokenBucket(pace.per_s, pace.burst, now=now)
+
+    async def run(self, review: Callable[[], Coroutine[Any, Any, V]]) -> V:
+        """Run a review.
+
+        Raises:
+            Refused: 429: there are too many.
+        """
+        if self._bucket.reserve() > 0:
+            self._bucket.cancel()
+            raise TooManyReviews("too many unknown callers at once; try again")
+        async with self._at_once:
+            return await review()
+
+
+class AccessControl:
+    """Asks the API server for the user of a token and for the user's rights."""
+
+    def __init__(
+        self,
+        kube: KubeClient,
+        *,
+        audiences: Sequence[str] = (),
+        pace: Pace = _USUAL,
+        now: Callable[[], float] = time.monotonic,
+        entries_max: int = ENTRIES_MAX,
+    ) -> None:
+        """Create it with empty caches.
+
+        Args:
+            kube: The client of the API server.
+            audiences: Of which a token must have one; none means the API server's own.
+            pace: The limits of each lane.
+            now: A clock.
+            entries_max: How many answers each cache holds.
+        """
+        self._kube = kube
+        self._audiences = list(audiences)
+        self._tokens = _Lane(pace, now)
+        self._sessions = _Lane(pace, now)
+        self._reviews = _Lane(pace, now)
+        self._users: _Memory[User | None] = _Memory(now, entries_max)
+        self._rights: _Memory[bool] = _Memory(now, entries_max)
+
+    async def user(self, request: web.Request) -> User:
+        """Return the user of the request's token.
+
+        Raises:
+            Refused: 401: the cluster does not know the token; 503: it cannot be asked.
+        """
+        return await self.user_of(bearer(request))
+
+    async def user_of(self, token: str, *, of_session: bool = False) -> User:
+        """Return the user of a token, which may be empty.
+
+        Args:
+            token: What somebody shows.
+            of_session: Whether it comes out of what this program has sealed, so that the cluster knew it once. Such
+                tokens have a lane of their own, which those who make tokens up cannot use.
+
+        Raises:
+            Refused: 401: the cluster does not know the token; 503: it cannot be asked.
+        """
+        if not token:
+            raise TokenMissing(
+                "send a token of the cluster as `Authorization: Bearer …`, such as `kubectl create token` gives"
+            )
+        if len(token) > _TOKEN_CHARS_MAX:
+            raise TokenInvalid("that is too long for a token")
+        lane = self._sessions if of_session else self._tokens
+        key = hashlib.sha256(token.encode()).digest()
+        try:
+            user = await self._users.get(key, lambda: self._review_token(token, lane), _remember_user_s)
+        except OutsideError as error:
+            raise _cannot_ask("who you are", error) from None
+        if user is None:
+            raise TokenInvalid(self._unknown_token())
+        return user
+
+    def _unknown_token(self) -> str:
+        text = "the cluster does not know the token, or it has expired"
+        if self._audiences:
+            text += f"; it must be meant for {' or '.join(self._audiences)} (`kubectl create token --audience`)"
+        return text
+
+    async def require(self, request: web.Request, right: Right) -> User:
+        """Refuse a request unless the cluster grants its sender the right.
+
+        Raises:
+            Refused: 401, 403, or 503 if the API server cannot be asked.
+        """
+        user = await self.user(request)
+        await self.check(user, right)
+        return user
+
+    async def check(self, user: User, right: Right) -> None:
+        """Refuse a user who lacks a right.
+
+        Raises:
+            Refused: 403, or 503 if the API server cannot be asked.
+        """
+        if not await self.may(user, right):
+            raise NotAllowed(refusal(user, right))
+
+    async def may(self, user: User, right: Right) -> bool:
+        """Return whether a user has a right.
+
+        Raises:
+            Refused: 503: the API server cannot be asked.
+        """
+        spec = {**msgspec.to_builtins(user), **right.attributes()}
+        spec["user"] = spec.pop("username")
+        spec = {key: value for key, value in spec.items() if value}
+        key = hashlib.sha256(msgspec.json.encode(spec, order="sorted")).digest()
+        try:
+            return await self._rights.get(key, lambda: self._review_access(spec), _remember_s)
+        except OutsideError as error:
+            raise _cannot_ask("what you may do", error) from None
+
+    async def _review_token(self, token: str, lane: _Lane) -> User | None:
+        spec: dict[str, Any] = {"token": token}
+        if self._audiences:
+            spec["audiences"] = self._audiences
+        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
+        status = (await self._review(lane, _TOKEN_REVIEWS, body)).status
+        meant = not self._audiences or not set(self._audiences).isdisjoint(status.audiences)
+        return status.user if status.authenticated and meant and status.user.username else None
+
+    async def _review_access(self, spec: Mapping[str, Any]) -> bool:
+        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
+        return (await self._review(self._reviews, _ACCESS_REVIEWS, body)).status.allowed
+
+    async def _review(self, lane: _Lane, kind: Kind[V], body: Mapping[str, Any]) -> V:
+        return await lane.run(lambda: Collection(self._kube, kind).create(body, timeout_s=_ASK_S))
+
+
+def _remember_user_s(user: User | None) -> float:
+    return REMEMBER_S if user is not None else REMEMBER_UNKNOWN_S
+
+
+def _remember_s(answer: object) -> float:
+    return REMEMBER_S if answer else REMEMBER_REFUSED_S
+
+
+def _cannot_ask(what: str, error: OutsideError) -> Refused:
+    return ApiServerUnavailable(f"the API server cannot be asked {what}: {error.message}")

@@ -1,0 +1,169 @@
+"""In which order requests go to the API server, and how many await its answer.
+
+Requests wait here rather than in the server's own queues, because here the order is ours: what finishes a lablet goes
+before what begins the next one, and news last. So a burst is delivered one lablet after the other, instead of all of
+them late. `window` decides how many are in flight.
+"""
+
+import asyncio
+import enum
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from vkprovider.platform.errors import Throttled, Unavailable
+from vkprovider.platform.kube.window import Window
+
+_FAIR_EVERY: Final = 8
+"""One of so many requests is that which has waited longest, whatever its lane: none starves."""
+_AVERAGED: Final = 16
+"""The moving average is of about so many requests."""
+_LOST_S: Final = 5.0
+"""A request cancelled after so long has met its deadline; its caller did not give it up."""
+
+
+class Lane(enum.IntEnum):
+    """What a request is for, by urgency."""
+
+    AT_ONCE = 0
+    """Leases, and claims, of which many lablets wait for one: they never wait and do not count. There are few."""
+    RESULT = 1
+    """What a user or a controller acts on: a Pod turns Ready, fails or ends; a deletion is confirmed."""
+    WORK = 2
+    """What moves workers and definitions on; and mere progress."""
+    NEWS = 3
+    """Events, and counts in statuses."""
+
+
+class Flow:
+    """Admits requests by lane.
+
+    Use it as `async with flow.turn(lane): send()`.
+
+    Attributes:
+        in_flight: Requests that await an answer, without those sent at once.
+        took_s: How long the API server takes to answer, as a moving average.
+        now: A monotonic clock.
+    """
+
+    def __init__(self, most: int, *, now: Callable[[], float] = time.monotonic) -> None:
+        """Admit `most` requests at once, or fewer after the API server refused one or did not answer."""
+        self.in_flight = 0
+        self.took_s = 0.0
+        self.now = now
+        self._window = Window(most)
+        self._waiting: dict[Lane, deque[tuple[float, asyncio.Future[None]]]] = {
+            lane: deque() for lane in (Lane.RESULT, Lane.WORK, Lane.NEWS)
+        }
+        self._picked = 0
+        self._reopening: asyncio.TimerHandle | None = None
+
+    @property
+    def busy(self) -> bool:
+        """Whether requests wait here; what can be left out should be."""
+        return any(self._waiting.values())
+
+    @property
+    def waiting(self) -> dict[str, int]:
+        """The number of requests that wait here, by the name of their lane."""
+        return {
+            lane.name.lower(): sum(not admitted.done() for _, admitted in requests)
+            for lane, requests in self._waiting.items()
+        }
+
+    @property
+    def limit(self) -> int:
+        """How many requests may await an answer now."""
+        return int(self._window.size)
+
+    def turn(self, lane: Lane) -> "Turn":
+        """Return a context in which a request is sent; entering it may wait."""
+        return Turn(self, lane)
+
+    async def enter(self, lane: Lane) -> None:
+        """Wait until a request of a lane may be sent."""
+        if not self._closed and self._window.admits(self.in_flight) and not self.busy:
+            self.in_flight += 1
+            return
+        admitted = asyncio.get_running_loop().create_future()
+        self._waiting[lane].append((self.now(), admitted))
+        self._admit()
+        try:
+            await admitted
+        except asyncio.CancelledError:
+            if not admitted.cancelled():
+                self.in_flight -= 1  # admitted in the same step of the loop
+                self._admit()
+            raise
+
+    def leave(self, entered_at: float, error: BaseException | None) -> None:
+        """Note the end of a request that was sent at `entered_at`."""
+        now = self.now()
+        full = not self._window.admits(self.in_flight)
+        self.in_flight -= 1
+        self.took_s += (now - entered_at - self.took_s) / _AVERAGED
+        match error:
+            case Throttled():
+                self._window.refused(entered_at, now, error.after_s)
+            case Unavailable():
+                self._window.refused(entered_at, now)
+            case asyncio.CancelledError() if now - entered_at >= _LOST_S:
+                self._window.refused(entered_at, now)
+            case _:
+                self._window.answered(now - entered_at, full=full)
+        self._admit()
+
+    @property
+    def _closed(self) -> bool:
+        return self._window.closed_until > self.now()
+
+    def _admit(self) -> None:
+        """Admit who waits, as far as the window allows."""
+        if self._closed:
+            self._reopen()
+            return
+        while self._window.admits(self.in_flight) and (admitted := self._next()) is not None:
+            self.in_flight += 1
+            admitted.set_result(None)
+
+    def _next(self) -> asyncio.Future[None] | None:
+        """Pop the next request: of the first lane, or, every so often, the one that has waited longest."""
+        for lane in self._waiting.values():
+            while lane and lane[0][1].done():  # cancelled while it waited
+                lane.popleft()
+        lanes = [lane for lane in self._waiting.values() if lane]
+        if not lanes:
+            return None
+        self._picked += 1
+        lane = lanes[0] if self._picked % _FAIR_EVERY else min(lanes, key=lambda each: each[0][0])
+        return lane.popleft()[1]
+
+    def _reopen(self) -> None:
+        if self._reopening is None:
+            wait_s = max(0.0, self._window.closed_until - self.now())
+            self._reopening = asyncio.get_running_loop().call_later(wait_s, self._reopened)
+
+    def _reopened(self) -> None:
+        self._reopening = None
+        self._admit()
+
+
+class Turn:
+    """One request's turn; see `Flow.turn`."""
+
+    __slots__ = ("_entered_at", "_flow", "_lane")
+
+    def __init__(self, flow: Flow, lane: Lane) -> None:
+        self._flow = flow
+        self._lane = lane
+        self._entered_at = 0.0
+
+    async def __aenter__(self) -> None:
+        if self._lane is not Lane.AT_ONCE:
+            await self._flow.enter(self._lane)
+            self._entered_at = self._flow.now()
+
+    async def __aexit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
+        if self._lane is not Lane.AT_ONCE:
+            self._flow.leave(self._entered_at, error)

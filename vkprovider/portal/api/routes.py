@@ -1,0 +1,293 @@
+"""The paths of the page."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import quote
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.bodies import Body, BodyLate, BodyTooLarge, read
+from vkprovider.platform.runtime.parts import Route
+from vkprovider.portal.api import form, openapi
+from vkprovider.portal.api.bodies import Bodies
+from vkprovider.portal.api.callers import PortalCallers
+from vkprovider.portal.api.dialects import PortalDialect
+from vkprovider.portal.api.refusals import refused, rejected
+from vkprovider.portal.api.streams import LabStreams
+from vkprovider.portal.pure import options
+from vkprovider.portal.pure.menu.form import offer
+from vkprovider.portal.pure.menu.menu import Menu
+from vkprovider.portal.pure.menu.prepulled import images_answer, prepulls_answer
+from vkprovider.portal.pure.record import LabRecord
+from vkprovider.portal.pure.rejections import BODY, Grounds
+from vkprovider.portal.pure.state import unknown
+from vkprovider.portal.service.choices import Choices
+from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.requests import Caller, Rejected, Requests
+from vkprovider.portal.settings import PortalSettings
+
+_log: Final = structlog.get_logger(__name__)
+BASE: Final = "/nublado"
+SPAWNER: Final = f"{BASE}/spawner/v1"
+HEADERS: Final = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+}
+"""The security headers of every answer but a stream."""
+_BODY: Final = Body(1 << 20)
+_LATE_S: Final = 10.0
+"""How much longer than a deletion may take its caller waits for the answer."""
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class PortalPage:
+    """The handlers."""
+
+    def __init__(
+        self,
+        settings: PortalSettings,
+        index: Index,
+        requests: Requests,
+        choices: Choices,
+        callers: PortalCallers,
+        dialect: PortalDialect,
+        bodies: Bodies,
+        streams: LabStreams,
+    ) -> None:
+        """Create them.
+
+        Args:
+            settings: The bounds of times.
+            index: All user labs.
+            requests: Makes, deletes and extends labs.
+            choices: The menu and the quotas.
+            callers: Finds out who asks.
+            dialect: How requests are answered.
+            bodies: Describes labs.
+            streams: The events of labs.
+        """
+        self._settings = settings
+        self._index = index
+        self._requests = requests
+        self._choices = choices
+        self._callers = callers
+        self._dialect = dialect
+        self._bodies = bodies
+        self.streams = streams
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the paths."""
+        lab = f"{SPAWNER}/labs/{{username}}"
+        return (
+            Route("GET", f"{BASE}/openapi.json", _wrapped(self._document)),
+            Route("GET", f"{SPAWNER}/labs", _wrapped(self._labs)),
+            Route("GET", lab, _wrapped(self._lab)),
+            Route("DELETE", lab, _wrapped(self._delete)),
+            Route("POST", f"{lab}/create", _wrapped(self._create)),
+            Route("GET", f"{lab}/events", _wrapped(self._events)),
+            Route("POST", f"{lab}/extend", _wrapped(self._extend)),
+            Route("GET", f"{SPAWNER}/lab-form/{{username}}", _wrapped(self._lab_form)),
+            Route("GET", f"{SPAWNER}/images", _wrapped(self._images)),
+            Route("GET", f"{SPAWNER}/prepulls", _wrapped(self._prepulls)),
+            Route("GET", f"{SPAWNER}/user-status", _wrapped(self._user_status)),
+        )
+
+    async def finish(self) -> None:
+        """End the streams, so that their listeners go to another replica, and finish the requests in hand."""
+        self.streams.close()
+        await self._requests.finish()
+
+    # ------------------------------------------------------------------------------------------ for hubs and classes
+
+    async def _document(self, _: web.Request) -> web.StreamResponse:
+        return web.json_response(openapi.document(self._dialect.name))
+
+    async def _labs(self, request: web.Request) -> web.StreamResponse:
+        await self._callers.manager(request)
+        return self._aged(self._bodies.running(self._index.labs()))
+
+    async def _lab(self, request: web.Request) -> web.StreamResponse:
+        user = request.match_info["username"]
+        await self._callers.manager_or_teacher(request, user, self._class_of(user))
+        return self._shown(user)
+
+    async def _delete(self, request: web.Request) -> web.StreamResponse:
+        user = request.match_info["username"]
+        caller, of_class = await self._callers.manager_or_teacher(request, user, self._class_of(user))
+        if not self._dialect.waits:
+            await self._requests.delete(user, caller.username, of_class)
+            return web.Response(status=self._dialect.deleted)
+        async with self._index.listen(user) as changed:
+            before = self._index.lab(user)
+            await self._requests.delete(user, caller.username, of_class)
+            await self._until_gone(user, before.record if before is not None else None, changed)
+        return web.Response(status=self._dialect.deleted)
+
+    async def _until_gone(self, user: str, before: LabRecord | None, changed: asyncio.Event) -> None:
+        """Wait until a lab is gone.
+
+        Args:
+            user: Whose lab.
+            before: Its record before its deletion was asked for; it may tell of an earlier one that failed.
+            changed: Is set with each change of the lab.
+
+        Raises:
+            Rejected: The deletion failed, or takes too long.
+        """
+        failed_before = before.outcome if before is not None else None
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._settings.delete_timeout_s + _LATE_S):
+                while (lab := self._index.lab(user)) is not None and (before is None or lab.record.uid == before.uid):
+                    before, outcome = lab.record, lab.record.outcome
+                    if before.ending is not None and outcome is not None and outcome != failed_before:
+                        raise Rejected(Grounds.DELETE_FAILED, outcome.text or "the deletion failed")
+                    await changed.wait()
+                    changed.clear()
+                return
+        raise Rejected(Grounds.DELETE_FAILED, "the lab is not gone yet; its deletion goes on")
+
+    async def _images(self, request: web.Request) -> web.StreamResponse:
+        await self._callers.manager(request)
+        found = images_answer(self._choices.menu(), self._choices.nodes())
+        return web.json_response(self._dialect.keyed(found))
+
+    async def _prepulls(self, request: web.Request) -> web.StreamResponse:
+        await self._callers.manager(request)
+        return web.json_response(prepulls_answer(self._choices.menu(), self._choices.nodes()))
+
+    # ------------------------------------------------------------------------------------------ for users
+
+    async def _create(self, request: web.Request) -> web.StreamResponse:
+        user = request.match_info["username"]
+        caller = await self._callers.owner(request, user)
+        wanted = options.parse(await _json(request), one_image=self._dialect.one_image)
+        if isinstance(wanted, list):
+            return rejected(wanted)
+        await self._callers.check_class(await self._callers.known(request), wanted.class_)
+        await self._requests.create(caller, wanted, await self._menu_of(request))
+        location = f"{SPAWNER}/labs/{quote(user, safe='')}"  # without a host: a proxy may have another
+        return web.Response(status=self._dialect.created, headers={"Location": location})
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        user = request.match_info["username"]
+
+        async def review() -> None:
+            await self._callers.owner_or_teacher(request, user, self._class_of(user))
+
+        caller, _ = await self._callers.owner_or_teacher(request, user, self._class_of(user))
+        await self._find(caller, user)
+        return await self.streams.serve(request, user, review)
+
+    async def _extend(self, request: web.Request) -> web.StreamResponse:
+        user = request.match_info["username"]
+        caller, of_class = await self._callers.owner_or_teacher(request, user, self._class_of(user))
+        await self._find(caller, user)
+        asked_s = _seconds(await _json(request, empty={})) or self._settings.extend_s
+        end = await self._requests.extend(user, caller.username, asked_s, of_class)
+        return web.json_response(self._bodies.end(end))
+
+    async def _lab_form(self, request: web.Request) -> web.StreamResponse:
+        caller = await self._callers.owner(request, request.match_info["username"])
+        found = offer(await self._menu_of(request), self._choices.quota(caller), self._choices.nodes())
+        return web.Response(text=form.html(found), content_type="text/html")
+
+    async def _menu_of(self, request: web.Request) -> Menu:
+        """Return the menu of the sender of a request."""
+        menu = self._choices.menu()
+        if not self._settings.require_use:
+            return menu
+        return menu.only(await self._callers.usable(request, menu.definitions))
+
+    async def _user_status(self, request: web.Request) -> web.StreamResponse:
+        caller = await self._callers.myself(request)
+        await self._requests.find(caller)
+        return self._shown(caller.user)
+
+    # ------------------------------------------------------------------------------------------ what they share
+
+    def _shown(self, user: str) -> web.StreamResponse:
+        lab = self._index.lab(user)
+        if lab is None:
+            return rejected([unknown(user)])
+        return self._aged(self._bodies.lab(lab, self._index.events_of(user)))
+
+    def _aged(self, body: Any) -> web.StreamResponse:
+        """Return an answer with the time of the API server, which its stamps have, and with its age if that matters."""
+        age_s = self._index.age_s()
+        headers = {"Date": formatdate(self._bodies.wall(), usegmt=True)}
+        return web.json_response(body, headers={**headers, **({"Age": str(int(age_s))} if age_s else {})})
+
+    async def _find(self, caller: Caller, user: str) -> None:
+        """Look for the lab of a caller who asks for the own one, if it is missing here."""
+        if caller.user == user:
+            await self._requests.find(caller)
+
+    def _class_of(self, user: str) -> str:
+        lab = self._index.lab(user)
+        return lab.record.class_ if lab is not None else ""
+
+
+async def _json(request: web.Request, empty: Any = None) -> Any:
+    """Return the body of a request.
+
+    Raises:
+        Rejected: It is no JSON, too large, or too slow.
+    """
+    try:
+        body = await read(request, _BODY)
+        return msgspec.json.decode(body) if body else empty
+    except (BodyLate, BodyTooLarge) as refusal:
+        raise Rejected(Grounds.INVALID_BODY, refusal.message, (BODY,)) from None
+    except msgspec.DecodeError as error:
+        raise Rejected(Grounds.INVALID_JSON, f"the body is no JSON: {error}", (BODY,)) from None
+    except UnicodeDecodeError:
+        raise Rejected(Grounds.INVALID_JSON, "the body is no JSON: it is not in UTF-8", (BODY,)) from None
+    except RecursionError:
+        raise Rejected(Grounds.INVALID_JSON, "lists or objects of the body are nested too deeply", (BODY,)) from None
+
+
+def _seconds(body: Any) -> int | None:
+    """Return the time by which a request extends a lab; None if it names none.
+
+    Raises:
+        Rejected: It is no time.
+    """
+    if not isinstance(body, dict) or not set(body) <= {"seconds"}:
+        raise Rejected(Grounds.INVALID_BODY, 'the body is `{"seconds": 1800}`, or empty', (BODY,))
+    seconds = body.get("seconds")
+    if seconds is not None and (not isinstance(seconds, int) or isinstance(seconds, bool) or seconds < 1):
+        raise Rejected(Grounds.INVALID_BODY, "seconds is not a number of seconds from 1", (BODY, "seconds"))
+    return seconds
+
+
+def _wrapped(handler: Handler) -> Handler:
+    """Return a handler whose refusals have the body of the dialects, and whose requests are logged."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        began, status = time.monotonic(), int(HTTPStatus.INTERNAL_SERVER_ERROR)
+        try:
+            try:
+                response = await handler(request)
+            except Rejected as error:
+                response = rejected([error.rejection])
+            except Refused as refusal:
+                response = refused(refusal)
+            status = response.status
+            if not response.prepared:
+                response.headers.update(HEADERS)
+        finally:
+            took_ms = round((time.monotonic() - began) * 1000, 1)
+            _log.info("request", method=request.method, path=request.path, status=status, took_ms=took_ms)
+        return response
+
+    return handle

@@ -1,0 +1,164 @@
+"""Streams of the events of labs, as long as an operation goes on and the listener may follow it.
+
+A listener costs no request: the index wakes it. Only its right is asked for again, every half minute.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+from aiohttp import web
+
+from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.sse import HEARTBEAT_S, EventStream
+from vkprovider.portal.api.dialects import PortalDialect
+from vkprovider.portal.pure import stream
+from vkprovider.portal.pure.position import Position, news, parse
+from vkprovider.portal.pure.rejections import Grounds
+from vkprovider.portal.pure.state import unknown
+from vkprovider.portal.pure.stream import LabStory
+from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.requests import Rejected
+
+STREAMS_MAX: Final = 2000
+OF_USER_MAX: Final = 20
+_FORBIDDEN: Final = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+
+
+class StreamTimes(msgspec.Struct, frozen=True):
+    """The times of streams, in seconds.
+
+    Attributes:
+        heartbeat_s: The pause between two comments of a quiet stream.
+        settle_s: How long the news of an operation may take from the replica that was asked for it to this one: who
+            finds that there is no lab, or that its last operation has ended, is answered only then.
+        review_s: How often is asked whether a listener still may.
+    """
+
+    heartbeat_s: float = HEARTBEAT_S
+    settle_s: float = 0.5
+    review_s: float = 30.0
+
+
+class LabStreams:
+    """The open streams of a replica."""
+
+    def __init__(self, index: Index, dialect: PortalDialect, times: StreamTimes) -> None:
+        """Begin without streams."""
+        self._index = index
+        self._dialect = dialect
+        self._times = times
+        self._open: Counter[str] = Counter()
+        self._wake: set[asyncio.Event] = set()
+        self._closed = False
+
+    def __len__(self) -> int:
+        """Count the streams."""
+        return self._open.total()
+
+    def close(self) -> None:
+        """End all streams, and those that begin later at once."""
+        self._closed = True
+        for changed in self._wake:
+            changed.set()
+
+    async def serve(
+        self, request: web.Request, user: str, review: Callable[[], Awaitable[object]]
+    ) -> web.StreamResponse:
+        """Answer a request with the events of a user's lab.
+
+        Args:
+            request: The listener's, who may follow this lab.
+            user: Whose lab.
+            review: Called every half minute while the stream is open; it raises `Refused` if the listener may not
+                follow the lab any more.
+
+        Raises:
+            Rejected: There is no lab, or there are too many streams.
+        """
+        async with self._listening(user) as changed:
+            told = await self._first(user, changed)
+            if told is None:
+                raise Rejected(*unknown(user))
+            position, sent = news(parse(request.headers.get("Last-Event-ID", "")), told)
+            if told.ended and not sent:
+                return web.Response(status=HTTPStatus.NO_CONTENT)  # so that a browser does not come back again
+            try:
+                open_ = await EventStream.begin(request)
+            except ConnectionResetError:
+                return web.Response()  # there is nobody to read it
+            with suppress(ConnectionResetError):
+                await open_.send(self._dialect.frames(sent))
+                await self._follow(open_, user, changed, review, told, position)
+            return open_.answer
+
+    @asynccontextmanager
+    async def _listening(self, user: str) -> AsyncIterator[asyncio.Event]:
+        if len(self) >= STREAMS_MAX or self._open[user] >= OF_USER_MAX:
+            raise Rejected(Grounds.UNAVAILABLE, "too many follow labs here: end other streams, or try again")
+        self._open[user] += 1
+        try:
+            async with self._index.listen(user) as changed:
+                self._wake.add(changed)
+                try:
+                    yield changed
+                finally:
+                    self._wake.discard(changed)
+        finally:
+            self._open[user] -= 1
+            self._open += Counter()  # drops users without a stream
+
+    async def _first(self, user: str, changed: asyncio.Event) -> LabStory | None:
+        """Return the story at the beginning of a stream."""
+        told = self._look(user, None)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self._times.settle_s):
+                while (told is None or told.ended) and not self._closed:
+                    await changed.wait()
+                    changed.clear()
+                    told = self._look(user, None)
+        return told
+
+    def _look(self, user: str, last: LabStory | None) -> LabStory | None:
+        return stream.follow(last, self._index.lab(user), self._index.events_of(user))
+
+    async def _follow(
+        self,
+        open_: EventStream,
+        user: str,
+        changed: asyncio.Event,
+        review: Callable[[], Awaitable[object]],
+        told: LabStory,
+        position: Position,
+    ) -> None:
+        """Send the events that follow until the operation ends, or the listener may not follow it any more.
+
+        Raises:
+            ConnectionResetError: The listener has left.
+        """
+        loop, times = asyncio.get_running_loop(), self._times
+        review_at = loop.time() + times.review_s
+        while not (told.ended or self._closed):
+            await open_.wait(changed, max(0.0, min(times.heartbeat_s, review_at - loop.time())))
+            changed.clear()
+            if loop.time() >= review_at:
+                review_at = loop.time() + times.review_s
+                if not await _still(review):
+                    return
+            told = self._look(user, told) or told
+            position, sent = news(position, told)
+            if sent:
+                await open_.send(self._dialect.frames(sent))
+
+
+async def _still(review: Callable[[], Awaitable[object]]) -> bool:
+    """Return whether a listener may go on; also while that cannot be found out."""
+    try:
+        await review()
+    except Refused as refusal:
+        return refusal.status_code not in _FORBIDDEN
+    return True

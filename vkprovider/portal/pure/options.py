@@ -1,0 +1,201 @@
+"""What a user asks for: the body of a request for a lab, checked and in one form.
+
+    {"options": {"image_list": ["netlab:1.0"], "size": ["large"], "enable_debug": ["true"]},
+     "env": {"JUPYTERHUB_API_URL": "http://hub:8081/hub/api"}}
+
+Values come plain, or as the lists of one text that a form of JupyterHub makes of them.
+"""
+
+import re
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Annotated, Any, Final, NamedTuple
+
+import pydantic
+from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StringConstraints
+
+from vkprovider.portal.pure.rejections import BODY, Grounds, Rejection
+
+USE_DROPDOWN: Final = "use_image_from_dropdown"
+"""The value of `image_list` that means the one of `image_dropdown`."""
+RESERVED: Final = "token"
+"""The key of the lab's Secret that holds the token of the user."""
+ENV_MAX: Final = 200
+ENV_BYTES_MAX: Final = 256 * 1024
+"""The most environment variables of a request, and their bytes together: a Secret holds 1 MiB."""
+_ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,252}")
+_TOLD: Final[Mapping[str, str]] = {
+    "missing": "{name} is missing: a request has options, and env if it needs to",
+    "extra_forbidden": "there is no {name} here: a request has options and env, and each option has its own name",
+    "model_type": "{name} is no object of JSON",
+}
+"""Words for faults of the form that a caller meets first, by pydantic's name of them."""
+_TRUTH: Final[Mapping[object, bool]] = {"true": True, "false": False}
+
+
+class ImageBy(StrEnum):
+    """How a request names the image of its lab."""
+
+    REFERENCE = "image_list"
+    TAG = "image_tag"
+    TYPE = "image_type"
+
+
+class ImageType(StrEnum):
+    """The images that a request need not know by name."""
+
+    RECOMMENDED = "recommended"
+    LATEST_WEEKLY = "latest-weekly"
+    LATEST_DAILY = "latest-daily"
+    LATEST_RELEASE = "latest-release"
+
+
+class WantedLab(NamedTuple):
+    """The lab that a user asks for.
+
+    Attributes:
+        by: How the image is named.
+        image: The name: a reference, a tag or an image type.
+        size: The size; "" for the usual one.
+        duration_s: For how long, in seconds; 0 for the usual time.
+        class_: The namespace of the class that the lab is for; "" for none.
+        env: The environment variables, with values that only the lab's Secret may hold.
+    """
+
+    by: ImageBy
+    image: str
+    size: str = ""
+    enable_debug: bool = False
+    reset_user_env: bool = False
+    duration_s: int = 0
+    class_: str = ""
+    env: Mapping[str, str] = {}
+
+    @property
+    def options(self) -> dict[str, str | bool | int]:
+        """The options as a record keeps them."""
+        found: dict[str, str | bool | int] = {
+            "enable_debug": self.enable_debug,
+            str(self.by): self.image,
+            "reset_user_env": self.reset_user_env,
+        }
+        further: dict[str, str | int] = {"size": self.size, "duration": self.duration_s, "class": self.class_}
+        return found | {key: value for key, value in further.items() if value}
+
+
+def _truth(value: object) -> object:
+    return _TRUTH.get(value, value) if isinstance(value, str) else value
+
+
+Text = Annotated[str, StringConstraints(min_length=1, max_length=512, pattern=r"^[\x21-\x7e]+$")]
+Truth = Annotated[StrictBool, BeforeValidator(_truth)]
+
+
+class _Options(BaseModel):
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    image_list: Text | None = None
+    image_dropdown: Text | None = None
+    image_tag: Text | None = None
+    image_type: ImageType | None = Field(None, validation_alias=AliasChoices("image_type", "image_class"))
+    size: Annotated[str, StringConstraints(max_length=63, to_lower=True)] = ""
+    enable_debug: Truth = False
+    reset_user_env: Truth = False
+    duration: Annotated[int, Field(ge=0, le=2**31)] = 0
+    class_: Annotated[str, StringConstraints(max_length=63, pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$")] = Field(
+        "", validation_alias="class"
+    )
+
+    @pydantic.model_validator(mode="before")
+    @classmethod
+    def _plain(cls, found: Any) -> Any:
+        return {key: _only(key, value) for key, value in found.items()} if isinstance(found, dict) else found
+
+
+class _Body(BaseModel):
+    model_config = ConfigDict(extra="forbid", hide_input_in_errors=True)
+
+    options: _Options
+    env: dict[str, str] = {}
+
+    @pydantic.field_validator("env")
+    @classmethod
+    def _check(cls, env: dict[str, str]) -> dict[str, str]:
+        if len(env) > ENV_MAX:
+            raise ValueError(f"{len(env)} environment variables are too many; a lab takes {ENV_MAX}")
+        for name, value in env.items():
+            if not _ENV_NAME.fullmatch(name) or name == RESERVED:
+                raise ValueError(f"{name[:40]!r} cannot be the name of an environment variable")
+            if "\0" in value or not _is_text(value):
+                raise ValueError(f"the value of {name[:40]} is no text that an environment variable can have")
+        size = sum(len(name) + len(value.encode()) for name, value in env.items())
+        if size > ENV_BYTES_MAX:
+            raise ValueError(f"the environment has {size} bytes; a lab takes {ENV_BYTES_MAX}")
+        return env
+
+
+def parse(body: object, *, one_image: bool = False) -> WantedLab | list[Rejection]:
+    """Check the body of a request for a lab.
+
+    Args:
+        body: The body, decoded from JSON.
+        one_image: Whether a request that names its image in two ways is refused; otherwise the most particular counts.
+    """
+    try:
+        found = _Body.model_validate(body)
+    except pydantic.ValidationError as error:
+        return [_rejection(each) for each in error.errors(include_input=False, include_url=False)]
+    options = found.options
+    named = _images(options)
+    if not named:
+        told = "name the image: image_list, image_tag or image_type"
+        return [Rejection(Grounds.INVALID_BODY, told, (BODY, "options"))]
+    if one_image and len(named) > 1:
+        told = f"only one of {' and '.join(named)} may be set"
+        return [Rejection(Grounds.INVALID_BODY, told, (BODY, "options"))]
+    by, image = next(iter(named.items()))
+    return WantedLab(
+        by,
+        image,
+        options.size,
+        options.enable_debug,
+        options.reset_user_env,
+        options.duration,
+        options.class_,
+        found.env,
+    )
+
+
+def _images(options: _Options) -> dict[ImageBy, str]:
+    """Return how the image is named, the most particular way first."""
+    listed = options.image_list if options.image_list != USE_DROPDOWN else None
+    named = {
+        ImageBy.REFERENCE: listed or options.image_dropdown,
+        ImageBy.TAG: options.image_tag,
+        ImageBy.TYPE: options.image_type,
+    }
+    return {by: str(image) for by, image in named.items() if image is not None}
+
+
+def _only(key: str, value: object) -> object:
+    """Return the one value of a list, as a form of JupyterHub sends it; any other value as it is."""
+    if not isinstance(value, list):
+        return value
+    if len(value) != 1:
+        raise ValueError(f"{key[:40]} has {len(value)} values; it takes one")
+    return value[0]
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a pair of surrogates, which JSON can write
+        return False
+    return True
+
+
+def _rejection(error: Any) -> Rejection:
+    loc = (BODY, *(str(part)[:63] for part in error["loc"]))
+    told = _TOLD.get(error["type"])
+    msg = str(error["msg"]).removeprefix("Value error, ") if told is None else told.format(name=loc[-1])
+    return Rejection(Grounds.INVALID_BODY, msg, loc)

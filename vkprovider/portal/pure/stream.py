@@ -1,0 +1,234 @@
+"""The story of an operation of a user lab as lines of a stream, derived from objects that every replica sees alike.
+
+A line comes from a request in the record, the transition of a condition, or an Event. Its source and order are equal on
+every replica: the hash of what it tells of, and the time of the transition or the number of repetitions. What only a
+waiting reason tells is no line but the present state, which a listener gets when it changes, and nobody gets later.
+
+Events expire. When an operation ends, its last lines are therefore saved in the record, with their sources, so that
+nobody gets a line twice.
+"""
+
+import hashlib
+import math
+from base64 import urlsafe_b64encode
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from vkprovider.lablet import names, story
+from vkprovider.lablet.reasons import Happened, Progress, Trouble
+from vkprovider.platform.errors import shorten
+from vkprovider.platform.objects import Event, Pod
+from vkprovider.portal.pure.facts import UserLab
+from vkprovider.portal.pure.operations import LabLine, LineKind, ToldOperation, operation_of
+from vkprovider.portal.pure.record import Saved
+
+LINES_MAX: Final = 200
+"""The most lines of an operation; the oldest ones are left out."""
+SAVED_MAX: Final = 20
+"""The number of lines that a record keeps of an operation that has ended."""
+TEXT_CHARS_MAX: Final = 300
+_SOURCE_BYTES: Final = 6
+_TOLD_BY_CONDITIONS: Final = frozenset({"Scheduled", Happened.CREATED, Happened.READY, Happened.SESSION_READY})
+"""Normal Events that repeat a condition. An Event may be lost, a condition is not."""
+_CONDITIONS: Final = {
+    "PodScheduled": "A worker has room for the lab",
+    names.CONDITION_LAB_IMPORTED: "The lab is imported",
+    names.CONDITION_LAB_CONVERGED: "All devices booted",
+    names.CONDITION_SESSION_READY: "The session is ready",
+}
+_OBJECTS, _CLAIMED, _IMPORTED, _BOOTED, _SESSION, _DONE = 5, 10, 20, 80, 90, 100
+_ASKED, _POD_GONE = 25, 62
+
+
+class LabStory(msgspec.Struct, frozen=True):
+    """The story of an operation, as far as it is known.
+
+    Attributes:
+        operation: Which one.
+        lines: In the order of their times.
+        progress: In percent.
+        state: What goes on at present; "" if that is not known.
+        ended: Whether no line will follow; the last one then is `complete` or `failed`.
+    """
+
+    operation: ToldOperation
+    lines: tuple[LabLine, ...]
+    progress: int
+    state: str = ""
+    ended: bool = False
+
+
+def tell(lab: UserLab, events: Iterable[Event]) -> LabStory:
+    """Return the story of the current operation of a lab.
+
+    Args:
+        lab: The lab of a user.
+        events: Those about its Pod.
+    """
+    operation = operation_of(lab.record)
+    return tell_of(operation, lab.pod if operation.deletes else lab.own_pod, events, ahead=lab.ahead)
+
+
+def tell_of(operation: ToldOperation, pod: Pod | None, events: Iterable[Event] = (), *, ahead: int = 0) -> LabStory:
+    """Return the story of an operation.
+
+    Args:
+        operation: The current one of the lab.
+        pod: The lab's Pod; None if there is none.
+        events: Those about the Pod.
+        ahead: How many labs start before this one.
+    """
+    found = {line.source: line for line in operation.saved}
+    asked = LabLine(operation.at, LineKind.INFO, _hash(operation.id, "asked"), 1, _text(operation.title))
+    for line in (asked, *_of_pod(operation, pod, events)):
+        if line.source not in found or found[line.source].order < line.order:
+            found[line.source] = line
+    lines = sorted(found.values(), key=lambda line: line.at)[-LINES_MAX:]  # at the same time, in the order of causes
+    if operation.phase:
+        return _ended(operation, lines, complete=operation.phase == LineKind.COMPLETE, why=operation.fault)
+    return LabStory(operation, tuple(lines), _progress(operation, pod), _state(operation, pod, ahead))
+
+
+def follow(last: LabStory | None, lab: UserLab | None, events: Iterable[Event]) -> LabStory | None:
+    """Return the story for somebody who follows an operation; None if there is no lab, and was none.
+
+    Args:
+        last: The story as it was before; None at the beginning.
+        lab: The lab of the user; None if there is none.
+        events: Those about its Pod.
+    """
+    if lab is None:
+        return gone(last) if last is not None else None
+    told = tell(lab, events)
+    return told if last is None or last.operation.id == told.operation.id else replaced(last)
+
+
+def gone(last: LabStory) -> LabStory:
+    """Return the end of an operation whose lab has gone with its namespace: as it should, if it was to delete it."""
+    if last.ended:
+        return last
+    deletes = last.operation.deletes
+    return _ended(last.operation, last.lines, complete=deletes, why="" if deletes else "The lab was deleted.")
+
+
+def replaced(last: LabStory) -> LabStory:
+    """Return the end of an operation that another one has replaced, such as a deletion before the lab ran."""
+    if last.ended:
+        return last
+    return _ended(last.operation, last.lines, complete=False, why="Another operation has replaced this one.")
+
+
+def operation_key(operation: ToldOperation) -> str:
+    """Return a short text that stands for an operation in the position of a listener."""
+    return _hash(operation.id)
+
+
+def saved(told: LabStory) -> tuple[Saved, ...]:
+    """Return the lines that the record keeps of an operation that ends now."""
+    kept = [line for line in told.lines if line.kind in {LineKind.INFO, LineKind.ERROR}][-SAVED_MAX:]
+    return tuple(Saved(line.at, line.kind, line.source, line.order, line.text) for line in kept)
+
+
+def _ended(operation: ToldOperation, lines: Iterable[LabLine], *, complete: bool, why: str) -> LabStory:
+    at, last = operation.ended_at, list(lines)
+    if not complete:
+        last.append(LabLine(at, LineKind.ERROR, _hash(operation.id, "why"), 1, _text(why or "The operation failed.")))
+    kind, text = (LineKind.COMPLETE, "complete") if complete else (LineKind.FAILED, "failed")
+    last.append(LabLine(at, kind, _hash(operation.id, "end"), 1, text))
+    return LabStory(operation, tuple(last), _DONE if complete else 0, ended=True)
+
+
+def _of_pod(operation: ToldOperation, pod: Pod | None, events: Iterable[Event]) -> Iterator[LabLine]:
+    if pod is None:
+        return
+    until = math.ceil(operation.ended_at) if operation.phase else math.inf
+    for said in story.tell(pod, sorted(events, key=_written)):
+        if not math.floor(operation.since) <= said.at <= until:
+            continue
+        source, *rest = said.key
+        if source == "created" and not operation.deletes:
+            yield LabLine(said.at, LineKind.INFO, _hash(pod.metadata.uid, source), 1, "The lab's objects are created")
+        elif source == "deleted" and operation.deletes:
+            yield LabLine(
+                said.at, LineKind.INFO, _hash(pod.metadata.uid, source), 1, "The lab is being stopped and removed"
+            )
+        elif source == "condition" and not operation.deletes and rest[1] == "True" and rest[0] in _CONDITIONS:
+            text = _CONDITIONS[rest[0]]
+            yield LabLine(said.at, LineKind.INFO, _hash(pod.metadata.uid, source, rest[0]), int(said.at), text)
+        elif source == "event" and (said.warns or said.reason not in _TOLD_BY_CONDITIONS):
+            kind = LineKind.ERROR if said.warns else LineKind.INFO
+            yield LabLine(said.at, kind, _hash(rest[0]), int(rest[1]), _text(f"{said.reason}: {said.message}"))
+
+
+def _written(event: Event) -> tuple[int, str, str]:
+    """Return the place of an Event among those of the same second: the order in which they were written (KEP-5504)."""
+    version = event.metadata.resource_version
+    return len(version), version, event.metadata.uid
+
+
+def _progress(operation: ToldOperation, pod: Pod | None) -> int:
+    if operation.deletes:
+        return _ASKED if pod is not None else _POD_GONE
+    if pod is None:
+        return 1
+    true = {condition.type for condition in pod.status.conditions if condition.status == "True"}
+    if names.CONDITION_SESSION_READY in true:
+        return _SESSION
+    if names.CONDITION_LAB_CONVERGED in true:
+        return _BOOTED
+    if names.CONDITION_LAB_IMPORTED in true:
+        booted, total = _devices(pod)
+        return _IMPORTED + (_BOOTED - _IMPORTED) * booted // total
+    return _CLAIMED if names.ANNOTATION_CONTENT in pod.metadata.annotations else _OBJECTS
+
+
+def _devices(pod: Pod) -> tuple[int, int]:
+    """Return how many devices are booted, and how many there are, at least 1."""
+    booted, _, total = pod.metadata.annotations.get(names.ANNOTATION_DEVICES, "").partition("/")
+    if not (booted.isdecimal() and total.isdecimal() and int(total)):
+        return 0, 1
+    return min(int(booted), int(total)), int(total)
+
+
+def _state(operation: ToldOperation, pod: Pod | None, ahead: int) -> str:
+    if pod is None and operation.deletes:
+        return "The lab is gone, and its namespace is being deleted"
+    if pod is None:
+        return f"The lab waits to be started: place {ahead} in the queue" if ahead else ""
+    for condition in pod.status.conditions:
+        if condition.type == "PodScheduled" and condition.status == "False":
+            if condition.reason == Happened.UNSCHEDULABLE:
+                return _text(f"The lab waits for a worker that can take it: {condition.message}")
+            return _text(f"{condition.reason}: {condition.message}")
+    if not operation.deletes and (shown := pod.metadata.annotations.get(names.ANNOTATION_DEVICES, "")):
+        booted, total = _devices(pod)
+        if booted < total:
+            return _text(f"Devices boot: {shown.replace('/', ' of ')}{_missing(pod)}")
+    for status in pod.status.container_statuses:
+        if waiting := status.state.get("waiting"):
+            return _text(": ".join(filter(None, (waiting.get("reason", ""), waiting.get("message", "")))))
+    return ""
+
+
+def _missing(pod: Pod) -> str:
+    """Return which devices are missing, since when and how long that may take, as the provider tells it; "" if not."""
+    for status in pod.status.container_statuses:
+        waiting = status.state.get("waiting", {})
+        reason, message = waiting.get("reason", ""), str(waiting.get("message", ""))
+        if reason == Progress.STARTING_NODES and (told := message.partition(" booted, ")[2]):
+            return f", {told}"
+        if reason == Trouble.LAB_QUEUED and message:
+            return f"; {message}"
+    return ""
+
+
+def _text(text: str) -> str:
+    return shorten(" ".join(text.split()), TEXT_CHARS_MAX)
+
+
+def _hash(*parts: str) -> str:
+    """Return a short text of `A-Z a-z 0-9 _ -` that stands for these."""
+    digest = hashlib.sha256("\0".join(parts).encode()).digest()
+    return urlsafe_b64encode(digest[:_SOURCE_BYTES]).decode()

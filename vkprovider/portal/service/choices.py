@@ -1,0 +1,95 @@
+"""What users may choose: the menu, made of definitions, and the quotas of the configuration."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import yaml
+from pydantic import ValidationError
+
+from vkprovider.lablet import names
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.objects import CustomResource, Node
+from vkprovider.platform.reasons import StartReason
+from vkprovider.portal.pure.config import PortalConfig
+from vkprovider.portal.pure.menu.menu import LabChoice, Menu, menu_of, resolve
+from vkprovider.portal.pure.menu.prepulled import MenuNode
+from vkprovider.portal.pure.options import WantedLab
+from vkprovider.portal.pure.quota import Amounts, LabQuota, quota_of
+from vkprovider.portal.pure.rejections import Rejection
+from vkprovider.portal.service.informers import Informers
+
+if TYPE_CHECKING:
+    from vkprovider.portal.service.requests import Caller
+
+_DEFAULT_ENVIRONMENT = "default"
+
+
+class Choices:
+    """The menu, and what of it a user may have."""
+
+    def __init__(self, config: PortalConfig, objects: Informers) -> None:
+        """Offer what is defined.
+
+        Args:
+            config: The configuration of user labs.
+            objects: What is followed: the definitions are the menu.
+        """
+        self._config = config
+        self._objects = objects
+        self._menu: Menu | None = None
+
+    def definition_changed(self, old: CustomResource | None, new: CustomResource | None) -> None:  # noqa: ARG002 (a handler)
+        """Make the menu again when it is asked for the next time."""
+        self._menu = None
+
+    def menu(self) -> Menu:
+        """Return the menu: the definitions with a family that are of no class, which alone may use its own."""
+        if self._menu is None:
+            shared = [
+                definition
+                for definition in self._objects.definitions.items.values()
+                if not definition.metadata.labels.get(names.LABEL_OWNER_NAMESPACE)
+            ]
+            self._menu = menu_of(shared, self._config)
+        return self._menu
+
+    def quota(self, caller: "Caller") -> LabQuota:
+        """Return the quota of a user."""
+        return quota_of(caller.user, caller.groups, self._config.quotas)
+
+    def amounts_of(self, image: str) -> Amounts:
+        """Return what the lab of a Pod's image needs of its worker; nothing if the image is not on the menu."""
+        labs = (lab for found in self.menu().images for lab in found.sizes.values())
+        return next((lab.amounts for lab in labs if lab.pod_image == image), Amounts())
+
+    def nodes(self) -> list[MenuNode]:
+        """Return the Nodes that labs start on."""
+        return [menu_node(node) for node in self._objects.nodes.items.values()]
+
+    def choose(self, caller: "Caller", wanted: WantedLab, menu: Menu) -> LabChoice | Rejection:
+        """Return the lab that a request gets of the caller's menu, or why it gets none."""
+        return resolve(menu, wanted, self.quota(caller))
+
+
+def menu_node(node: Node) -> MenuNode:
+    """Return the Node of a worker as the menu sees it: one that lists no image definition does not say what it has."""
+    ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
+    comment = "cordoned" if node.spec.unschedulable else "" if ready else "not ready"
+    environment = node.metadata.labels.get(names.LABEL_ENV, _DEFAULT_ENVIRONMENT)
+    shown = {name for image in node.status.images for name in image.names if name.startswith(names.IMAGE_PREFIX)}
+    images = frozenset(name.removeprefix(names.IMAGE_PREFIX) for name in shown)
+    return MenuNode(node.metadata.name, environment, comment, images or None)
+
+
+def read_config(path: str | None) -> PortalConfig:
+    """Read the file of `VKPROVIDER_PORTAL_CONFIG`; without one everything has its default.
+
+    Raises:
+        InputError: `SettingInvalid`: the file is missing or wrong.
+    """
+    if path is None:
+        return PortalConfig()
+    try:
+        return PortalConfig.model_validate(yaml.safe_load(Path(path).read_text("utf-8")) or {})
+    except (OSError, yaml.YAMLError, UnicodeDecodeError, ValidationError) as error:
+        raise InputError(StartReason.SETTING_INVALID, f"VKPROVIDER_PORTAL_CONFIG {path}: {error}") from None

@@ -1,0 +1,110 @@
+"""The Namespaces of user labs: made, taken, marked and deleted, each only as long as it is the one that was seen."""
+
+from collections.abc import Callable, Mapping
+
+from vkprovider.platform.kube.client import Guard
+from vkprovider.platform.kube.resources import PartialObject
+from vkprovider.platform.objects import Metadata
+from vkprovider.platform.runtime.context import Context
+from vkprovider.portal.pure import portalnames
+from vkprovider.portal.pure.names import user_key
+from vkprovider.portal.pure.record import LabRecord, record_of
+from vkprovider.portal.pure.state import precedence
+from vkprovider.portal.service.effects.objects import metadata
+
+
+class Records:
+    """Writes the Namespaces."""
+
+    def __init__(self, ctx: Context, wrote: Callable[[PartialObject], None]) -> None:
+        """Write nothing yet.
+
+        Args:
+            ctx: The replica; its namespace is the mark.
+            wrote: Called with each Namespace of the portal's as it was written or read: the watch may be late.
+        """
+        self._wrote = wrote
+        self._namespaces = ctx.api.namespaces
+        self._mark = ctx.namespace
+
+    async def create(
+        self, name: str, labels: Mapping[str, str], annotations: Mapping[str, str], guard: Guard
+    ) -> Metadata:
+        """Create a Namespace.
+
+        Raises:
+            Conflict: The name is taken.
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(name, labels, annotations)}
+        made = await self._namespaces.create(body, guard=guard)
+        self._wrote(made)
+        return made.metadata
+
+    async def read(self, name: str) -> Metadata | None:
+        """Read a Namespace from the API server; None if there is none.
+
+        Raises:
+            OutsideError: The API server refused or did not answer.
+        """
+        found = await self._namespaces.get(name)
+        return found.metadata if found is not None else None
+
+    async def of_user(self, user: str) -> LabRecord | None:
+        """Read the record of a user from the API server, of several the one that stays; None if there is none.
+
+        Raises:
+            OutsideError: The API server refused or did not answer.
+        """
+        selector = f"{portalnames.LABEL_PORTAL}={self._mark},{portalnames.LABEL_USER}={user_key(user)}"
+        listed = await self._namespaces.list(labels=selector)
+        for each in listed:
+            self._wrote(each)
+        read = (record_of(each.metadata, self._mark) for each in listed)
+        found = [record for record in read if record is not None and record.user == user]
+        return min(found, key=precedence, default=None)
+
+    async def patch(
+        self,
+        record: LabRecord,
+        annotations: Mapping[str, str | None],
+        guard: Guard,
+        labels: Mapping[str, str | None] | None = None,
+    ) -> Metadata:
+        """Change annotations and labels of a Namespace, unless it was written since it was seen.
+
+        Args:
+            record: As it was seen.
+            annotations: Those to set; None removes one.
+            guard: Called right before the write.
+            labels: The same of labels.
+
+        Raises:
+            Conflict: It is another one, or was written since.
+            NotFound: It is gone.
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        change = {"annotations": dict(annotations), **({"labels": dict(labels)} if labels else {})}
+        found = await self._namespaces.patch(
+            record.namespace,
+            {"metadata": change},
+            uid=record.uid,
+            resource_version=record.resource_version,
+            guard=guard,
+        )
+        self._wrote(found)
+        return found.metadata
+
+    async def delete(self, record: LabRecord, guard: Guard) -> None:
+        """Delete a Namespace with all that is in it, unless it was written since it was seen.
+
+        Raises:
+            Conflict: It is another one, or was written since.
+            Fenced: The lock is not held any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        await self._namespaces.metadata_only.delete(
+            record.namespace, uid=record.uid, resource_version=record.resource_version, guard=guard
+        )

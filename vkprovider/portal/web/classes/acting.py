@@ -1,0 +1,166 @@
+"""One request to many lablets: a line for each of them, whatever becomes of the others."""
+
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from typing import Final, NamedTuple
+
+from vkprovider.classroom.pods import change
+from vkprovider.lablet import names
+from vkprovider.platform.concurrency import at_most
+from vkprovider.platform.errors import Conflict, Forbidden, InputError, NotFound, OutsideError
+from vkprovider.platform.kube.api import PODS
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import Resource
+from vkprovider.platform.objects import Pod
+from vkprovider.platform.times import clock, unix
+from vkprovider.portal.pure.classes.asked import ACTS, CannotBeDoneError, notes_for
+from vkprovider.portal.pure.classes.rows import Row
+from vkprovider.portal.service.requests import Rejected
+from vkprovider.portal.web.classes.classrooms import Classrooms
+from vkprovider.portal.web.context import SiteContext
+from vkprovider.portal.web.visitor import Visitor
+
+_AT_ONCE: Final = 8
+_TRIES: Final = 5
+"""Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""
+_DONE: Final = {
+    "stop": "is being stopped",
+    "start": "is being started",
+    "reset": "is being wiped and started again",
+    "collect": "is being handed in",
+    "message": "has the message",
+    "end": "is being ended",
+}
+
+
+class Wanted(NamedTuple):
+    """What is asked of many lablets.
+
+    Attributes:
+        act: One of `Act`, or `end` for user labs.
+        seconds: By how much to extend.
+        message: For the learners; an empty one removes what is there.
+    """
+
+    act: str
+    seconds: int = 0
+    message: str = ""
+
+
+class Outcome(NamedTuple):
+    """What became of a request to one lablet.
+
+    Attributes:
+        learner: Who has it, or the name of its Pod.
+        done: Whether it was taken.
+        words: What happens, or why nothing does.
+    """
+
+    learner: str
+    done: bool
+    words: str
+
+
+class _NothingDoneError(Exception):
+    """A lablet does not do what was asked; the text says why."""
+
+
+class Acting:
+    """Asks lablets in the name of a visitor."""
+
+    def __init__(self, site: SiteContext, classrooms: Classrooms) -> None:
+        """Create it.
+
+        Args:
+            site: What every view is given.
+            classrooms: The classes.
+        """
+        self._site = site
+        self._classrooms = classrooms
+
+    async def ask(self, visitor: Visitor, class_: str, rows: Sequence[Row], wanted: Wanted) -> list[Outcome]:
+        """Ask lablets, a few at a time; return what became of each, in their order.
+
+        The Pods are written with the visitor's own token. What belongs to the record of a user lab the portal does, if
+        the lab still is of the class in which the visitor may ask for it.
+
+        Raises:
+            InputError: The kubeconfig of the portal has changed, and is wrong.
+        """
+        async with AsyncExitStack() as stack:
+            own = self._site.as_visitor.client(visitor.token)
+            kube = await stack.enter_async_context(own) if visitor.token else None
+
+            async def one(row: Row) -> Outcome:
+                try:
+                    return Outcome(
+                        row.learner or row.pod, done=True, words=await self._one(kube, visitor, class_, row, wanted)
+                    )
+                except _NothingDoneError as error:
+                    return Outcome(row.learner or row.pod, done=False, words=str(error))
+
+            return await at_most(_AT_ONCE, one, rows)
+
+    async def _one(self, kube: KubeClient | None, visitor: Visitor, class_: str, row: Row, wanted: Wanted) -> str:
+        """Ask one lablet; return what happens.
+
+        Raises:
+            _NothingDoneError: Nothing does.
+        """
+        now, by = self._site.ctx.wall(), visitor.known.caller.username
+        try:
+            if row.user and wanted.act == "extend":
+                return _until(await self._site.requests.extend(row.user, by, wanted.seconds, class_), now)
+            if wanted.act == "end":
+                if not row.user:
+                    raise _NothingDoneError("is no lab of the portal; hand it in instead")
+                await self._site.requests.delete(row.user, by, class_)
+                return _DONE["end"]
+            if kube is None:
+                raise _NothingDoneError("takes your own token, which the ingress does not send")
+            return await self._write(kube, row, wanted, now)
+        except Rejected as error:
+            raise _NothingDoneError(error.rejection.msg) from error
+        except CannotBeDoneError as error:
+            raise _NothingDoneError(str(error)) from error
+        except Forbidden as error:
+            raise _NothingDoneError(f"you may not do this: {error.message}") from error
+        except NotFound:
+            raise _NothingDoneError("is gone") from None
+        except (OutsideError, InputError) as error:
+            raise _NothingDoneError(f"the API server did not do it: {error}") from error
+
+    async def _write(self, kube: KubeClient, row: Row, wanted: Wanted, now: float) -> str:
+        pod = self._classrooms.pod_of(row)
+        act = next((each for each in ACTS if each == wanted.act), None)
+        if pod is None or act is None:
+            raise _NothingDoneError("has no lab that could do it yet")
+        pods = Resource(kube, PODS, pod.metadata.namespace)
+        for _ in range(_TRIES):
+            notes = notes_for(act, pod, now, seconds=wanted.seconds, message=wanted.message)
+            try:
+                await change(kube, pod, annotations=notes, unchanged=act == "extend")  # the end that was seen
+            except Conflict:
+                pod = await _again(pods, pod)
+                continue
+            if act == "extend":
+                return _until(unix(notes[names.ANNOTATION_TIMESLOT_END] or "") or now, now)
+            return _DONE[act] if act != "message" or wanted.message.strip() else "has no message any more"
+        raise _NothingDoneError("is written to all the time; try again")
+
+
+async def _again(pods: Resource[Pod], before: Pod) -> Pod:
+    """Read a Pod again that was written.
+
+    Raises:
+        _NothingDoneError: It is another one now, or gone.
+        OutsideError: It cannot be read.
+    """
+    found = await pods.get(before.metadata.name)
+    if found is None or found.metadata.uid != before.metadata.uid:
+        raise _NothingDoneError("is another lab now")
+    return found
+
+
+def _until(end: float, now: float) -> str:
+    return f"has time until {clock(end, now)}"

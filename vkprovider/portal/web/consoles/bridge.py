@@ -1,0 +1,225 @@
+"""Consoles of browsers: each is a WebSocket of a page, and behind it a session of `exec` with the person's own token.
+
+A browser says how much of the output its terminal has shown, and gets little more before it has. A device that prints
+faster loses output, as it does for every session that reads too slowly, and never fills the browser or this process.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from http import HTTPStatus
+from typing import Final
+
+import structlog
+from aiohttp import WSMsgType, web
+
+from vkprovider.platform.errors import OutsideError, Unavailable
+from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.connections import uncount
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.portal.web.consoles import frames, words
+from vkprovider.portal.web.consoles.backlog import Backlog
+from vkprovider.portal.web.consoles.frames import End, FrameError, Mode, Shown, Typed, Window
+from vkprovider.portal.web.consoles.upstream import ConsoleTarget, UpstreamConsole, upstream
+
+_log: Final = structlog.get_logger(__name__)
+CONSOLES_MAX: Final = 500
+"""The most consoles of a replica."""
+OF_CALLER_MAX: Final = 24
+"""The most consoles of one person: those of a class, watched side by side."""
+_PING_S: Final = 25.0
+"""The pause between two pings of a browser: proxies end a connection that is silent for 30 to 60 s."""
+_SAY_S: Final = 5.0
+_REASON_BYTES_MAX: Final = 123
+"""RFC 6455, 5.5: the most bytes of the reason of a close."""
+
+
+class TooManyConsoles(Refused):
+    """So many consoles are open already."""
+
+    status_code = HTTPStatus.TOO_MANY_REQUESTS
+    remedy = "Close other consoles, or try again."
+    retry_s = 5
+
+
+class Consoles:
+    """The open consoles of a replica."""
+
+    def __init__(self) -> None:
+        """Begin without consoles."""
+        self._open: Counter[str] = Counter()
+        self._leaving = asyncio.Event()
+
+    def __len__(self) -> int:
+        """Count the consoles."""
+        return self._open.total()
+
+    def close(self) -> None:
+        """End all consoles, and those that begin later at once: their pages go to another replica."""
+        self._leaving.set()
+
+    async def serve(
+        self,
+        request: web.Request,
+        caller: str,
+        kube: KubeClient,
+        target: ConsoleTarget,
+        mode: Mode,
+        withdrawn: asyncio.Event,
+    ) -> web.StreamResponse:
+        """Serve the console of a browser until either side ends it.
+
+        Args:
+            request: Opens the WebSocket; a page of the site made it, and its sender may see the lab.
+            caller: The username of its sender.
+            kube: A client with the token of its sender, and no other credentials.
+            target: The console.
+            mode: Whether they type, watch, or take over.
+            withdrawn: Is set when they may not use it any more.
+
+        Raises:
+            Refused: There are too many.
+        """
+        async with self._place(caller):
+            uncount(request)
+            socket = web.WebSocketResponse(
+                compress=False, heartbeat=_PING_S, max_msg_size=frames.TYPED_BYTES_MAX + 1, timeout=_SAY_S
+            )
+            await socket.prepare(request)
+            about = {"user": caller, "namespace": target.namespace, "pod": target.pod, "device": target.device}
+            _log.info("a console begins", mode=mode, **about)
+            bridge = Bridge(socket, target, mode, withdrawn, self._leaving)
+            end = await bridge.run(kube)
+            _log.info("a console has ended", why=end.why, bytes=bridge.sent_bytes, **about)
+            with suppress(ConnectionResetError, TimeoutError):
+                async with asyncio.timeout(_SAY_S):
+                    await socket.send_str(frames.ended(end))
+                    await socket.close(code=frames.CLOSE_CODES[end.why], message=_cut(end.text))
+            return socket
+
+    @asynccontextmanager
+    async def _place(self, caller: str) -> AsyncIterator[None]:
+        if len(self) >= CONSOLES_MAX or self._open[caller] >= OF_CALLER_MAX:
+            raise TooManyConsoles("too many consoles are open here: close others, or try again")
+        self._open[caller] += 1
+        try:
+            yield
+        finally:
+            self._open[caller] -= 1
+            self._open += Counter()  # drops callers without a console
+
+
+class Bridge:
+    """One console: what it passes on, and how much the browser has not shown."""
+
+    def __init__(
+        self,
+        socket: web.WebSocketResponse,
+        target: ConsoleTarget,
+        mode: Mode,
+        withdrawn: asyncio.Event,
+        leaving: asyncio.Event,
+    ) -> None:
+        """Create it; `withdrawn` is set when the person may not use it any more, `leaving` when the replica ends."""
+        self._socket = socket
+        self._target = target
+        self._mode = mode
+        self._withdrawn = withdrawn
+        self._leaving = leaving
+        self._window = Window()
+        self._backlog = Backlog()
+        self._changed = asyncio.Event()
+        self._sent = asyncio.Event()
+
+    @property
+    def sent_bytes(self) -> int:
+        """How much output the browser has got."""
+        return self._window.sent
+
+    async def run(self, kube: KubeClient) -> End:
+        """Open the console and pass on what comes both ways; return why it has ended."""
+        try:
+            async with upstream(kube, self._target, self._mode) as console:
+                return await self._pass_on(console)
+        except OutsideError as error:
+            return words.refusal(error, self._target.device)
+        except ConnectionResetError:
+            return words.ENDED  # the browser has left
+
+    async def _pass_on(self, console: UpstreamConsole) -> End:
+        await self._socket.send_str(frames.opened(watches=self._mode is Mode.WATCH))
+        tasks = [
+            asyncio.create_task(each, name=f"console: {name}")
+            for name, each in {
+                "output": self._read(console),
+                "sending": self._send(),
+                "input": self._input(console),
+                "right": _after(self._withdrawn, words.WITHDRAWN),
+                "leaving": _after(self._leaving, words.LEAVING),
+            }.items()
+        ]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            ended = next(task for task in tasks if task.done())
+            return ended.result()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _read(self, console: UpstreamConsole) -> End:
+        """Read what the device prints, whether the browser keeps up or not; at the end, wait until it has got all."""
+        while data := await console.read():
+            self._backlog.feed(data)
+            self._changed.set()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_SAY_S):
+                while self._backlog:
+                    await self._sent.wait()
+                    self._sent.clear()
+        return console.end
+
+    async def _send(self) -> End:
+        """Send the browser as much as it may have, for ever.
+
+        Raises:
+            ConnectionResetError: The browser has left.
+        """
+        while True:
+            if piece := self._backlog.take(min(self._window.room, frames.OUTPUT_BYTES_MAX)):
+                self._window = self._window.after_sending(len(piece))
+                await self._socket.send_bytes(piece)
+                self._sent.set()
+            else:
+                self._changed.clear()
+                await self._changed.wait()
+
+    async def _input(self, console: UpstreamConsole) -> End:
+        async for message in self._socket:
+            if message.type not in {WSMsgType.BINARY, WSMsgType.TEXT}:
+                break
+            try:
+                match frames.parse(message.data):
+                    case Typed(data) if self._mode is not Mode.WATCH:
+                        await console.write(data)
+                    case Shown() as shown:
+                        self._window = self._window.after(shown)
+                        self._changed.set()
+                    case Typed():
+                        pass  # who watches types nothing
+            except FrameError:
+                return words.NONSENSE
+            except Unavailable:
+                return words.BROKEN
+        return words.ENDED
+
+
+async def _after(happened: asyncio.Event, end: End) -> End:
+    await happened.wait()
+    return end
+
+
+def _cut(text: str) -> bytes:
+    """Return as much of a text as the reason of a close may have."""
+    return text.encode()[:_REASON_BYTES_MAX].decode(errors="ignore").encode()

@@ -1,0 +1,142 @@
+"""The paths of the view: consoles of devices, and the configurations of all devices of a lab."""
+
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from aiohttp import web
+
+from vkprovider.platform.http.access import ResourceRight
+from vkprovider.platform.http.connections import unless_left
+from vkprovider.platform.runtime.parts import Route
+from vkprovider.portal.web.consoles.bridge import Consoles
+from vkprovider.portal.web.consoles.configurations import Downloads, archive, collected
+from vkprovider.portal.web.consoles.frames import Mode
+from vkprovider.portal.web.consoles.places import Finder, Places, console_path, kubectl_command
+from vkprovider.portal.web.context import SiteContext
+from vkprovider.portal.web.layout import link
+from vkprovider.portal.web.live.parts import Live
+from vkprovider.portal.web.live.reviews import Reviews
+from vkprovider.portal.web.visitors import Handler
+
+_LAB: Final = "/labs/{user}"
+_LABLET: Final = "/classes/{namespace}/lablets/{pod}"
+_HEADERS: Final = {"Content-Type": "application/zip"}
+_LEFT: Final = 499
+"""The status in the log of an answer whose client has left: nginx's."""
+
+
+class ConsoleViews(NamedTuple):
+    """The handlers.
+
+    Attributes:
+        site: What all views share.
+        places: Finds labs.
+        reviews: Asks whether somebody still may open a console.
+        consoles: The open ones.
+        downloads: Those of configurations that go on.
+    """
+
+    site: SiteContext
+    places: Places
+    reviews: Reviews
+    consoles: Consoles
+    downloads: Downloads
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the paths."""
+        found: list[Route] = []
+        for lab, find in ((_LAB, self.places.of_user), (_LABLET, self.places.of_class)):
+            found += [
+                Route("GET", f"{lab}/consoles/{{device}}", self._page_of(find)),
+                Route("GET", f"{lab}/consoles/{{device}}/stream", self._stream_of(find)),
+                Route("GET", f"{lab}/configurations", self._configurations_of(find)),
+            ]
+        return tuple(found)
+
+    def _page_of(self, find: Finder) -> Handler:
+        async def page(request: web.Request) -> web.StreamResponse:
+            visitor = await self.site.visitors.of(request)
+            place, device = await find(request, visitor), request.match_info["device"]
+            if place.pod is None:
+                raise web.HTTPSeeOther(link(request, place.path))
+            here = console_path(place, device)
+            return self.site.layout.render(
+                request,
+                "consoles/page.html",
+                nonce=True,
+                framed=True,
+                is_panel="panel" in request.query,
+                device=device,
+                whose=place.whose,
+                back=place.path,
+                here=here,
+                stream=f"{here}/stream",
+                mode=_first_mode(request),
+                command=kubectl_command(place.target(device)),
+                has_token=bool(visitor.token),
+            )
+
+        return page
+
+    def _stream_of(self, find: Finder) -> Handler:
+        async def stream(request: web.Request) -> web.StreamResponse:
+            visitor = await self.site.visitors.watching(request)
+            place, mode = await find(request, visitor), _mode(request)
+            target = place.target(request.match_info["device"])
+            user, right = (
+                visitor.known.of_cluster.username,
+                ResourceRight("create", "pods/exec", target.namespace, target.pod),
+            )
+            async with (
+                self.site.as_visitor.client(visitor.token) as kube,
+                self.reviews.holding(visitor, right) as withdrawn,
+            ):
+                return await self.consoles.serve(request, user, kube, target, mode, withdrawn)
+
+        return stream
+
+    def _configurations_of(self, find: Finder) -> Handler:
+        async def configurations(request: web.Request) -> web.StreamResponse:
+            visitor = await self.site.visitors.of(request)
+            place = await find(request, visitor)
+            if place.pod is None:
+                raise web.HTTPNotFound
+            devices = [container.name for container in place.pod.spec.containers[1:]]
+            user, targets = visitor.known.of_cluster.username, [place.target(device) for device in devices]
+            with self.downloads.place(user):
+                async with self.site.as_visitor.client(visitor.token) as kube:
+                    found = await unless_left(request, collected(kube, targets))
+            if found is None:
+                return web.Response(status=_LEFT)
+            name = quote(f"{place.path.rsplit('/', 1)[-1]}-configurations.zip")
+            disposition = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
+            return web.Response(body=archive(found, at=self.site.ctx.wall()), headers={**_HEADERS, **disposition})
+
+        return configurations
+
+
+def _mode(request: web.Request) -> Mode:
+    """Return what a visitor wants at a console.
+
+    Raises:
+        HTTPBadRequest: The request does not say so in our words.
+    """
+    try:
+        return Mode(request.query.get("as", Mode.TYPE))
+    except ValueError:
+        raise web.HTTPBadRequest from None
+
+
+def _first_mode(request: web.Request) -> Mode:
+    """Return how a page opens its console at first: it takes over only when its button is pressed, after no link.
+
+    Raises:
+        HTTPBadRequest: The request does not say it in our words.
+    """
+    mode = _mode(request)
+    return Mode.TYPE if mode is Mode.TAKE_OVER else mode
+
+
+def routes(site: SiteContext, live: Live, consoles: Consoles) -> tuple[Route, ...]:
+    """Return the paths."""
+    return ConsoleViews(site, Places(site), live.reviews, consoles, Downloads()).routes()

@@ -1,0 +1,166 @@
+// The terminal of a console: xterm, a WebSocket, and how much of the output the terminal has written, so that a noisy
+// device never fills the browser. The frames are those of vkprovider/portal/web/consoles/frames.py.
+"use strict";
+
+(() => {
+  const place = document.getElementById("console");
+  const said = document.getElementById("console-status");
+  const ACK_BYTES = 32 * 1024;
+  const KEYS_BYTES = 16 * 1024;
+  const RETRY_MS_MAX = 10_000;
+
+  // xterm makes style elements, and sets style attributes for colours that are not of its palette. The policy of the
+  // page asks for a nonce for the one, and forbids the other; what a script sets as a property it allows.
+  const make = document.createElement.bind(document);
+  document.createElement = (name, options) => {
+    const made = make(name, options);
+    if (name === "style") made.nonce = place.dataset.nonce;
+    return made;
+  };
+  const setAttribute = Element.prototype.setAttribute;
+  Element.prototype.setAttribute = function set(name, value) {
+    if (name === "style") this.style.cssText = value;
+    else setAttribute.call(this, name, value);
+  };
+
+  const terminal = new Terminal({
+    fontFamily: "ui-monospace, monospace",
+    fontSize: 14,
+    scrollback: 5000,
+    screenReaderMode: true,
+    theme: {
+      background: "#14181d", foreground: "#e8ecf0", cursor: "#e8ecf0", selectionBackground: "#3d5a80",
+      black: "#5c6773", red: "#ff8080", green: "#7fd89b", yellow: "#f0c06a", blue: "#8fc3f8", magenta: "#dfa6f0",
+      cyan: "#7fd6d6", white: "#e8ecf0", brightBlack: "#a9b4c0", brightRed: "#ffa0a0", brightGreen: "#a3e6b8",
+      brightYellow: "#f7d68f", brightBlue: "#b4d7fa", brightMagenta: "#ecc6f7", brightCyan: "#a8e6e6",
+      brightWhite: "#ffffff",
+    },
+  });
+  const fit = new FitAddon.FitAddon();
+  terminal.loadAddon(fit);
+  terminal.open(place);
+  fit.fit();
+  new ResizeObserver(() => fit.fit()).observe(place);
+
+  let socket = null;
+  let retry = 0;
+  let retries = 0;
+
+  const say = (text) => { said.textContent = text; };
+
+  // A browser tells no script why a WebSocket did not open; a request of another kind is refused in the same way.
+  const refusal = async (url) => {
+    try {
+      const answer = await fetch(url, { headers: { Accept: "application/json" }, redirect: "manual" });
+      if (answer.type === "opaqueredirect" || answer.status === 401) {
+        return { why: "signed-out", text: "Your login has ended: log in again. Your lab goes on." };
+      }
+      if (answer.status === 404) return { why: "refused", text: "The lab has ended, or you may not see it any more." };
+      return [403, 429].includes(answer.status) ? { why: "refused", text: (await answer.json()).message } : null;
+    } catch {
+      return null; // the portal is not there
+    }
+  };
+
+  const open = (mode) => {
+    clearTimeout(retry);
+    if (socket) socket.onclose = null;
+    socket?.close();
+    place.dataset.mode = mode;
+    const url = new URL(place.dataset.stream, location.href);
+    url.protocol = url.protocol === "http:" ? "ws:" : "wss:";
+    url.searchParams.set("as", mode);
+    const mine = new WebSocket(url);
+    mine.binaryType = "arraybuffer";
+    socket = mine;
+    let end = null;
+    let shown = 0;
+    let told = 0;
+    let waiting = 0;
+    let next = mode;
+    say("Connecting…");
+    place.dataset.state = "connecting";
+
+    mine.onmessage = ({ data }) => {
+      if (typeof data !== "string") {
+        waiting += data.byteLength;
+        terminal.write(new Uint8Array(data), () => {
+          waiting -= data.byteLength;
+          shown += data.byteLength;
+          place.dataset.shown = String(shown);
+          if ((shown - told >= ACK_BYTES || !waiting) && mine.readyState === WebSocket.OPEN) {
+            told = shown;
+            mine.send(JSON.stringify({ shown }));
+          }
+        });
+        return;
+      }
+      const message = JSON.parse(data);
+      if (message.type === "end") {
+        end = message;
+        return;
+      }
+      retries = 0;
+      next = message.watches ? "watch" : "type"; // nobody takes over twice without asking for it
+      terminal.options.disableStdin = message.watches;
+      place.dataset.state = message.watches ? "watching" : "typing";
+      say(message.watches ? place.dataset.why || "You watch." : "You type.");
+      place.dataset.why = "";
+      terminal.focus();
+    };
+    mine.onclose = async () => {
+      const known = end ?? (place.dataset.state === "connecting" ? await refusal(place.dataset.stream) : null);
+      if (mine === socket) closed(known ?? { why: "lost", text: "Connection lost; your lab goes on." }, next);
+    };
+  };
+
+  const closed = ({ why, text }, mode) => {
+    terminal.options.disableStdin = true;
+    place.dataset.state = why;
+    say(text);
+    if (why === "in-use") {
+      place.dataset.why = text;
+      open("watch");
+    } else if (why === "lost") {
+      const pause = Math.min(500 * 2 ** retries, RETRY_MS_MAX) * (0.75 + Math.random() / 2);
+      retries += 1;
+      say(`${text} Connecting again…`);
+      retry = setTimeout(() => open(mode), pause);
+    } else if (why === "signed-out" || why === "withdrawn") {
+      const link = make("a");
+      link.href = place.dataset.login;
+      link.target = "_top";
+      link.textContent = "Log in";
+      said.append(" ", link);
+    }
+  };
+
+  terminal.onData((text) => {
+    if (socket.readyState !== WebSocket.OPEN) return;
+    const keys = new TextEncoder().encode(text);
+    for (let at = 0; at < keys.length; at += KEYS_BYTES) socket.send(keys.subarray(at, at + KEYS_BYTES));
+  });
+
+  // F6 goes on to the buttons, as it does between the parts of other programs; Ctrl-V pastes, as the browser has it.
+  terminal.attachCustomKeyEventHandler((event) => {
+    if (event.key === "F6") {
+      event.preventDefault();
+      if (event.type === "keydown") document.querySelector("#console-bar button").focus();
+      return false;
+    }
+    return !(event.ctrlKey && !event.altKey && event.key.toLowerCase() === "v");
+  });
+
+  const press = (id, act) => document.getElementById(id).addEventListener("click", act);
+  press("console-again", () => open(place.dataset.mode === "take-over" ? "type" : place.dataset.mode));
+  press("console-take-over", () => open("take-over"));
+  press("console-watch", () => open("watch"));
+  press("console-copy", async () => {
+    if (!terminal.hasSelection()) terminal.selectAll();
+    await navigator.clipboard.writeText(terminal.getSelection());
+    terminal.clearSelection();
+    terminal.focus();
+  });
+
+  open(place.dataset.mode);
+})();

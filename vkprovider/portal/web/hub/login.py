@@ -1,0 +1,189 @@
+"""Log in at the hub, and log out of it."""
+
+import secrets
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Final
+
+import msgspec
+import structlog
+from aiohttp import web
+
+from vkprovider.platform.http.answers import TokenInvalid, TokenMissing
+from vkprovider.portal.api.callers import PortalCallers
+from vkprovider.portal.origin import safe_next
+from vkprovider.portal.web import cookie
+from vkprovider.portal.web.hub.oauth import HubLogins, HubRefusedError, HubSilentError
+from vkprovider.portal.web.hub.place import HubPlace
+from vkprovider.portal.web.keys import Keys, is_marked, mark
+from vkprovider.portal.web.layout import BASE, Layout, link
+from vkprovider.portal.web.login import Login
+from vkprovider.portal.web.visitors import Found, VisitorSource
+
+STATE_COOKIE: Final = "vkprovider-portal-state"
+"""Binds a login at the hub to the browser that began it. Each has a cookie of its own: tabs log in side by side."""
+BOUND_COOKIE: Final = "vkprovider-portal-hub"
+"""Binds a session to that at the hub, so that who logs out there is logged out here."""
+HUB_COOKIE: Final = "jupyterhub-session-id"
+"""The hub's own, by which its services know one login from the next."""
+_STATE_BYTES: Final = 16
+_VERIFIER_BYTES: Final = 48
+_STATE_S: Final = 600
+_LOST: Final = (
+    "This login was not begun in this browser, or more than ten minutes ago, or the browser keeps no cookies of this "
+    "page: it does so with https:// only. Open the page again."
+)
+_DENIED: Final = "The hub did not let you in: {}. Ask the hub's administrator."
+_OVER: Final = (
+    "The hub does not know this login any more. Open the page again; if that does not help, tell the hub's "
+    "administrator."
+)
+_SILENT: Final = "The hub does not answer. Try again in a minute; your lab goes on."
+_TOKENLESS: Final = (
+    "The hub has no token of yours for the cluster. Log out of the hub, and log in again; if that does not help, tell "
+    "the hub's administrator that users need the scope admin:auth_state!user, and auth_state a token."
+)
+_EXPIRED: Final = (
+    "The cluster does not accept the token that the hub has of you: it has expired, or is not the cluster's. Log out "
+    "of the hub, and log in again."
+)
+_log: Final = structlog.get_logger(__name__)
+
+
+class _Began(msgspec.Struct, frozen=True):
+    """A login that was begun in a browser.
+
+    Attributes:
+        state: Comes back with the code.
+        verifier: Proves that it is the same browser.
+        then: The path of the site to which it leads.
+        until: When it is over, in Unix seconds.
+    """
+
+    state: str
+    verifier: str
+    then: str
+    until: float
+
+
+_decoder: Final = msgspec.json.Decoder(_Began)
+
+
+class HubLogin:
+    """The handlers."""
+
+    def __init__(
+        self,
+        place: HubPlace,
+        logins: HubLogins,
+        login: Login,
+        callers: PortalCallers,
+        layout: Layout,
+        wall: Callable[[], float],
+    ) -> None:
+        """Create them.
+
+        Args:
+            place: Where the hub is.
+            logins: Asks the hub.
+            login: Begins sessions.
+            callers: Knows the user of a token.
+            layout: Makes pages.
+            wall: Returns Unix seconds.
+        """
+        self._place = place
+        self._logins = logins
+        self._login = login
+        self._callers = callers
+        self._layout = layout
+        self._wall = wall
+
+    async def begin(self, request: web.Request) -> web.StreamResponse:
+        """Send a browser to the hub."""
+        keys = self._login.keys(request)
+        state, verifier = secrets.token_hex(_STATE_BYTES), secrets.token_urlsafe(_VERIFIER_BYTES)
+        began = _Began(state, verifier, safe_next(request.query.get("next", "/")), self._wall() + _STATE_S)
+        location = self._place.authorize(state, verifier)
+        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": location})
+        # The hub, or where it logs people in, leads back here: a strict cookie would not come along.
+        sealed = cookie.seal(keys.session, msgspec.json.encode(began), STATE_COOKIE)
+        self._set(response, _name_of(state), sealed, _STATE_S, samesite="Lax")
+        return response
+
+    async def come_back(self, request: web.Request) -> web.StreamResponse:
+        """Begin the session of whom the hub sends back."""
+        keys = self._login.keys(request)
+        began = self._began(request, keys)
+        if began is None:
+            return self._refusal(request, HTTPStatus.BAD_REQUEST, _LOST)
+        if "error" in request.query:
+            why = request.query.get("error_description") or request.query["error"]
+            return self._refusal(request, HTTPStatus.FORBIDDEN, _DENIED.format(why))
+        try:
+            token = await self._logins.token_of(request.query.get("code", ""), began.verifier)
+            if not token:
+                return self._refusal(request, HTTPStatus.FORBIDDEN, _TOKENLESS)
+            await self._callers.of_token(token)
+        except HubRefusedError as error:
+            _log.warning("the hub refuses a login", error=str(error))
+            return self._refusal(request, HTTPStatus.FORBIDDEN, _OVER)
+        except HubSilentError as error:
+            _log.warning("the hub does not answer a login", error=str(error))
+            return self._refusal(request, HTTPStatus.SERVICE_UNAVAILABLE, _SILENT)
+        except (TokenInvalid, TokenMissing):
+            return self._refusal(request, HTTPStatus.FORBIDDEN, _EXPIRED)
+        # A page, not a redirect: a browser that was led here by another site would not send strict cookies along.
+        response = self._layout.render(request, "going.html", headline="Logged in", then=link(request, began.then))
+        self._login.begin_session(request, response, keys, token)
+        bound = mark(keys.form, f"hub {request.cookies.get(HUB_COOKIE, '')}")
+        self._set(response, BOUND_COOKIE, bound, cookie.SESSION_S_MAX)
+        self._set(response, _name_of(began.state), "", 0, samesite="Lax")
+        return response
+
+    async def log_out(self, request: web.Request) -> web.StreamResponse:
+        """End the session here, and lead to the end of that at the hub."""
+        return self._login.ended(request, self._place.logout)
+
+    def _began(self, request: web.Request, keys: Keys) -> _Began | None:
+        """Return the login that a browser has begun and comes back from; None if it has not, or it is over."""
+        state = request.query.get("state", "")
+        opened = cookie.unseal(keys.session, request.cookies.get(_name_of(state), ""), STATE_COOKIE)
+        if opened is None:
+            return None
+        began = _decoder.decode(opened)
+        return began if began.state == state and self._wall() < began.until else None
+
+    def _refusal(self, request: web.Request, status: HTTPStatus, words: str) -> web.Response:
+        return self._layout.refusal(request, status, words)
+
+    def _set(self, response: web.Response, name: str, value: str, age_s: int, samesite: str = "Strict") -> None:
+        path = self._place.base
+        response.set_cookie(name, value, max_age=age_s, path=path, httponly=True, secure=True, samesite=samesite)
+
+
+class BoundToHub:
+    """Knows visitors as another source does, but behind the hub only as long as they are logged in there."""
+
+    def __init__(self, source: VisitorSource, place: HubPlace, keys: Keys) -> None:
+        """Create it.
+
+        Args:
+            source: Finds out who sends a request.
+            place: Where the hub is.
+            keys: Of the portal.
+        """
+        self._source = source
+        self._place = place
+        self._keys = keys
+
+    async def find(self, request: web.Request) -> Found | None:
+        """Return who sends a request; None if that person has to log in."""
+        if request.get(BASE) == self._place.base:
+            there = f"hub {request.cookies.get(HUB_COOKIE, '')}"
+            if not is_marked(self._keys.form, there, request.cookies.get(BOUND_COOKIE, "")):
+                return None
+        return await self._source.find(request)
+
+
+def _name_of(state: str) -> str:
+    return f"{STATE_COOKIE}-{state[:8]}"

@@ -1,0 +1,199 @@
+"""The open streams of a replica: each brings all that its browser shows up to date, and says that it lives.
+
+Nothing is queued for a stream. Whenever its reader has taken what was sent, it gets what differs from that by then.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from typing import Final, NamedTuple
+
+from aiohttp import web
+
+from vkprovider.platform.http.answers import NotAllowed, TooManyReviews
+from vkprovider.platform.http.sse import EventStream
+from vkprovider.portal.web.live import frames
+from vkprovider.portal.web.live.rendered import Shown
+from vkprovider.portal.web.live.reviews import Reviews
+from vkprovider.portal.web.live.topics import Allowed, Topic, Topics
+from vkprovider.portal.web.live.wanted import TOPICS_MAX, Wanted, wanted
+from vkprovider.portal.web.visitor import Visitor
+from vkprovider.portal.web.visitors import Visitors, require_own
+
+BEAT_S: Final = 2.0
+"""The pause between two signs of life: a page says within five seconds that it hears nothing any more."""
+STREAMS_MAX: Final = 2000
+OF_CALLER_MAX: Final = 20
+_WITHDRAWN: Final = "You may not see this any more."
+_TOO_MUCH: Final = "You follow too much at once: close some pages, then load this one again."
+_GONE: Final = "This is not there any more."
+
+
+class _Open(NamedTuple):
+    """A topic of a stream.
+
+    Attributes:
+        over: Set when the right to see it is withdrawn.
+    """
+
+    topic: Topic
+    over: asyncio.Event
+
+
+class Streams:
+    """The open streams."""
+
+    def __init__(
+        self,
+        visitors: Visitors,
+        topics: Topics,
+        reviews: Reviews,
+        wall: Callable[[], float] = time.time,
+        age_s: Callable[[], float] = lambda: 0.0,
+    ) -> None:
+        """Begin without streams.
+
+        Args:
+            visitors: Finds out who asks.
+            topics: What there is to see.
+            reviews: Asks whether they still may.
+            wall: Returns the Unix seconds by which labs end.
+            age_s: Returns how old what is shown may be, if that matters; else 0.
+        """
+        self._visitors = visitors
+        self._topics = topics
+        self._reviews = reviews
+        self._wall = wall
+        self._age_s = age_s
+        self._open: Counter[str] = Counter()
+        self._followed: dict[str, Counter[str]] = {}
+        self._wake: set[asyncio.Event] = set()
+        self._closed = False
+
+    def __len__(self) -> int:
+        """Count the streams."""
+        return self._open.total()
+
+    def close(self) -> None:
+        """End all streams, and those that begin later at once."""
+        self._closed = True
+        for news in self._wake:
+            news.set()
+
+    async def serve(self, request: web.Request) -> web.StreamResponse:
+        """Answer a request with the changes of some topics.
+
+        Raises:
+            Refused: 401: nobody who is known; 429: too many streams; 503: the API server cannot be asked.
+            HTTPNotFound: The visitor may see none of the topics.
+        """
+        require_own(request)
+        visitor = await self._visitors.of(request)
+        asked = wanted(request.query.getall("topic", []), request.query.getall("version", []), self._topics.form)
+        allowed = {each: found for each in asked if (found := await self._allowed(visitor, each)) is not None}
+        if not allowed:
+            raise web.HTTPNotFound
+        caller = visitor.known.of_cluster.username
+        fitting = self._fitting(caller, allowed)
+        ended = asyncio.Event()
+        async with self._counted(caller, fitting) as news, AsyncExitStack() as stack:
+            stack.enter_context(self._reviews.sessions.during(visitor, ended, news))
+            try:
+                stream = await EventStream.begin(request)
+            except ConnectionResetError:
+                return web.Response()  # there is nobody to read it
+            open_ = {each: await self._opened(stack, visitor, each, allowed[each], news) for each in fitting}
+            with suppress(ConnectionResetError):
+                for each in asked:
+                    if each not in fitting:
+                        await stream.send(frames.gone(each.topic, _TOO_MUCH if each in allowed else _WITHDRAWN))
+                await self._follow(stream, news, open_, ended)
+            return stream.answer
+
+    async def _allowed(self, visitor: Visitor, each: Wanted) -> Allowed | None:
+        """Return what a visitor may see of a topic; None if that is nothing.
+
+        Raises:
+            Refused: 503: nobody knows.
+        """
+        source = self._topics.source(each.kind)
+        if source is None:
+            return None
+        try:
+            return await source.allowed(visitor, each.name)
+        except (NotAllowed, web.HTTPNotFound):
+            return None
+
+    def _fitting(self, caller: str, asked: Iterable[Wanted]) -> list[Wanted]:
+        """Return those of some topics that somebody may follow beside what their other streams do.
+
+        Raises:
+            Refused: 429: none.
+        """
+        topics, found = set(self._followed.get(caller, ())), []
+        for each in asked:
+            if each.topic in topics or len(topics) < TOPICS_MAX:
+                topics.add(each.topic)
+                found.append(each)
+        if not found:
+            raise TooManyReviews(_TOO_MUCH)
+        return found
+
+    @asynccontextmanager
+    async def _counted(self, caller: str, asked: Iterable[Wanted]) -> AsyncIterator[asyncio.Event]:
+        """Yield an event that wakes a stream.
+
+        Raises:
+            Refused: 429: there are too many streams.
+        """
+        news, names = asyncio.Event(), [each.topic for each in asked]
+        if len(self) >= STREAMS_MAX or self._open[caller] >= OF_CALLER_MAX:
+            raise TooManyReviews("too many browsers follow changes: close some, or load the page again later")
+        self._open[caller] += 1
+        self._followed.setdefault(caller, Counter()).update(names)
+        self._wake.add(news)
+        try:
+            yield news
+        finally:
+            self._wake.discard(news)
+            self._open[caller] -= 1
+            self._open += Counter()  # drops callers without a stream
+            left = Counter(self._followed.pop(caller)) - Counter(names)
+            if left:
+                self._followed[caller] = left
+
+    async def _opened(
+        self, stack: AsyncExitStack, visitor: Visitor, each: Wanted, allowed: Allowed, news: asyncio.Event
+    ) -> _Open:
+        over = await stack.enter_async_context(self._reviews.holding(visitor, allowed.right, news))
+        looking = self._topics.looking(each.kind, each.name, allowed.role, visitor.base, news)
+        return _Open(await stack.enter_async_context(looking), over)
+
+    async def _follow(
+        self, stream: EventStream, news: asyncio.Event, open_: dict[Wanted, _Open], ended: asyncio.Event
+    ) -> None:
+        """Send what changes until nothing is left to see, or the session has ended: whoever asks again must log in.
+
+        Raises:
+            ConnectionResetError: The visitor has left.
+        """
+        sent: dict[Wanted, Shown | None] = {each: its.topic.recent(each.version) for each, its in open_.items()}
+        await stream.send(frames.beat(self._wall(), self._age_s()))
+        while sent and not self._closed and not ended.is_set():
+            news.clear()
+            for each, its in open_.items():
+                if ended.is_set():
+                    break  # it sets `over` as well, and takes no right away
+                if each in sent and (its.over.is_set() or its.topic.shown is None):
+                    del sent[each]
+                    await stream.send(frames.gone(each.topic, _WITHDRAWN if its.over.is_set() else _GONE))
+                elif each in sent and (frame := its.topic.frame(sent[each])):
+                    sent[each] = its.topic.shown  # before the frame is on its way: it may change meanwhile
+                    await stream.send(frame)
+            try:
+                async with asyncio.timeout(BEAT_S):
+                    await news.wait()
+            except TimeoutError:
+                await stream.send(frames.beat(self._wall(), self._age_s()))

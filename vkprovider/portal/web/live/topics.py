@@ -1,0 +1,246 @@
+"""Which topics are looked at, and their renderings: one for a change, however many look.
+
+After a change a topic is rendered at once, then not again for a pause, so that a class that starts does not cost a
+rendering for each Pod. Topics whose renderings are dear take turns, so that all of them together leave half a core.
+What depends on the time alone, or on what tells nobody, is found by a rendering now and then.
+"""
+
+import asyncio
+import time
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Final, NamedTuple
+
+import structlog
+
+from vkprovider.platform.http.access import Right
+from vkprovider.portal.web.live import frames
+from vkprovider.portal.web.live.rendered import Rendered, Shown
+from vkprovider.portal.web.visitor import Visitor
+
+_log: Final = structlog.get_logger(__name__)
+PAUSE_S: Final = 0.1
+PAUSE_S_MAX: Final = 0.5
+_SHARE: Final = 9
+"""A topic pauses for so many times the CPU that its last rendering took, which leaves it a tenth of a core."""
+_CHEAP_S: Final = 0.01
+"""A topic whose last rendering took more CPU waits for its turn, and rests for as long before it is another's."""
+REFRESH_S: Final = 30.0
+_RECENT: Final = 8
+"""Renderings that a page may have been loaded with, and still gets only what differs."""
+_IDLE_MAX: Final = 32
+"""Topics at which nobody looks whose renderings are kept, for pages that were just loaded."""
+
+
+class Allowed(NamedTuple):
+    """What a visitor may see of a topic.
+
+    Attributes:
+        role: A word by which HTML differs: what one role sees is the same for all visitors.
+        right: The right that allows it, which is asked for again every minute.
+    """
+
+    role: str
+    right: Right
+
+
+class TopicSource(NamedTuple):
+    """A kind of topic, as a view describes it; `name` is what follows the kind.
+
+    Attributes:
+        kind: The kind.
+        allowed: Returns what a visitor may see; raises `Refused` or `HTTPNotFound` if that is nothing.
+        render: Returns what `name` looks like in a role, below a base path; None if it is gone. It asks nobody.
+        listen: Yields an event that is set whenever `name` may look different; the caller clears it.
+        form: Returns the one name of what `name` names.
+    """
+
+    kind: str
+    allowed: Callable[[Visitor, str], Awaitable[Allowed]]
+    render: Callable[[str, str, str], Rendered | None]
+    listen: Callable[[str], AbstractAsyncContextManager[asyncio.Event]]
+    form: Callable[[str], str] = str
+
+
+class Key(NamedTuple):
+    """What one rendering is for."""
+
+    kind: str
+    name: str
+    role: str
+    base: str
+
+
+class Topic:
+    """A topic in one role, and how it looked of late."""
+
+    def __init__(self, source: TopicSource, key: Key, rendered: Callable[[], None]) -> None:
+        """Render nothing yet; `rendered` is called at each rendering."""
+        self._source = source
+        self._key = key
+        self._rendered = rendered
+        self._recent: deque[Shown] = deque(maxlen=_RECENT)
+        self._frames: dict[str, bytes] = {}
+        self._news: set[asyncio.Event] = set()
+        self.listeners: set[asyncio.Event] = set()
+
+    @property
+    def shown(self) -> Shown | None:
+        """How it looks; None if it is gone."""
+        return self._recent[-1] if self._recent else None
+
+    def recent(self, version: str) -> Shown | None:
+        """Return a rendering of late; None if nobody knows that version."""
+        return next((each for each in self._recent if each.version == version), None)
+
+    def frame(self, old: Shown | None) -> bytes:
+        """Return the event that brings a page up to date; made once for all who show the same."""
+        new = self.shown
+        if new is None or (old is not None and old.version == new.version):
+            return b""
+        since = old.version if old is not None else ""
+        if since not in self._frames:
+            self._frames[since] = frames.change(f"{self._key.kind}:{self._key.name}", old, new)
+        return self._frames[since]
+
+    def render(self) -> Shown | None:
+        """Render it, and wake who looks if it looks different."""
+        self._rendered()
+        found = self._source.render(self._key.name, self._key.role, self._key.base)
+        before = self.shown
+        if found is None:
+            self._recent.clear()
+        elif before is None or before.rendered != found:
+            self._recent.append(Shown(found.version(), found))
+        if self.shown is not before:
+            self._frames.clear()
+            for news in self.listeners:
+                news.set()
+        return self.shown
+
+    def fresh(self) -> Shown | None:
+        """Return how it looks now: it is rendered unless it is followed, and nothing has changed since."""
+        is_fresh = bool(self._news) and not any(news.is_set() for news in self._news)
+        return self.shown if is_fresh else self.render()
+
+    async def follow(self, ready: asyncio.Event, turns: asyncio.Lock) -> None:
+        """Render it whenever it may look different, for ever.
+
+        Args:
+            ready: Is set when the first rendering is there.
+            turns: Whoever has it renders a topic that is dear.
+        """
+        took_s = 0.0
+        async with self._source.listen(self._key.name) as news:
+            while True:
+                async with _turn(turns, took_s):
+                    news.clear()
+                    began = time.thread_time()  # on a busy machine a rendering lasts longer, and costs no more
+                    try:
+                        self.render()
+                    except Exception:  # noqa: BLE001 (a bug of a view must not end the streams of all who look)
+                        _log.exception("a topic cannot be rendered", topic=f"{self._key.kind}:{self._key.name}")
+                    took_s = time.thread_time() - began
+                    self._news.add(news)
+                    ready.set()
+                try:
+                    await asyncio.sleep(pause_s(took_s))
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(REFRESH_S):
+                            await news.wait()
+                finally:
+                    self._news.discard(news)
+
+
+@asynccontextmanager
+async def _turn(turns: asyncio.Lock, took_s: float) -> AsyncIterator[None]:
+    """Wait for the turn of a topic whose last rendering took so much CPU, and rest at its end."""
+    if took_s <= _CHEAP_S:
+        yield
+        return
+    async with turns:
+        yield
+        await asyncio.sleep(took_s)
+
+
+def pause_s(took_s: float) -> float:
+    """Return how long a topic is not rendered again after a rendering that took so much CPU."""
+    return min(max(PAUSE_S, _SHARE * took_s), PAUSE_S_MAX)
+
+
+class Topics:
+    """The topics of a replica.
+
+    Attributes:
+        renderings_total: How often topics were rendered.
+    """
+
+    def __init__(self) -> None:
+        """Know no kind."""
+        self.renderings_total = 0
+        self._sources: dict[str, TopicSource] = {}
+        self._followed: dict[Key, tuple[Topic, asyncio.Task[None], asyncio.Event]] = {}
+        self._idle: OrderedDict[Key, Topic] = OrderedDict()
+        self._turns = asyncio.Lock()
+
+    def __len__(self) -> int:
+        """Count the topics that somebody looks at."""
+        return len(self._followed)
+
+    def register(self, source: TopicSource) -> None:
+        """Add a kind."""
+        self._sources[source.kind] = source
+
+    def source(self, kind: str) -> TopicSource | None:
+        """Return a kind; None if there is no such one."""
+        return self._sources.get(kind)
+
+    def form(self, kind: str, name: str) -> str:
+        """Return the one name of what a name of a kind names."""
+        source = self._sources.get(kind)
+        return source.form(name) if source is not None else name
+
+    def now(self, kind: str, name: str, role: str, base: str) -> Shown | None:
+        """Return how a topic looks now, for a page; None if it is gone."""
+        key = Key(kind, name, role, base)
+        followed = self._followed.get(key)
+        topic = followed[0] if followed is not None else self._take(key)
+        shown = topic.fresh()
+        if followed is None:
+            self._keep(key, topic)
+        return shown
+
+    @asynccontextmanager
+    async def looking(self, kind: str, name: str, role: str, base: str, news: asyncio.Event) -> AsyncIterator[Topic]:
+        """Yield a topic that is followed as long as somebody looks; `news` is set whenever it looks different."""
+        key = Key(kind, name, role, base)
+        topic, task, ready = self._followed.get(key) or self._begin(key)
+        topic.listeners.add(news)
+        try:
+            await ready.wait()
+            yield topic
+        finally:
+            topic.listeners.discard(news)
+            if not topic.listeners:
+                del self._followed[key]
+                self._keep(key, topic)
+                task.cancel()
+                await asyncio.gather(task, return_exceptions=True)
+
+    def _begin(self, key: Key) -> tuple[Topic, asyncio.Task[None], asyncio.Event]:
+        topic, ready = self._take(key), asyncio.Event()
+        task = asyncio.create_task(topic.follow(ready, self._turns), name=f"topic {key.kind}:{key.name}")
+        self._followed[key] = topic, task, ready
+        return self._followed[key]
+
+    def _take(self, key: Key) -> Topic:
+        return self._idle.pop(key, None) or Topic(self._sources[key.kind], key, self._count)
+
+    def _keep(self, key: Key, topic: Topic) -> None:
+        self._idle[key] = topic
+        if len(self._idle) > _IDLE_MAX:
+            self._idle.popitem(last=False)
+
+    def _count(self) -> None:
+        self.renderings_total += 1

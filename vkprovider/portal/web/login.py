@@ -1,0 +1,289 @@
+"""Log in with a token of the cluster, and log out."""
+
+import secrets
+import shlex
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+from typing import Final
+
+from aiohttp import web
+
+from vkprovider.platform.errors import OutsideError
+from vkprovider.platform.http.answers import ApiServerUnavailable, NotAllowed, TokenInvalid, TokenMissing, bearer
+from vkprovider.platform.http.bodies import FORM, Body
+from vkprovider.platform.runtime.parts import Route
+from vkprovider.portal.api.callers import PortalCallers
+from vkprovider.portal.origin import is_from_elsewhere, is_loopback, is_own, keeps_cookies, safe_next
+from vkprovider.portal.web import cookie
+from vkprovider.portal.web.codes import CODE_S, Codes
+from vkprovider.portal.web.keys import Keys, is_marked, mark
+from vkprovider.portal.web.layout import BASE, PIECE, VISITOR, Layout, link
+from vkprovider.portal.web.limits import Limits, attempt_of
+from vkprovider.portal.web.visitors import COOKIE, CSRF_FIELD, Visitors, cookie_name, form_field, require_own
+
+FORM_COOKIE: Final = "vkprovider-portal-form"
+"""Binds the form of the login to the browser that asked for it, before there is a session."""
+NO_KEY: Final = (
+    "Nobody can log in yet: an admin must set VKPROVIDER_PORTAL_COOKIE_KEY for the portal, the same for all of its "
+    "replicas (openssl rand -base64 32 makes one; the documentation says where it goes)."
+)
+_NO_TLS: Final = "This page is reached without TLS, so that your browser keeps no session; open it with https://."
+_TOO_LONG: Final = f"That token has more than {cookie.TOKEN_CHARS_MAX} characters, which a browser cannot keep."
+_USED: Final = "This code was used already, or is older than a minute: run `kubectl lablet portal` again."
+_CODE: Final = "/login/{code:[A-Za-z0-9_-]{20,64}}"
+_LOGIN_BODY: Final = Body(32 * 1024, (FORM,))
+"""The forms of strangers: a token, or nothing but the mark of the form."""
+_FORM_BYTES: Final = 16
+_FORM_S: Final = 3600
+
+
+class Login:
+    """The handlers."""
+
+    def __init__(
+        self,
+        visitors: Visitors,
+        callers: PortalCallers,
+        layout: Layout,
+        keys: Keys | None,
+        wall: Callable[[], float],
+        codes: Codes | None,
+        ended: Callable[[str], None],
+        *,
+        by_ingress: bool,
+    ) -> None:
+        """Create them.
+
+        Args:
+            visitors: Finds out who logs out.
+            callers: Knows the user of a token.
+            layout: Makes pages.
+            keys: Of the portal; None if nobody can log in.
+            wall: Returns Unix seconds.
+            codes: One-time codes; None if nobody can log in.
+            ended: Called with a session that somebody leaves.
+            by_ingress: Whether an ingress names visitors, so that nobody need log in.
+        """
+        self._visitors = visitors
+        self._callers = callers
+        self._layout = layout
+        self._keys = keys
+        self._wall = wall
+        self._by_ingress = by_ingress
+        self._codes = codes
+        self._ended = ended
+        self._failures = Limits(
+            0.5, 20, "this login has failed too often from your address; try again in a few seconds"
+        )
+        self._made = Limits(0.1, 10, "you have made too many codes; try again in a few seconds")
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the paths."""
+        return (
+            Route("GET", "/login", self._show),
+            Route("POST", "/login", self._log_in),
+            Route("POST", "/login/code", self._make_code),
+            Route("GET", _CODE, self._show_code),
+            Route("POST", _CODE, self._redeem),
+            Route("POST", "/logout", self._visitors.posting(self._log_out)),
+        )
+
+    async def _show(self, request: web.Request) -> web.StreamResponse:
+        """Show the form; whom another site's link has led here is sent on once, as their browser held cookies back."""
+        then = safe_next(request.query.get("next", "/"))
+        if is_from_elsewhere(request.headers):
+            self.keys(request)
+            return self._layout.render(request, "going.html", headline="One moment", then=link(request, then))
+        return self._form(request, then)
+
+    async def _log_in(self, request: web.Request) -> web.StreamResponse:
+        """Begin the session of a token that the cluster knows."""
+        keys = self.keys(request)
+        self.check_form(request, await form_field(request, CSRF_FIELD, _LOGIN_BODY))
+        token = (await form_field(request, "token", _LOGIN_BODY)).strip()
+        then = safe_next(await form_field(request, "next", _LOGIN_BODY))
+        if not keeps_cookies(request.headers):
+            return self._form(request, then, _NO_TLS, HTTPStatus.BAD_REQUEST)
+        attempt = attempt_of(request.remote or "", token)
+        self._failures.check(attempt)
+        try:
+            await self._callers.of_token(_fit(token))
+        except (TokenInvalid, TokenMissing) as refusal:
+            self._failures.count(attempt)
+            return self._form(request, then, refusal.message, HTTPStatus.UNAUTHORIZED)
+        return self.begun(request, keys, token, then)
+
+    async def _log_out(self, request: web.Request) -> web.StreamResponse:
+        return self.ended(request, link(request, "/login"))
+
+    # ------------------------------------------------------------------------------------------ one-time codes
+
+    async def _make_code(self, request: web.Request) -> web.StreamResponse:
+        """Answer the sender of a token with a code that stands for it: `{"code": "…", "seconds": 60}`."""
+        if self._by_ingress:
+            raise NotAllowed("this portal knows its visitors by an ingress: open it with a browser, without a code")
+        if self._codes is None:
+            raise web.HTTPServiceUnavailable(text=NO_KEY)
+        token = bearer(request)
+        attempt = attempt_of(request.remote or "", token)
+        self._failures.check(attempt)
+        try:
+            known = await self._callers.of_token(_fit(token))
+        except (TokenInvalid, TokenMissing):
+            self._failures.count(attempt)
+            raise
+        self._made.check(known.of_cluster.username)
+        self._made.count(known.of_cluster.username)
+        with _asking():
+            return web.json_response({"code": await self._codes.make(token), "seconds": CODE_S})
+
+    async def _show_code(self, request: web.Request) -> web.StreamResponse:
+        """Show a page that logs in; a program that only looks at an address does not use the code up.
+
+        The page sends its form by itself, unless another site's page has led here, or somebody is logged in: nobody is
+        to work in somebody else's name without having noticed.
+        """
+        self.keys(request)
+        try:
+            other = (await self._visitors.of(request)).known.of_cluster.username
+        except (web.HTTPSeeOther, TokenMissing):
+            other = ""
+        bound, csrf = self.bind_form(request)
+        at_once = not other and is_own(request.headers, request.host)
+        response = self._layout.render(request, "code.html", form_csrf=csrf, other=other, at_once=at_once)
+        self.set_form_cookie(request, response, bound)
+        return response
+
+    async def _redeem(self, request: web.Request) -> web.StreamResponse:
+        """Begin the session of what a code stands for."""
+        keys = self.keys(request)
+        self.check_form(request, await form_field(request, CSRF_FIELD, _LOGIN_BODY))
+        if not keeps_cookies(request.headers):
+            return self._form(request, "/", _NO_TLS, HTTPStatus.BAD_REQUEST)
+        code = request.match_info["code"]
+        attempt = attempt_of(request.remote or "", code)
+        self._failures.check(attempt)
+        with _asking():
+            token = await self._codes.redeem(code) if self._codes is not None else None
+        if token is None:
+            self._failures.count(attempt)
+            return self._form(request, "/", _USED, HTTPStatus.FORBIDDEN)
+        return self.begun(request, keys, token, "/")
+
+    # ------------------------------------------------------------------------------------------ what logins share
+
+    def keys(self, request: web.Request) -> Keys:
+        """Return the keys of the portal.
+
+        Raises:
+            HTTPSeeOther: An ingress names visitors.
+            HTTPServiceUnavailable: There are none.
+        """
+        if self._by_ingress:
+            raise web.HTTPSeeOther(link(request, "/"))
+        if self._keys is None:
+            raise web.HTTPServiceUnavailable(text=NO_KEY)
+        return self._keys
+
+    def check_form(self, request: web.Request, sent: str) -> None:
+        """Refuse a form that another site sends, or that was made for another browser.
+
+        Raises:
+            Refused: 403.
+        """
+        require_own(request)
+        bound = request.cookies.get(cookie_name(request, FORM_COOKIE), "")
+        if not bound or not is_marked(self.keys(request).form, bound, sent):
+            raise NotAllowed("this form is of another browser, or too old: load the page again, and send it once more")
+
+    def bind_form(self, request: web.Request) -> tuple[str, str]:
+        """Return the cookie of a form, and the token that the form sends along."""
+        sent = request.cookies.get(cookie_name(request, FORM_COOKIE), "")
+        bound = sent if sent.isalnum() and len(sent) == 2 * _FORM_BYTES else secrets.token_hex(_FORM_BYTES)
+        return bound, mark(self.keys(request).form, bound)
+
+    def set_form_cookie(self, request: web.Request, response: web.Response, bound: str) -> None:
+        """Give a browser the cookie of a form."""
+        _set(request, response, cookie_name(request, FORM_COOKIE), bound, _FORM_S)
+
+    def begun(self, request: web.Request, keys: Keys, token: str, then: str) -> web.Response:
+        """Return the answer that begins a session, and leads on."""
+        response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": link(request, then)})
+        self.begin_session(request, response, keys, token)
+        return response
+
+    def ended(self, request: web.Request, location: str) -> web.Response:
+        """End the session of a visitor who was asked for; return the answer that forgets it, and leads elsewhere."""
+        self._ended(request[VISITOR].session)
+        if PIECE in request.headers:
+            response = web.Response(status=HTTPStatus.NO_CONTENT, headers={"X-Location": location})
+        else:
+            response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": location})
+        self._forget(request, response, 0)
+        return response
+
+    def begin_session(self, request: web.Request, response: web.Response, keys: Keys, token: str) -> None:
+        """Give a browser the cookies of a new session."""
+        now = self._wall()
+        session = cookie.session_of(token, now)
+        written = cookie.written(keys.session, cookie_name(request, COOKIE), session, request.get(BASE, ""))
+        for name, chunk in written.items():
+            _set(request, response, name, chunk, max(1, int(session.expires_at - now)))
+        self._forget(request, response, len(written))
+
+    def _form(
+        self, request: web.Request, then: str, words: str = "", status: HTTPStatus = HTTPStatus.OK
+    ) -> web.Response:
+        bound, csrf = self.bind_form(request)
+        here = shlex.quote(f"{'http' if is_plain(request) else 'https'}://{request.host}{link(request, '')}")
+        response = self._layout.render(
+            request, "login.html", status=status, form_csrf=csrf, then=then, words=words, here=here
+        )
+        self.set_form_cookie(request, response, bound)
+        return response
+
+    def _forget(self, request: web.Request, response: web.Response, kept: int) -> None:
+        """Have a browser forget the cookies of an earlier session, from one of them on."""
+        for at in range(kept, cookie.CHUNKS_MAX):
+            name = cookie.chunk_name(cookie_name(request, COOKIE), at)
+            if name in request.cookies:
+                _set(request, response, name, "", 0)
+
+
+def is_plain(request: web.Request) -> bool:
+    """Return whether a request came without TLS, as it may on one machine: a proxy in front may have ended it."""
+    return request.scheme == "http" and is_loopback(request.host)
+
+
+@contextmanager
+def _asking() -> Iterator[None]:
+    """Refuse a request for which the API server is needed, and does not answer.
+
+    Raises:
+        Refused: 503.
+    """
+    try:
+        yield
+    except OutsideError as error:
+        raise ApiServerUnavailable(f"the API server cannot be asked for the code: {error.message}") from None
+
+
+def _set(request: web.Request, response: web.Response, name: str, value: str, age_s: int) -> None:
+    path = request.get(BASE, "") or "/"
+    response.set_cookie(name, value, max_age=age_s, path=path, httponly=True, secure=True, samesite="Strict")
+
+
+def _fit(token: str) -> str:
+    """Return a token that a session can hold.
+
+    Raises:
+        Refused: 401: it can be none.
+    """
+    if not token:
+        raise TokenMissing("Paste a token of the cluster.")
+    if len(token) > cookie.TOKEN_CHARS_MAX:
+        raise TokenInvalid(_TOO_LONG)
+    if not token.isascii() or not token.isprintable() or " " in token:
+        raise TokenInvalid("That is no token: a token has neither blanks nor line breaks.")
+    return token

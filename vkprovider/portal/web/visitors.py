@@ -1,0 +1,222 @@
+"""Who looks at the site: by the cookies of a session, or by the headers of an ingress that proves itself."""
+
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Final, NamedTuple, Protocol
+from urllib.parse import quote
+
+from aiohttp import web
+
+from vkprovider.platform.http.answers import NotAllowed, TokenInvalid, TokenMissing
+from vkprovider.platform.http.bodies import FORM, Body, read_form
+from vkprovider.portal.api.callers import KnownCaller, PortalCallers
+from vkprovider.portal.origin import is_loopback, is_own
+from vkprovider.portal.settings import PortalSettings
+from vkprovider.portal.web import cookie
+from vkprovider.portal.web.keys import Keys, mark
+from vkprovider.portal.web.layout import BASE, VISITOR, link
+from vkprovider.portal.web.visitor import Visitor
+
+COOKIE: Final = "vkprovider-portal"
+CSRF_FIELD: Final = "csrf"
+CSRF_HEADER: Final = "X-CSRF-Token"
+FORM_BODY: Final = Body(1 << 20, (FORM,))
+"""The forms of people who have logged in: a class has up to 2,000 rows."""
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+
+class Found(NamedTuple):
+    """Somebody whom a source knows.
+
+    Attributes:
+        known: Who it is.
+        token: Theirs; "" if there is none.
+        session: What the tokens of their forms are made of.
+        leaves: Whether they can log out here.
+        ends_at: When the session is over, in Unix seconds; None if it is none of this portal's.
+    """
+
+    known: KnownCaller
+    token: str
+    session: str
+    leaves: bool
+    ends_at: float | None = None
+
+
+class VisitorSource(Protocol):
+    """Finds out who sends a request."""
+
+    async def find(self, request: web.Request) -> Found | None:
+        """Return who sends a request; None if that person has to log in.
+
+        Raises:
+            Refused: 401: nobody can log in; 503: the API server cannot be asked.
+        """
+
+
+class ByCookie:
+    """Knows visitors by the cookies that the login gave them."""
+
+    def __init__(self, callers: PortalCallers, key: bytes, wall: Callable[[], float]) -> None:
+        """Create it.
+
+        Args:
+            callers: Knows the user of a token.
+            key: Of the cookies.
+            wall: Returns Unix seconds.
+        """
+        self._callers = callers
+        self._key = key
+        self._wall = wall
+
+    async def find(self, request: web.Request) -> Found | None:
+        """Read the cookies of a request, and ask whose their token is."""
+        session = cookie.read(
+            self._key, cookie_name(request, COOKIE), request.cookies, self._wall(), request.get(BASE, "")
+        )
+        if session is None:
+            return None
+        try:
+            known = await self._callers.of_session(session.token)
+        except TokenInvalid:
+            return None
+        return Found(known, session.token, session.id, leaves=True, ends_at=session.expires_at)
+
+
+class ByIngress:
+    """Knows visitors as the ingress names them."""
+
+    def __init__(self, callers: PortalCallers) -> None:
+        """Create it; `callers` reads the headers."""
+        self._callers = callers
+
+    async def find(self, request: web.Request) -> Found | None:
+        """Read the headers of a request."""
+        known = await self._callers.known(request)
+        return Found(known, known.caller.token, f"ingress:{known.of_cluster.username}", leaves=False)
+
+
+class Nobody:
+    """Knows nobody: the portal has no key."""
+
+    async def find(self, request: web.Request) -> Found | None:  # noqa: ARG002 (as its siblings have it)
+        """Return None."""
+        return None
+
+
+class Visitors:
+    """Finds out who sends a request, and refuses those who may not."""
+
+    def __init__(self, source: VisitorSource, keys: Keys) -> None:
+        """Create it.
+
+        Args:
+            source: Finds out who asks.
+            keys: Of the portal.
+        """
+        self._source = source
+        self._keys = keys
+
+    async def of(self, request: web.Request) -> Visitor:
+        """Return the sender of a request.
+
+        Raises:
+            HTTPSeeOther: To the login: nobody who is known wants to see a page.
+            Refused: 401: nobody who is known wants anything else; 503: the API server cannot be asked.
+        """
+        there: Visitor | None = request.get(VISITOR)
+        if there is not None:
+            return there
+        found = await self._source.find(request)
+        if found is None:
+            if wants_page(request):
+                raise web.HTTPSeeOther(link(request, f"/login?next={quote(below_base(request), safe='')}"))
+            raise TokenMissing("log in first: nobody is logged in here, or the session is over")
+        visitor = Visitor(
+            found.known,
+            mark(self._keys.form, found.session),
+            found.token,
+            request.get(BASE, ""),
+            found.leaves,
+            found.session,
+            found.ends_at,
+        )
+        request[VISITOR] = visitor
+        return visitor
+
+    async def watching(self, request: web.Request) -> Visitor:
+        """Return the sender of a request that opens a WebSocket, which a page of the site made.
+
+        Raises:
+            Refused: 401, 403, or 503.
+        """
+        require_own(request)
+        return await self.of(request)
+
+    def posting(self, handler: Handler, body: Body = FORM_BODY) -> Handler:
+        """Return a handler of forms that answers a visitor, and a page of the site alone.
+
+        The form is read: `await read_form(request, body)` returns it again.
+
+        Args:
+            handler: Of the form.
+            body: What the form may be.
+        """
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            require_own(request)
+            visitor = await self.of(request)
+            sent = request.headers.get(CSRF_HEADER) or await form_field(request, CSRF_FIELD, body)
+            if not hmac.compare_digest(visitor.csrf.encode(), sent.encode(errors="replace")):
+                raise NotAllowed("this form is of another session: load the page again, and send it once more")
+            return await handler(request)
+
+        return handle
+
+
+def cookie_name(request: web.Request, name: str) -> str:
+    """Return the name of a cookie: one that no other host of the domain can set, where browsers have such.
+
+    They have none for a part of the paths of a host, and none without TLS, which the own machine does without.
+    """
+    return name if request.get(BASE, "") or is_loopback(request.host) else f"__Host-{name}"
+
+
+async def form_field(request: web.Request, name: str, body: Body = FORM_BODY) -> str:
+    """Return a field of a form; "" if it is not there.
+
+    Raises:
+        Refused: The form is not one, or it does not come.
+    """
+    field = (await read_form(request, body)).get(name, "")
+    return field if isinstance(field, str) else ""
+
+
+def require_own(request: web.Request) -> None:
+    """Refuse a request that another site's page makes.
+
+    Raises:
+        Refused: 403.
+    """
+    if not is_own(request.headers, request.host):
+        raise NotAllowed("a page of another site asks, in your name; nothing was done")
+
+
+def wants_page(request: web.Request) -> bool:
+    """Return whether a browser asks for a page to show, which may be the login."""
+    is_stream = "text/event-stream" in request.headers.get("Accept", "")
+    return request.method == "GET" and not is_stream and "Upgrade" not in request.headers
+
+
+def below_base(request: web.Request) -> str:
+    """Return path and query of a request without the base."""
+    return request.path_qs.removeprefix(request.get(BASE, "").rstrip("/"))
+
+
+def source_of(
+    settings: PortalSettings, callers: PortalCallers, keys: Keys | None, wall: Callable[[], float]
+) -> VisitorSource:
+    """Return how visitors are known."""
+    if settings.callers == "headers":
+        return ByIngress(callers)
+    return ByCookie(callers, keys.session, wall) if keys is not None else Nobody()
