@@ -10,6 +10,7 @@ import pytest
 from tests.support import docs
 from tests.unit.domain.builders import claim, pod
 from tools import figures
+from tools.sources import Module
 from vkprovider.api import reasons
 from vkprovider.api.messages import Fault
 from vkprovider.api.models.worker import parse_worker_spec
@@ -22,7 +23,7 @@ from vkprovider.domain.worker.node import NodeView, unhealthy
 TABLES: Mapping[str, Mapping[str, Reason | Explanation]] = {**stock.TABLES, **reasons.TABLES}
 PAGE = docs.WHY.read_text(encoding="utf-8")
 CODE = [
-    figures.Module(str(path.relative_to(docs.ROOT)), text := path.read_text(encoding="utf-8"), ast.parse(text))
+    Module(str(path.relative_to(docs.ROOT)), text := path.read_text(encoding="utf-8"), ast.parse(text))
     for path in sorted((docs.ROOT / "vkprovider").rglob("*.py"))
 ]
 EVENT_REASON = 2

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.builders import DIGEST, claim
-from tools.figures import ROOT, Module, claim_changes
+from tools.figures import claim_changes
+from tools.sources import ROOT, Module
 from vkprovider.api.reasons import NO_REASON, Happened, Progress, Trouble
 from vkprovider.domain.claims.claim import Claim
 from vkprovider.domain.session.delivery import Session, Verdict
