@@ -15,7 +15,7 @@ from bench.controlplane import COMPONENT_ARGS, COMPONENT_ENV, changes
 from bench.figures import Figures, percentile
 from bench.outside import Yardstick
 from bench.updown import OURS, UpAndDown, prepare, up_and_down
-from vkprovider.labs.controllers import timeline
+from vkprovider.labs.controllers import counters
 from vkpsandbox import Sandbox
 
 _NAME = "bench-main-job"
@@ -25,8 +25,8 @@ _BATCHING_MS = 100
 """What may be added to the p99 for writing the claims of many lablets at once."""
 _IMPORTED = "import arrived, by the simulator's log"
 _CONVERGED = "converged, by the simulator's log"
-_TO_IMPORT = (stages.BOUND, timeline.SEEN, timeline.TURN_BEGUN, timeline.CLAIM_STORED, _IMPORTED)
-_TO_READY = (_CONVERGED, timeline.READY_DECIDED, timeline.STATUS_SENT, timeline.STATUS_ANSWERED, stages.READY)
+_TO_IMPORT = (stages.BOUND, counters.SEEN, counters.TURN_BEGUN, counters.CLAIM_STORED, _IMPORTED)
+_TO_READY = (_CONVERGED, counters.READY_DECIDED, counters.STATUS_SENT, counters.STATUS_ANSWERED, stages.READY)
 TOPOLOGY = """
 lab: {version: 0.1.0, title: pair, description: '', notes: ''}
 nodes:

@@ -6,23 +6,23 @@ from typing import Final
 
 from bench.figures import percentile
 from bench.outside import Life
-from vkprovider.labs.controllers import timeline
+from vkprovider.labs.controllers import counters
 from vkpsandbox.paths import layout_of
 
 Times = dict[str, dict[str, float]]
 """When each Pod, by UID, reached each stage (Unix seconds)."""
 
 UP: Final = (
-    timeline.SEEN,
-    timeline.TURN_BEGUN,
+    counters.SEEN,
+    counters.TURN_BEGUN,
     "CLAIM",
-    timeline.CLAIM_STORED,
+    counters.CLAIM_STORED,
     "IMPORT",
-    timeline.READY_DECIDED,
-    timeline.STATUS_SENT,
-    timeline.STATUS_ANSWERED,
+    counters.READY_DECIDED,
+    counters.STATUS_SENT,
+    counters.STATUS_ANSWERED,
 )
-DOWN: Final = (timeline.DELETION_SEEN, "DELETE_LAB", timeline.DELETE_SENT, "DELETE_POD", timeline.REMOVAL_SEEN)
+DOWN: Final = (counters.DELETION_SEEN, "DELETE_LAB", counters.DELETE_SENT, "DELETE_POD", counters.REMOVAL_SEEN)
 BOUND: Final = "bound, by the benchmark's watch"
 READY: Final = "Ready, by the benchmark's watch"
 GONE: Final = "gone, by the benchmark's watch"
@@ -43,7 +43,7 @@ def read(path: Path, lives: Mapping[str, Life]) -> tuple[Times, Times]:
     """Return when each pod reached each stage up and down.
 
     Args:
-        path: A file as `vkprovider.labs.controllers.timeline` writes it; it is complete when the provider has stopped.
+        path: A file as `vkprovider.labs.controllers.counters` writes it; it is complete when the provider has stopped.
         lives: The pods that count, by UID.
     """
     ups = {uid: {BOUND: life.bound, READY: life.ready} for uid, life in lives.items()}
@@ -70,7 +70,7 @@ def rows(found: Times, way: tuple[str, ...]) -> str:
 
 def _note(up: dict[str, float], down: dict[str, float], stage: str, at: float) -> None:
     """Keep the first of each stage; of statuses, the first after the decision that the Pod is Ready."""
-    early = stage in {timeline.STATUS_SENT, timeline.STATUS_ANSWERED} and timeline.READY_DECIDED not in up
+    early = stage in {counters.STATUS_SENT, counters.STATUS_ANSWERED} and counters.READY_DECIDED not in up
     if stage in UP and not early:
         up.setdefault(stage, at)
     elif stage in DOWN:

@@ -14,5 +14,6 @@
 * `matrix`: older versions of Kubernetes for the cluster tests. `kubeproxy`: the one of a fault test. `rights`: rights
   of the provider, granted and used.
 * `figures`: figures of the code's structure and, with `language`, of its sentences, of the checkout or of any revision;
-  `walk`: the files that a Pod's import passes through, by a run under a profiler.
+  `rooms` counts modules, imports, names and folders, and `sources` reads the code. `walk`: the files of four walks
+  through the product, such as from a Pod to its lab, by runs under a profiler.
 """

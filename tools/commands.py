@@ -10,13 +10,13 @@ import msgspec
 
 from tools.markdown import NOTE, table
 from vkprovider.cli.lablet import group
-from vkprovider.cli.lablet.classes.giving import HandOut
-from vkprovider.cli.lablet.lists.rows import Row
+from vkprovider.cli.lablet.giving import HandOut
+from vkprovider.cli.lablet.lists import Row
 from vkprovider.cli.lablet.refresh import Refreshed
-from vkprovider.cli.shared.output.formats import API_VERSION
+from vkprovider.cli.shared.output import API_VERSION
 from vkprovider.lablet.devices import Port
 from vkprovider.lablet.standings import Standing
-from vkprovider.labs.pure.lablet.archive.leftovers import Leftovers
+from vkprovider.labs.pure.lablet.leftovers import Leftovers
 
 _HEAD: Final = """\
 # kubectl lablet: reference

@@ -1,25 +1,21 @@
 """Figures of the code's structure: `python -m tools.figures [REVISION] [--list]`.
 
-It reads the working tree, or any revision of git, and parses it; nothing is imported or run. Revisions from before
-the sandbox and the generators became packages beside the product are counted as if they had been moved already.
-`--list` also prints the places that a figure counts.
+It reads the working tree, or any revision of git, as `sources` does. `--list` also prints the places that a figure
+counts.
 """
 
 import argparse
 import ast
-import io
+import statistics
 import subprocess
 import sys
-import tarfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Final
 
-from tools import language
+from tools import language, rooms
+from tools.sources import Module, read_tree
 
-ROOT: Final = Path(__file__).parents[1]
-PACKAGES: Final = ("vkprovider/", "tunnels/", "vkpsandbox/", "tools/")
 _CLAIM: Final = "vkprovider/labs/pure/claims/claim.py"
 _KNOW_CLAIMS: Final = ("vkprovider/labs/pure/claims/", "vkprovider/labs/pure/lablet/", "vkprovider/labs/controllers/")
 LINES_MAX: Final = 300
@@ -28,79 +24,21 @@ LINES_MAX: Final = 300
 NOT_REASONS: Final = frozenset({"Ready", "Failed"})
 """Words of reasons that Kubernetes has for types of conditions and phases of Pods; as those they are no reasons."""
 
-_SANDBOX_BEFORE: Final = ("vkprovider/sim/", "vkprovider/sandbox/")
-_SANDBOX_COMMANDS_BEFORE: Final = ("demo", "demo_labs", "demo_reach", "demo_story", "sandbox", "sim")
-_TOOLS_BEFORE: Final = ("crdpage", "generated", "markdown", "monitoring", "rendered")
-"""Modules of `vkprovider/cli` that are today in `vkpsandbox/` and `tools/`."""
-
-
-@dataclass(frozen=True)
-class Module:
-    """One module: its path below the checkout, its text, and its tree."""
-
-    path: str
-    text: str
-    tree: ast.Module
-
-    @property
-    def lines(self) -> int:
-        """Count its lines, empty ones included."""
-        return len(self.text.splitlines())
-
-    @property
-    def package(self) -> str:
-        """Return the part of the repository that it belongs to today."""
-        top, _, rest = self.path.partition("/")
-        if self.path.startswith(_SANDBOX_BEFORE):
-            return "vkpsandbox"
-        if top == "vkprovider" and rest.startswith("cli/"):
-            name = Path(rest).stem
-            if name in _SANDBOX_COMMANDS_BEFORE:
-                return "vkpsandbox"
-            if name in _TOOLS_BEFORE:
-                return "tools"
-        return "product" if top in {"vkprovider", "tunnels"} else top
-
 
 @dataclass(frozen=True)
 class Figure:
     """One figure: its value, what it counts, and the places counted."""
 
     name: str
-    value: int
+    value: float
     definition: str
     places: list[str] = field(default_factory=list)
+    unit: str = ""
 
-
-def read_tree(revision: str | None) -> list[Module]:
-    """Parse every module of the packages, in the working tree or at a revision.
-
-    Raises:
-        subprocess.CalledProcessError: git does not know the revision.
-    """
-    texts = _read_revision(revision) if revision else _read_working_tree()
-    return [Module(path, text, ast.parse(text, path)) for path, text in sorted(texts.items())]
-
-
-def _read_working_tree() -> dict[str, str]:
-    listed = _git("ls-files", "--cached", "--others", "--exclude-standard", "--", *PACKAGES).decode().splitlines()
-    paths = [path for path in listed if path.endswith(".py") and (ROOT / path).is_file()]
-    return {path: (ROOT / path).read_text(encoding="utf-8") for path in paths}
-
-
-def _read_revision(revision: str) -> dict[str, str]:
-    texts: dict[str, str] = {}
-    with tarfile.open(fileobj=io.BytesIO(_git("archive", "--format=tar", revision))) as archive:
-        for member in archive:
-            if member.isfile() and member.name.startswith(PACKAGES) and member.name.endswith(".py"):
-                content = archive.extractfile(member)
-                if content is not None:
-                    texts[member.name] = content.read().decode()
-    return texts
-
-
-def _git(*arguments: str) -> bytes:
-    return subprocess.run(["git", "-C", str(ROOT), *arguments], stdout=subprocess.PIPE, check=True).stdout  # noqa: S603, S607 (git of the checkout)
+    @property
+    def shown(self) -> str:
+        """Return the value as people read it."""
+        return f"{self.value:,}{self.unit}"
 
 
 def figures(modules: list[Module]) -> list[Figure]:
@@ -118,6 +56,7 @@ def figures(modules: list[Module]) -> list[Figure]:
         Figure("lines of the product", _lines(product), "vkprovider and tunnels, *.py, empty lines included"),
         Figure("lines of vkpsandbox", _lines(_of(modules, "vkpsandbox")), "control plane, simulators, demo"),
         Figure("lines of tools", _lines(_of(modules, "tools")), "generators, and this program"),
+        *_rooms(product),
         Figure(f"modules > {LINES_MAX} lines", len(long), "of the product", long),
         Figure(
             "modules that write a lablet's memory",
@@ -160,6 +99,24 @@ def figures(modules: list[Module]) -> list[Figure]:
             for name, (rule, definition) in language.RULES.items()
         ),
     ]
+
+
+def _rooms(product: list[Module]) -> Iterator[Figure]:
+    """Yield how the product is cut into modules."""
+    short, doubled = rooms.short_modules(product), rooms.doubled_classes(product)
+    longest = rooms.longest_functions(product)
+    imports = 100 * sum(map(rooms.import_lines, product)) / _lines(product)
+    yield Figure("modules", len(product), "of the product, each `__init__` included")
+    yield Figure("median lines of a module", statistics.median_low([module.lines for module in product]), "of these")
+    yield Figure("lines of the longest module", max(module.lines for module in product), "of these")
+    yield Figure(f"modules < {rooms.SHORT_LINES} lines", len(short), "of these, without `__init__`", short)
+    yield Figure("imports", round(imports, 1), "lines of import statements, of all lines of the product", unit=" %")
+    yield Figure("doubled names of classes", len(doubled), "public ones that several modules define", doubled)
+    yield Figure("lines of the longest function", longest[0].lines, "from `def` on", [each.place for each in longest])
+    for program, names in rooms.PROGRAMS.items():
+        found = rooms.folders(product, program)
+        called = ", ".join(sorted(names))
+        yield Figure(f"folders of the {program}", len(found), f"they, or a module in them, are called {called}", found)
 
 
 def _places(modules: list[Module], rule: Callable[[ast.Module, str], list[tuple[int, str]]]) -> Iterator[str]:
@@ -361,7 +318,7 @@ def report(found: list[Figure], *, places: bool) -> str:
     """Render the figures as text."""
     lines = []
     for figure in found:
-        lines.append(f"{figure.value:>7,}  {figure.name}: {figure.definition}")
+        lines.append(f"{figure.shown:>7}  {figure.name}: {figure.definition}")
         lines += [f"           {place}" for place in figure.places if places]
     return "\n".join(lines)
 

@@ -18,7 +18,6 @@ from tools.markdown import NOTE, anchor, table
 from vkprovider.agent.settings import AgentProcessSettings
 from vkprovider.cli import crds
 from vkprovider.doctor.reasons import DoctorReason
-from vkprovider.lablet.exposure import ExposureReason
 from vkprovider.lablet.reasons import (
     CONDITIONS,
     DEFINITIONS,
@@ -28,13 +27,13 @@ from vkprovider.lablet.reasons import (
     ConsoleReason,
     EnvironmentReason,
     Happened,
-    stock,
+    conditions,
 )
-from vkprovider.labs.settings.process import Settings
+from vkprovider.lablet.reasons.happened import ExposureReason
+from vkprovider.labs.settings.cluster import Settings
 from vkprovider.mux.pure.reasons import MuxReason
-from vkprovider.mux.relay.haproxy import CONFIG
-from vkprovider.mux.relay.settings import RelayProcessSettings
-from vkprovider.mux.settings import MuxProcessSettings
+from vkprovider.mux.relay.process import CONFIG
+from vkprovider.mux.settings import MuxProcessSettings, RelayProcessSettings
 from vkprovider.platform.reasons import Explanation, Reason, Reasons, StartReason
 from vkprovider.platform.settings import Group
 from vkprovider.portal.pure.reasons import UserLabReason
@@ -140,10 +139,10 @@ def variables(group: type[Group]) -> dict[str, FieldInfo]:
 
 def why_page() -> str:
     """Describe what conditions, waiting reasons and Events say, those of stock Kubernetes first."""
-    tables = {**stock.TABLES, **REASONS}
+    tables = {**conditions.TABLES, **REASONS}
     anchors = {
-        "admission": stock.ADMISSION,
-        "scheduler": stock.SCHEDULER,
+        "admission": conditions.ADMISSION,
+        "scheduler": conditions.SCHEDULER,
         "progress": PROGRESS,
         "trouble": TROUBLE,
         "workers": WORKERS,

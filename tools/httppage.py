@@ -8,7 +8,7 @@ from typing import Final
 from tools.markdown import NOTE, table
 from tunnels.websocket import listening
 from vkprovider.labs.http import archives, cloudevents, events, refusals
-from vkprovider.mux.debug import callers, probe
+from vkprovider.mux.debug import routes
 from vkprovider.platform import settings
 from vkprovider.platform.http import access, connections
 from vkprovider.platform.http.answers import Refused
@@ -58,8 +58,8 @@ def _facts() -> Mapping[str, str]:
         "agents_of_a_name_max": listening.SOCKETS_OF_A_NAME_MAX,
         "unsure_max": events.UNSURE_MAX,
         "events_max": cloudevents.EVENTS_MAX,
-        "password_slow_s": callers.SLOW_S,
-        "probe_s": probe.TIMEOUT_S,
+        "password_slow_s": routes.SLOW_S,
+        "probe_s": routes.TIMEOUT_S,
         "archives_page": archives.PAGE_SIZE,
         "body_mib": events.BODY_BYTES_MAX / _KIB**2,
         "secret_chars_min": settings.SECRET_CHARS_MIN,

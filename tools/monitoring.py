@@ -11,16 +11,16 @@ from typing import Any, Final
 import yaml
 
 from tools.markdown import NOTE, table
-from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.settings.cluster import Settings
 from vkprovider.labs.wiring.provider import provider
-from vkprovider.mux.parts import mux_process
+from vkprovider.mux.process import mux_process
 from vkprovider.mux.settings import MuxProcessSettings
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.events import EventRecorder
 from vkprovider.platform.runtime.context import Context
-from vkprovider.platform.runtime.metrics.measure import Measure
+from vkprovider.platform.runtime.metrics import Measure
 from vkprovider.platform.settings import KubeSettings
-from vkprovider.portal.parts import portal_process
+from vkprovider.portal.process import portal_process
 from vkprovider.portal.settings import PortalProcessSettings
 
 RULES: Final = Path("manifests/monitoring/alerts.yaml")

@@ -1,160 +1,289 @@
-"""Files that run between a Pod's ADDED and the import of its lab: `python -m tools.walk [REVISION] [--list]`.
+"""Files that run between a cause and its effect, and the lines of their functions: `python -m tools.walk [WALK …]`.
 
-It starts a sandbox with one simulated worker, runs the provider of the checkout or of a revision under a profiler, and
-creates Pods one after the other. A file counts if a function of it runs in every walk, from the bytes of the watch
-event until the request `…/import` is sent. Periodic loops run beside, so the count includes the files of a probe.
+`WALKS` has the four walks of the product, by letter and name; without a word it takes all of them. `--list` also prints
+the files, `--at REV` takes the walks of a revision, with the tool and the worlds of that revision.
+
+The replicas run in this process, in the worlds of the component tests, under a profiler. Each walk is taken several
+times; a function counts if it runs in most of them, so that what happens to run beside one of them does not count, nor
+what only an empty cache needs. A task that also runs while nothing happens is a periodic loop, and does not count
+either. The lines read are those of these functions, docstrings included.
 """
 
 import argparse
-import io
-import json
-import os
+import asyncio
+import itertools
+import logging
+import string
 import subprocess
 import sys
-import tarfile
 import tempfile
-import time
-from collections import deque
+import threading
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from types import FrameType
-from typing import Any, Final
+from types import CodeType, FrameType
+from typing import Any, Final, NamedTuple
 
-ROOT: Final = Path(__file__).parents[1]
-PODS: Final = 4
-LOOK_BACK_S: Final = 0.02
-"""How far the walk begins before the store passes the Pod on: the watch event is read and decoded then."""
-PACKAGES: Final = ("/vkprovider/", "/tunnels/")
+import structlog
+
+from tests.component.controllers import harness as labs
+from tests.component.controllers.running import SHORT
+from tests.component.mux import harness as muxes
+from tests.component.portal import harness as users
+from tests.component.portal.asking import setting
+from tests.component.portal.people import USER_ROLE
+from tests.component.portal.site.consolebench import console_bench
+from tests.support.apiserver import ApiServer, running
+from tools.sources import ROOT, archive
+
+TIMES: Final = 12
+"""How often each walk is taken."""
+SETTLE_S: Final = 2.0
+REST_S: Final = 5.0
+"""How long nothing happens."""
+_SELDOM_S: Final = 300.0
+_LEASES: Final[dict[str, Any]] = {"LEADER_LEASE_TTL": f"{_SELDOM_S:g}"}
+_INTERVALS: Final = {
+    **SHORT,
+    "workers": {**SHORT["workers"], "probe_s": _SELDOM_S},
+    "replica": {"lease_ttl_s": _SELDOM_S},
+}
+"""Replicas whose periodic work does not run beside each walk, also on a busy machine."""
+_PRODUCT: Final = tuple(f"{ROOT / name}/" for name in ("vkprovider", "tunnels"))
 
 
 class Recorder:
-    """A profile function that writes the files of each walk as one JSON line."""
+    """A profile function that collects the functions of the product that run, but those of periodic loops."""
 
-    def __init__(self, out: Path) -> None:
-        """Create it; `out` is appended to."""
-        self._out = out
-        self._recent: deque[tuple[float, str]] = deque(maxlen=20_000)
-        self._walk: dict[str, None] | None = None
+    def __init__(self) -> None:
+        """Record nothing yet."""
+        self._codes: set[CodeType] = set()
+        self._is_over: Callable[[], bool] = lambda: True
+        self._loops: set[asyncio.Task[Any]] = set()
+        self._rests = False
 
     def __call__(self, frame: FrameType, event: str, _: Any) -> None:
-        """Record the call of a function of the product."""
-        if event != "call":
+        """Record a call, or the resumption of a coroutine."""
+        code = frame.f_code
+        if event != "call" or code in self._codes or not code.co_filename.startswith(_PRODUCT):
             return
-        code, name, now = frame.f_code, _file(frame), time.monotonic()
-        if not name:
-            return
-        self._recent.append((now, name))
-        if self._walk is not None:
-            self._walk[name] = None
-        if code.co_name == "pod_changed" and "/controllers/lablet" in name and frame.f_locals.get("old") is None:
-            self._walk = dict.fromkeys([*_stack(frame), *(file for at, file in self._recent if at > now - LOOK_BACK_S)])
-        elif self._walk is not None and name.endswith("direct.py") and _sends_import(frame):
-            with self._out.open("a") as out:
-                out.write(json.dumps(list(self._walk)) + "\n")
-            self._walk = None
+        task = _task()
+        if self._rests and task is not None:
+            self._loops.add(task)
+        elif task not in self._loops and not self._is_over():
+            self._codes.add(code)
+
+    async def rest(self) -> None:
+        """Learn which tasks are periodic loops: those that run while nothing happens."""
+        await asyncio.sleep(SETTLE_S)
+        self._codes, self._rests = set(), True
+        await asyncio.sleep(REST_S)
+        self._rests = False
+
+    def begin(self, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Record from now on.
+
+        Args:
+            is_over: Ends it once it is true; called at each function that runs for the first time.
+        """
+        self._codes, self._is_over = set(), is_over
+
+    def end(self) -> set[CodeType]:
+        """Record nothing more; return the functions that ran."""
+        self._is_over = lambda: True
+        return self._codes
 
 
-def _file(frame: FrameType) -> str:
-    """Return the file of a frame below the checkout; "" if it is not the product's."""
-    path = frame.f_code.co_filename
-    at = max(path.rfind(package) for package in PACKAGES)
-    return path[at + 1 :] if at >= 0 else ""
+def _task() -> asyncio.Task[Any] | None:
+    """Return the task that runs in this thread; None if no task does."""
+    try:
+        return asyncio.current_task()
+    except RuntimeError:  # no loop runs in it
+        return None
 
 
-def _stack(frame: FrameType | None) -> list[str]:
-    """Return the files of a frame and its callers that handle the watch, outermost first."""
-    files: list[str] = []
-    while frame is not None and frame.f_code.co_name != "run":
-        files.append(_file(frame))
-        frame = frame.f_back
-    return [file for file in reversed(files) if file]
+Step = Callable[[Recorder], Awaitable[None]]
+"""Takes a walk once, and begins and may end the recording; called several times in one world."""
 
 
-def _sends_import(frame: FrameType) -> bool:
-    values = frame.f_locals.values()
-    return frame.f_code.co_name == "request" and any(isinstance(v, str) and v.endswith("/import") for v in values)
+@asynccontextmanager
+async def lablet(server: ApiServer, folder: Path) -> AsyncIterator[Step]:
+    """Make a world in which Pods become labs."""
+    async with labs.open_world(server, folder) as world:
+        simulator = await world.simulator()
+        await world.replica(_INTERVALS)
+        worker, definition = await world.worker(simulator.url), await world.define()
+
+        async def once(recorder: Recorder) -> None:
+            there = simulator.simulation.world.labs
+            before = len(there)
+            recorder.begin(lambda: len(there) > before)
+            pod = await world.pod(definition, worker)
+            await pod.ready()
+
+        yield once
 
 
-def trace(out: Path) -> None:
-    """Run `vkprovider run` under the recorder, with whichever product `PYTHONPATH` names."""
-    from vkprovider.cli.run import run  # noqa: PLC0415 (of the revision under test)
+@asynccontextmanager
+async def portal(server: ApiServer, folder: Path) -> AsyncIterator[Step]:
+    """Make a world in which learners ask for labs."""
+    numbers = itertools.count(1)
+    async with users.open_world(server, folder) as world:
+        world.times = dict.fromkeys(world.times, _SELDOM_S)
+        async with setting(world, **_LEASES) as site:
 
-    sys.setprofile(Recorder(out))
-    run([])
+            async def once(recorder: Recorder) -> None:
+                name = f"learner-{next(numbers)}"
+                header = await site.people.person(name, USER_ROLE)
+                recorder.begin()
+                await site.client.ask("POST", f"/labs/{name}/create", header, site.body())
+                await site.client.follow(name, header)
+
+            yield once
 
 
-def measure(product: Path) -> list[list[str]]:
-    """Return the files of every walk of a checkout's product."""
-    from vkpsandbox import Sandbox  # noqa: PLC0415 (the traced process does without)
-    from vkpsandbox.controlplane.programs import provider_process  # noqa: PLC0415 (as above)
+@asynccontextmanager
+async def mux(server: ApiServer, folder: Path) -> AsyncIterator[Step]:
+    """Make a world in which channels get outside ports."""
+    ports = itertools.count(20_000)
+    forwards: dict[int, set[str]] = {}
+    async with muxes.open_world(server, folder) as world:
+        await world.replica(**_LEASES)
+        await world.mux()
+        await world.address("203.0.113.10")
 
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        Sandbox.up(
-            "walk", directory=Path(folder, "sandbox"), workers=1, provider=False, tied=True, on_progress=print
-        ) as sandbox,
-    ):
-        out = Path(folder, "walks")
-        spec = provider_process(sandbox.provider_kubeconfig, 1, {})
-        changes = {name: value for name, value in spec.env.items() if value is not None}
-        command = [sys.executable, "-P", str(Path(__file__).resolve()), "--trace", str(out)]
-        provider = subprocess.Popen(  # noqa: S603 (this program)
-            command, env={**os.environ, **changes, "PYTHONPATH": str(product)}, stderr=subprocess.DEVNULL
-        )
+        async def once(recorder: Recorder) -> None:
+            port = next(ports)
+            name, backend = f"channel-{port}", f"10.1.0.{len(forwards) + 1}"
+            forwards[port] = {f"{backend}:8080"}
+            await world.slice(name, (backend,))
+            recorder.begin()
+            await world.channel(name, "http:auto", backends=())
+            await world.until_forwards(forwards)
+            await world.until_told(name, f"http:80->{port}")
+
+        yield once
+
+
+@asynccontextmanager
+async def console(server: ApiServer, folder: Path) -> AsyncIterator[Step]:
+    """Make a world with a portal and a device."""
+    keys = iter(string.ascii_uppercase)  # of which none is on the screen yet
+    async with console_bench(server, folder, _INTERVALS, **_LEASES) as bench:
+        cookie = await bench.cookie(await bench.teacher("ann"))
+
+        async def once(recorder: Recorder) -> None:
+            key = next(keys)
+            recorder.begin()
+            async with await bench.screen(cookie, "h0") as screen:
+                await screen.shows("h0:~# ")
+                await screen.type(key)
+                await screen.shows(key)
+                recorder.end()
+                await screen.type("\x03")
+                await screen.shows("h0:~# ")
+                await screen.type("\x1d")
+                await screen.ends()
+
+        yield once
+
+
+class Walk(NamedTuple):
+    """One of the walks.
+
+    Attributes:
+        what: Where it begins and ends.
+        world: Makes the world in which it is taken; called with the API server and a folder for files.
+    """
+
+    letter: str
+    name: str
+    what: str
+    world: Callable[[ApiServer, Path], AbstractAsyncContextManager[Step]]
+
+
+WALKS: Final = (
+    Walk("a", "lablet", "a Pod is created → its lab is in CML", lablet),
+    Walk("b", "portal", "a learner's POST → the last of its server-sent events", portal),
+    Walk("c", "mux", "a channel is created → its outside port leads to its backend, and the channel says so", mux),
+    Walk("d", "console", "a console is opened in the page → a key that was typed is on the screen", console),
+)
+
+
+async def take(walk: Walk, server: ApiServer, folder: Path) -> dict[str, int]:
+    """Return the files of a walk, and how many lines the functions have that run in each."""
+    recorder = Recorder()
+    async with walk.world(server, folder) as once:
+        await once(recorder)
+        threading.setprofile(recorder)
+        sys.setprofile(recorder)
         try:
-            _walk_pods(sandbox)
+            await recorder.rest()
+            taken: Counter[CodeType] = Counter()
+            for _ in range(TIMES):
+                await once(recorder)
+                taken.update(recorder.end())
         finally:
-            provider.terminate()
-            provider.wait()
-        return [json.loads(line) for line in out.read_text().splitlines()]
+            sys.setprofile(None)
+            threading.setprofile(None)
+    return _lines(code for code, times in taken.items() if times > TIMES / 2)
 
 
-def _walk_pods(sandbox: Any) -> None:
-    sandbox.kubectl("wait", "--for=condition=Ready", "cmlw", "--all", "--timeout=60s")
-    sandbox.kubectl("apply", "-f", str(ROOT / "manifests" / "examples" / "netlab.yaml"))
-    sandbox.kubectl("wait", "--for=condition=Ready", "ldef/netlab", "--timeout=60s")
-    for number in range(PODS):
-        pod = {
-            "apiVersion": "v1",
-            "kind": "Pod",
-            "metadata": {"name": f"walk-{number}"},
-            "spec": {"runtimeClassName": "netlab", "containers": [{"name": "lab", "image": "netlab"}]},
-        }
-        sandbox.kubectl("create", "-f", "-", input=json.dumps(pod))
-        sandbox.kubectl("wait", "--for=condition=Ready", f"pod/walk-{number}", "--timeout=90s")
+def _lines(codes: Iterable[CodeType]) -> dict[str, int]:
+    """Return how many lines functions have, by file."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    for code in codes:
+        last = max((line for _, _, line in code.co_lines() if line is not None), default=code.co_firstlineno)
+        path = str(Path(code.co_filename).relative_to(ROOT))
+        found[path] |= set(range(code.co_firstlineno, last + 1))
+    return {path: len(lines) for path, lines in sorted(found.items())}
 
 
-def extract(revision: str, folder: Path) -> Path:
-    """Write the product of a revision to a folder; return it."""
-    archive = subprocess.run(  # noqa: S603 (git of the checkout)
-        ["git", "-C", str(ROOT), "archive", revision, "vkprovider", "tunnels"],  # noqa: S607 (as above)
-        stdout=subprocess.PIPE,
-        check=True,
-    ).stdout
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        tar.extractall(folder, filter="data")
-    return folder
+def measure(walks: list[Walk]) -> Iterator[tuple[Walk, dict[str, int]]]:
+    """Yield the files of each walk, on one API server."""
+    with tempfile.TemporaryDirectory() as folder, running(Path(folder, "server")) as server:
+        muxes.install(server)
+        users.install(server)
+        for walk in walks:
+            Path(folder, walk.name).mkdir()
+            yield walk, asyncio.run(take(walk, server, Path(folder, walk.name)))
+
+
+def at(revision: str, arguments: list[str]) -> int:
+    """Take the walks of a revision; return the exit code."""
+    with tempfile.TemporaryDirectory() as folder:
+        with archive(revision) as files:
+            files.extractall(folder, filter="data")
+        return subprocess.run([sys.executable, "-m", "tools.walk", *arguments], cwd=folder, check=False).returncode  # noqa: S603 (this program)
 
 
 def main(arguments: list[str]) -> int:
-    """Print the number of files; return the exit code."""
-    parser = argparse.ArgumentParser(prog="python -m tools.walk", description=__doc__)
-    parser.add_argument("revision", nargs="?", help="revision of git; the working tree if omitted")
-    parser.add_argument("--list", action="store_true", help="also print the files, in the order of their first call")
-    parser.add_argument("--trace", type=Path, help=argparse.SUPPRESS)
+    """Print the walks; return the exit code."""
+    by_word = {word: walk for walk in WALKS for word in (walk.letter, walk.name)}
+    known = "\n".join(f"  {walk.letter}, {walk.name:8} {walk.what}" for walk in WALKS)
+    parser = argparse.ArgumentParser(
+        prog="python -m tools.walk",
+        description="Files that run between a cause and its effect, and the lines of their functions.",
+        epilog=f"walks:\n{known}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("walks", nargs="*", metavar="WALK", help="letter or name of a walk; all of them if omitted")
+    parser.add_argument("--list", action="store_true", help="also print the files, with the lines read in each")
+    parser.add_argument("--at", metavar="REV", help="revision of git; the working tree if omitted")
     options = parser.parse_args(arguments)
-    if options.trace is not None:
-        trace(options.trace)
-        return 0
-    with tempfile.TemporaryDirectory() as folder:
-        product = extract(options.revision, Path(folder)) if options.revision else ROOT
-        walks = measure(product)
-    common = [file for file in walks[-1] if all(file in walk for walk in walks)]
-    if len(walks) < PODS:
-        print(f"only {len(walks)} of {PODS} walks were recorded")
-        return 1
-    print(f"{len(common):>7,}  files between a Pod's ADDED and CML's import call, in each of {PODS} walks")
-    for file in common if options.list else []:
-        print(f"           {file}")
+    if unknown := [word for word in options.walks if word not in by_word]:
+        parser.error(f"there is no walk {unknown[0]}")
+    if options.at:
+        return at(options.at, [*options.walks, *(["--list"] if options.list else [])])
+    logging.disable()
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    chosen = list(dict.fromkeys(by_word[word] for word in options.walks)) or list(WALKS)
+    for walk, files in measure(chosen):
+        read = sum(files.values())
+        print(f"{len(files):>7,}  files, {read:,} lines read, of {walk.letter}, {walk.name}: {walk.what}", flush=True)
+        for path, lines in files.items() if options.list else ():
+            print(f"           {path}: {lines}")
     return 0
 
 

@@ -11,13 +11,9 @@ from urllib.parse import urlsplit
 import aiohttp
 from yarl import URL
 
-from tunnels.allowlist import AllowList
-from tunnels.base import Channel
+from tunnels.base import AllowList, Channel, ConnectFailed, ConnectionLost, RequestRefused
 from tunnels.direct import Tls, system_tls, translated, why
-from tunnels.errors import ConnectFailed, ConnectionLost, RequestRefused
-from tunnels.outgoing.guard import Guard, guarded_by
-from tunnels.outgoing.proxies import proxy_of
-from tunnels.outgoing.sessions import open_session
+from tunnels.outgoing import Guard, guarded_by, open_session, proxy_of
 
 PORTS: Final = "/tcp/"
 """The prefix of the TCP ports of the server's host: `/tcp/5041`. Any other path is that of a WebSocket."""

@@ -11,12 +11,16 @@ from typing import Final
 import aiohttp
 from yarl import URL
 
-from tunnels.allowlist import AllowList
-from tunnels.base import Response
-from tunnels.errors import CertificateFault, CertificateInvalid, ConnectFailed, ConnectionLost, DeadlineExceeded
-from tunnels.outgoing.guard import Guard, guarded_by
-from tunnels.outgoing.proxies import ProxyUnsupportedError, proxy_of
-from tunnels.outgoing.sessions import open_session
+from tunnels.base import (
+    AllowList,
+    CertificateFault,
+    CertificateInvalid,
+    ConnectFailed,
+    ConnectionLost,
+    DeadlineExceeded,
+    Response,
+)
+from tunnels.outgoing import Guard, ProxyUnsupportedError, guarded_by, open_session, proxy_of
 
 Tls = Callable[[], ssl.SSLContext]
 """Returns the TLS settings of the next connection; as long as it returns the same, connections are used again."""
@@ -197,7 +201,7 @@ class DirectTransport:
 
 @contextmanager
 def translated(where: str, deadline_s: float) -> Iterator[None]:
-    """Turn the errors of aiohttp and the operating system into those of `tunnels.errors`.
+    """Turn the errors of aiohttp and the operating system into those of `tunnels.base`.
 
     Args:
         where: Host and port, for messages.

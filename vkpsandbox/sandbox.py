@@ -10,7 +10,7 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from vkprovider.platform.wording import count
+from vkprovider.platform.messages import count
 from vkpsandbox import start
 from vkpsandbox.controlplane import build, content, muxes, programs
 from vkpsandbox.controlplane.components import Tuning

@@ -19,13 +19,13 @@ import aiohttp
 import uvloop
 from aiohttp import web
 
-from tunnels.errors import ConnectionLost
+from tunnels.base import ConnectionLost
 from vkprovider.labs.kubelet.spi import ForwardedConnection
 from vkprovider.labs.kubelet.streams.forwards import accept_forward
-from vkprovider.labs.kubelet.streams.limits import Limits
+from vkprovider.labs.kubelet.streams.inlets import Limits
 from vkprovider.labs.kubelet.wire import spdy
 from vkprovider.labs.kubelet.wire.channels import TUNNEL
-from vkprovider.platform.http.selfsigned import self_signed
+from vkprovider.platform.http.tls import self_signed
 
 CHUNK: Final = 64 * 1024
 FRAME: Final = 32 * 1024

@@ -11,8 +11,8 @@ from bench.figures import Figures
 from bench.outside import resident_now_mb
 from vkprovider.labs.kubelet.listeners import Listeners
 from vkprovider.labs.kubelet.tls import ServingTls
-from vkprovider.labs.settings.kubelet import KubeletSettings
-from vkprovider.platform.http.selfsigned import self_signed
+from vkprovider.labs.settings.cluster import KubeletSettings
+from vkprovider.platform.http.tls import self_signed
 
 NODES: Final = 2000
 

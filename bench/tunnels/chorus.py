@@ -14,7 +14,7 @@ import uvloop
 
 from bench.tunnels.ways import TOKEN, TOPICS, dialled
 from tunnels.agent.core import Agent, new_boot
-from tunnels.allowlist import AllowList
+from tunnels.base import AllowList
 from tunnels.direct import DirectTransport
 from tunnels.link.carrier import Address, Carrier
 from tunnels.mqtt.carrier import AgentSide, MqttCarrier

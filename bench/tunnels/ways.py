@@ -14,11 +14,10 @@ from aiohttp import web
 from bench.figures import ROOT
 from tunnels.link.carrier import Carrier, parse_address
 from tunnels.mqtt.broker import Broker as Dialled
-from tunnels.mqtt.carrier import CallerSide, MqttCarrier
-from tunnels.mqtt.topics import Topics
+from tunnels.mqtt.carrier import CallerSide, MqttCarrier, Topics
 from tunnels.protocol.presence import State
 from tunnels.websocket.listening import Listening
-from tunnels.websocket.welcome import PATH
+from tunnels.websocket.socket import PATH
 from vkprovider.labs.controllers.worker.tunnels import Tunnels
 from vkprovider.platform import wellknown
 from vkpsandbox.controlplane.tunnels import broker_process, plan_broker

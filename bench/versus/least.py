@@ -19,8 +19,8 @@ from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.flow import Lane
 from vkprovider.platform.kube.informer import Informer
 from vkprovider.platform.kube.queue import DONE, KeyedQueue, Result
-from vkprovider.platform.kube.store import key_of
-from vkprovider.platform.leases.lease import renew_time
+from vkprovider.platform.kube.watch import key_of
+from vkprovider.platform.leases import renew_time
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.settings import KubeSettings
 from vkprovider.platform.times import iso

@@ -9,7 +9,7 @@ from tests.support import docs
 from tests.support.cluster import Cluster, condition
 from tests.support.topologies import definition, deployment, pod
 from tests.support.waiting import until
-from vkprovider.lablet.reasons import stock
+from vkprovider.lablet.reasons import conditions
 from vkpsandbox import SandboxError
 
 POLICIES = docs.ROOT / "manifests"
@@ -43,7 +43,7 @@ def test_scheduler_says_what_the_page_quotes(cluster: Cluster, namespace: str) -
     assert "untolerated taint" in said["plain"]
     assert "didn't match Pod's node affinity/selector" in said["picky"]
     assert "Preemption is not helpful" in " ".join(said.values())
-    assert UNPLACED.keys() < stock.SCHEDULER.keys()
+    assert UNPLACED.keys() < conditions.SCHEDULER.keys()
 
 
 def test_full_workers_are_told_by_what_they_lack(cluster: Cluster, namespace: str) -> None:
@@ -98,5 +98,5 @@ def test_policies_say_what_the_page_quotes() -> None:
     policies = [item for path in manifests for item in yaml.safe_load_all(path.read_text(encoding="utf-8"))]
     texts = " ".join(str(item.get("spec", {}).get("validations", "")) for item in policies)
     for word in ("Only lablets may tolerate", "Only the provider writes", "may not use LabletDefinition"):
-        assert word in stock.ADMISSION
+        assert word in conditions.ADMISSION
         assert word in " ".join(texts.split())

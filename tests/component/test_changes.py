@@ -1,4 +1,4 @@
-"""Which change wakes which queue: the table of `labs.build.parts.changes`, row by row, on a replica that stands."""
+"""Which change wakes which queue: the table of `labs.wiring.parts.changes`, row by row, on a replica that stands."""
 
 import asyncio
 import itertools

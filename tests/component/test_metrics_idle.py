@@ -10,11 +10,11 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.idle import idle_provider
+from vkprovider.labs.wiring.base import Queues
 from vkprovider.labs.wiring.provider import Provider
-from vkprovider.labs.wiring.queues import Queues
 from vkprovider.platform.kube.queue import KeyedQueue
-from vkprovider.platform.runtime import report
-from vkprovider.platform.runtime.metrics.exposition import exposition, registry_of
+from vkprovider.platform.runtime import parts
+from vkprovider.platform.runtime.metrics import exposition, registry_of
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ async def test_every_queue_is_measured(replica: Provider) -> None:
     assert len(built) == 8
     for name in ("vkprovider_queue_depth", "vkprovider_queue_wait_seconds", "vkprovider_reconcile_seconds"):
         assert {sample.labels["queue"] for sample in families[name].samples} == built
-    stats = report.stats(replica.base.ctx, replica.base.membership, replica.process.parts)
+    stats = parts.stats(replica.base.ctx, replica.base.membership, replica.process.parts)
     assert stats["queues"].keys() == built
 
 

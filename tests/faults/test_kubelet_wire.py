@@ -21,7 +21,7 @@ from tests.support.apiserver import ApiServer, running
 from tests.support.kubectlsessions import WITHOUT_WEBSOCKETS, Stage, staged
 from tests.support.kubeletwire import endure, frames, mutated, write
 from tests.support.tcp import digest, echo, port_of, there_and_back
-from vkprovider.labs.kubelet.streams.limits import Limits
+from vkprovider.labs.kubelet.streams.inlets import Limits
 
 INPUTS: Final = 1_000_000
 PARTS: Final = 4

@@ -24,7 +24,7 @@ from tests.support.netns import Namespace
 from tools.kubeproxy.program import ensure_kube_proxy
 from vkprovider.lablet import exposure
 from vkprovider.lablet.exposure import Exposure
-from vkprovider.mux.pure.draining import DRAIN_S
+from vkprovider.mux.pure.state import DRAIN_S
 from vkpsandbox.controlplane.kubeconfig import certificate_user, read_cluster, write_kubeconfig
 
 LABLETS: Final = 300

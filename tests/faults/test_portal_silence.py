@@ -12,7 +12,7 @@ import aiohttp
 from tests.component.portal.harness import PortalWorld, Running
 from tests.component.portal.wishes import ask
 from tests.support.apiserver import until
-from vkprovider.portal.pure.state import UserLabStatus, status_of
+from vkprovider.portal.pure.facts import UserLabStatus, status_of
 
 SILENT_S: Final = 45.0
 """The time after which a change is seen although a watch says nothing."""

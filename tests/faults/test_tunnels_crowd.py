@@ -18,11 +18,9 @@ from tests.support.proxy import Proxy
 from tests.support.tunnels import Heard, agent_over, broker, eventually, hub_over, running
 from tests.support.websockets import Caller, dialing_agent
 from tunnels.agent.core import Agent, Habits
-from tunnels.allowlist import AllowList
-from tunnels.base import Transport
+from tunnels.base import AllowList, Transport
 from tunnels.direct import DirectTransport
-from tunnels.link.hub import Hub
-from tunnels.link.transport import TunnelTransport
+from tunnels.link.hub import Hub, TunnelTransport
 from tunnels.protocol.presence import State
 
 AGENTS, AWAY_S, BACK_S = 200, 30.0, 15.0

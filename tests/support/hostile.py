@@ -35,15 +35,15 @@ from vkprovider.lablet.models.definition import parse_definition_spec
 from vkprovider.lablet.models.worker import parse_worker_spec
 from vkprovider.labs.http import cloudevents
 from vkprovider.labs.http.refusals import EventInvalid
-from vkprovider.labs.lds import operations as lds_operations
+from vkprovider.labs.lds import dialect as lds_operations
 from vkprovider.labs.lds import wire as lds
 from vkprovider.labs.lds.dialect import LdsDialect
 from vkprovider.labs.pure.claims import document
 from vkprovider.labs.pure.definition import content as contents
-from vkprovider.labs.pure.definition import devicefile, refresh
+from vkprovider.labs.pure.definition import package, refresh
 from vkprovider.labs.pure.definition import package as packages
-from vkprovider.labs.pure.lablet.archive import leftovers
-from vkprovider.labs.pure.lablet.archive.leftovers import Leftovers
+from vkprovider.labs.pure.lablet import leftovers
+from vkprovider.labs.pure.lablet.leftovers import Leftovers
 from vkprovider.labs.pure.session import inbox
 from vkprovider.labs.pure.session.inbox import SessionEvents
 from vkprovider.labs.pure.topology import topology as topologies
@@ -85,7 +85,7 @@ def parse_topology(rng: Random) -> None:
 
 def parse_devices(rng: Random) -> None:
     """Parse a devices.yaml."""
-    devicefile.parse(as_yaml(rng, DEVICES), topologies.parse(SMALL).devices)
+    package.parse(as_yaml(rng, DEVICES), topologies.parse(SMALL).devices)
 
 
 def zipped(rng: Random) -> bytes:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Final
 
-from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.settings.cluster import Settings
 from vkprovider.labs.wiring.provider import Provider, provider
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.events import EventRecorder

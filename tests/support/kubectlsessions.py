@@ -15,7 +15,7 @@ from typing import Final
 
 from tests.support.apiserver import NODES, Admin, ApiServer
 from tests.support.kubeletserver import KubeletServer, serving_tls
-from vkprovider.labs.kubelet.streams.limits import Limits
+from vkprovider.labs.kubelet.streams.inlets import Limits
 from vkpsandbox.controlplane.build import find_kubectl
 
 PATIENCE_S: Final = 120.0

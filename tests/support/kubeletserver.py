@@ -10,12 +10,12 @@ from typing import Final
 from aiohttp import web
 
 from tests.support.mosquitto import free_port
-from tunnels.errors import ConnectionLost
+from tunnels.base import ConnectionLost
 from vkprovider.labs.kubelet.spi import Exit, ForwardedConnection, RemoteCommand
 from vkprovider.labs.kubelet.streams.commands import accept_command
 from vkprovider.labs.kubelet.streams.forwards import accept_forward
-from vkprovider.labs.kubelet.streams.limits import Limits
-from vkprovider.platform.http.selfsigned import self_signed
+from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.platform.http.tls import self_signed
 
 Program = Callable[[RemoteCommand, Sequence[str]], Awaitable[Exit]]
 

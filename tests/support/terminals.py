@@ -3,7 +3,7 @@
 import asyncio
 from collections import deque
 
-from tunnels.errors import ConnectionLost
+from tunnels.base import ConnectionLost
 from vkprovider.labs.kubelet.spi import Exit, Size
 
 

@@ -10,16 +10,13 @@ from typing import Final, Literal
 from tests.support.mosquitto import CALLER, PASSWORD, Mosquitto
 from tunnels.agent.core import Agent, Habits, new_boot
 from tunnels.agent.epochs import EpochFile
-from tunnels.allowlist import AllowList
-from tunnels.base import StreamOpener, Transport
+from tunnels.base import AllowList, StreamOpener, Transport
 from tunnels.direct import DirectTransport
 from tunnels.link.carrier import Address
-from tunnels.link.hub import Hub
-from tunnels.link.transport import TunnelTransport
+from tunnels.link.hub import Hub, TunnelTransport
 from tunnels.mqtt.broker import Broker
-from tunnels.mqtt.carrier import AgentSide, CallerSide, MqttCarrier
-from tunnels.mqtt.topics import Topics
-from tunnels.outgoing.guard import Guard
+from tunnels.mqtt.carrier import AgentSide, CallerSide, MqttCarrier, Topics
+from tunnels.outgoing import Guard
 from tunnels.protocol.presence import AgentView
 
 TOPICS: Final = Topics("vkprovider")

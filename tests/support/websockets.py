@@ -13,16 +13,14 @@ from tests.support.mosquitto import free_port
 from tests.support.tunnels import HABITS, Heard, running
 from tunnels.agent.core import Agent, Habits, new_boot
 from tunnels.agent.epochs import EpochFile
-from tunnels.allowlist import AllowList
-from tunnels.base import StreamOpener, Transport
+from tunnels.base import AllowList, StreamOpener, Transport
 from tunnels.direct import DirectTransport
 from tunnels.link.carrier import Address, parse_address
-from tunnels.link.hub import Hub
-from tunnels.link.transport import TunnelTransport
-from tunnels.outgoing.guard import Guard
+from tunnels.link.hub import Hub, TunnelTransport
+from tunnels.outgoing import Guard
 from tunnels.websocket.dialing import Credentials, Dialing
 from tunnels.websocket.listening import Listening, NoRoomError
-from tunnels.websocket.welcome import PATH
+from tunnels.websocket.socket import PATH
 
 TOKEN: Final = "token-of-all-agents"
 

@@ -12,7 +12,7 @@ from tools import stale
 from tools.generate import variables
 from tools.helm import chart, values
 from tools.render import INSTALL, ROOT
-from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.settings.cluster import Settings
 
 FILES = chart.files(INSTALL.read_text(encoding="utf-8"))
 BY_HAND = {".helmignore", "templates/_helpers.tpl", "templates/settings.yaml", "templates/NOTES.txt"}

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tools.matrix import programs
-from vkprovider.labs.pure.worker.kubeletversion import KUBERNETES_OLDEST
+from vkprovider.labs.pure.worker.endpoint import KUBERNETES_OLDEST
 from vkpsandbox.controlplane import build
 from vkpsandbox.controlplane.versions import kubernetes_version
 

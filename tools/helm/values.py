@@ -9,7 +9,7 @@ from typing import Any, Final
 import yaml
 
 from tools.markdown import table
-from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.settings.cluster import Settings
 from vkprovider.platform.settings import Group
 
 BY_CHART: Final = {

@@ -10,7 +10,7 @@ import msgspec
 
 ROOT: Final = Path(__file__).parents[2]
 LIST: Final = Path(__file__).with_name("packages.toml")
-FOLDER: Final = ROOT / "vkprovider" / "portal" / "site" / "static" / "vendor"
+FOLDER: Final = ROOT / "vkprovider" / "portal" / "web" / "static" / "vendor"
 LICENSES: Final = "LICENSES.txt"
 
 

@@ -10,15 +10,13 @@ from collections.abc import Callable, Coroutine, Iterable
 from dataclasses import dataclass
 from typing import Final
 
+from tunnels import wire
 from tunnels.agent.epochs import EpochFile
 from tunnels.agent.server import Server
-from tunnels.allowlist import AllowList
-from tunnels.base import StreamOpener, Transport
-from tunnels.errors import ConnectionLost
+from tunnels.base import AllowList, ConnectionLost, StreamOpener, Transport
 from tunnels.link.carrier import ALL, WORD, Carrier
 from tunnels.protocol import refusals
 from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, Stop
-from tunnels.wire import codec, limits, messages
 
 CALLERS_MAX: Final = 1000
 _NOT_ENTITLED: Final = frozenset({refusals.STALE, refusals.NOT_ALLOWED})
@@ -134,7 +132,7 @@ class Agent:
         """
         self._events += 1
         if self._answering.owner:
-            self._say(self._answering.owner, messages.Event(self._events, kind, data))
+            self._say(self._answering.owner, wire.Event(self._events, kind, data))
 
     def received(self, peer: str, frame: bytes) -> None:
         """Handle a frame of a caller; see `Inbox`."""
@@ -142,24 +140,24 @@ class Agent:
             self._complain(peer, "not a caller's address")
             return
         try:
-            message = codec.from_caller(frame)
-        except codec.MalformedFrame as error:
+            message = wire.from_caller(frame)
+        except wire.MalformedFrame as error:
             self._complain(peer, str(error))
             return
         match message:
-            case messages.Probe():
+            case wire.Probe():
                 if peer == ALL:
                     self._hello_s = min(self._hello_s, self._now_s() + random.uniform(0, self._habits.hello_s))
                 else:
                     self._say(peer, self._hello())
-            case messages.Refusal():
+            case wire.Refusal():
                 self._turned_away(message)
-            case messages.Request() | messages.Cancel() | messages.Piece() | messages.Want():
+            case wire.Request() | wire.Cancel() | wire.Piece() | wire.Want():
                 if peer != ALL:
                     self._handle(self._answering.received(peer, message, self._now_ms()))
-            case messages.StreamOpen():
+            case wire.StreamOpen():
                 self._open_stream(peer, message)
-            case messages.StreamData() | messages.StreamAck():
+            case wire.StreamData() | wire.StreamAck():
                 self._server.streams.received(peer, message)
 
     def connected(self, peer: str) -> None:
@@ -176,9 +174,7 @@ class Agent:
         while True:
             heartbeat_s = self._habits.heartbeat_s
             await asyncio.sleep(heartbeat_s * random.uniform(0.9, 1.0))
-            self._say(
-                ALL, messages.Heartbeat(self._now_ms(), self._answering.epoch, self._events, self._bounded_facts())
-            )
+            self._say(ALL, wire.Heartbeat(self._now_ms(), self._answering.epoch, self._events, self._bounded_facts()))
 
     async def _tick(self) -> None:
         while True:
@@ -194,7 +190,7 @@ class Agent:
             match output:
                 case Say():
                     self._say(output.caller, output.message)
-                    if isinstance(output.message, messages.Refusal):
+                    if isinstance(output.message, wire.Refusal):
                         self._note_refusal(output.caller, output.message)
                 case Run():
                     self._start(output)
@@ -207,7 +203,7 @@ class Agent:
             self._handle(self._answering.answered(run.op, lost))
             return
         task = self._spawn(run.op, self._relay(run))
-        if run.request.method not in messages.READS:
+        if run.request.method not in wire.READS:
             self._commands.add(task)
             task.add_done_callback(self._commands.discard)
 
@@ -232,7 +228,7 @@ class Agent:
         self.counts["relayed"] += 1
         self._handle(self._answering.answered(run.op, outcome))
 
-    def _open_stream(self, peer: str, opening: messages.StreamOpen) -> None:
+    def _open_stream(self, peer: str, opening: wire.StreamOpen) -> None:
         verdict = self._answering.admit(peer, opening, self._now_ms())
         if verdict is False:
             self._server.streams.again(opening.stream)
@@ -244,12 +240,12 @@ class Agent:
             left_s = (opening.expires_ms - self._now_ms()) / 1000
             self._spawn(opening.stream, self._server.carry(peer, opening, left_s))
 
-    def _say(self, peer: str, message: messages.Message) -> None:
-        if not self._carrier.send(peer, codec.encode(message)):
+    def _say(self, peer: str, message: wire.Message) -> None:
+        if not self._carrier.send(peer, wire.encode(message)):
             self.counts["dropped"] += 1
 
-    def _hello(self) -> messages.Hello:
-        return messages.Hello(
+    def _hello(self) -> wire.Hello:
+        return wire.Hello(
             clock_ms=self._now_ms(),
             silence_ms=int(self._habits.silence_s * 1000),
             epoch=self._answering.epoch,
@@ -260,19 +256,19 @@ class Agent:
 
     def _bounded_facts(self) -> bytes:
         facts = self._facts()
-        if len(facts) > limits.FACTS_BYTES_MAX:
-            self._complain("its own facts", f"{len(facts)} bytes, more than {limits.FACTS_BYTES_MAX}")
+        if len(facts) > wire.FACTS_BYTES_MAX:
+            self._complain("its own facts", f"{len(facts)} bytes, more than {wire.FACTS_BYTES_MAX}")
             return b""
         return facts
 
-    def _turned_away(self, said: messages.Refusal) -> None:
+    def _turned_away(self, said: wire.Refusal) -> None:
         """Note that a caller knows another agent of this name, and ask again later."""
         if said.code == refusals.NAME_TAKEN:
             self.counts["name_taken"] += 1
             _LOG.error("agent %s: %s", self.name, said.text)
             self._hello_s = min(self._hello_s, self._now_s() + self._habits.name_taken_s)
 
-    def _note_refusal(self, peer: str, said: messages.Refusal) -> None:
+    def _note_refusal(self, peer: str, said: wire.Refusal) -> None:
         """Log the first request of each caller that is refused by what it asks for, or by whom."""
         if said.code in _NOT_ENTITLED and self._is_first(f"{said.code} {peer}"):
             _LOG.warning("agent %s: a request of %.100r is refused (%s): %s", self.name, peer, said.code, said.text)

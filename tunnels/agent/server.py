@@ -6,12 +6,20 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from tunnels.base import Response, StreamOpener, Transport
-from tunnels.errors import ConnectFailed, ConnectionLost, DeadlineExceeded, RequestRefused, TransportError
+from tunnels import wire
+from tunnels.base import (
+    ConnectFailed,
+    ConnectionLost,
+    DeadlineExceeded,
+    RequestRefused,
+    Response,
+    StreamOpener,
+    Transport,
+    TransportError,
+)
 from tunnels.link.stream import StreamPort, join
 from tunnels.protocol import refusals
 from tunnels.protocol.answering import Run
-from tunnels.wire import messages
 
 STREAMS_MAX: Final = 512
 """Streams at once: far more than people look at consoles, and few enough for a small process."""
@@ -36,7 +44,7 @@ class Server:
         agent: str,
         transport: Transport,
         opener: StreamOpener | None,
-        say: Callable[[str, messages.Message], None],
+        say: Callable[[str, wire.Message], None],
         counts: Counter[str],
     ) -> None:
         self.streams: Final = StreamPort(say)
@@ -64,7 +72,7 @@ class Server:
             _LOG.exception("agent %s: %s %s failed", self._agent, request.method, request.path)
             return ConnectionLost(f"the agent failed at {request.method} {request.path}: see its log")
 
-    async def carry(self, peer: str, opening: messages.StreamOpen, left_s: float) -> None:
+    async def carry(self, peer: str, opening: wire.StreamOpen, left_s: float) -> None:
         """Connect, accept a stream, and copy bytes until either side ends; refuse it if that fails.
 
         Args:
@@ -90,7 +98,7 @@ class Server:
             self._counts["streams"] += 1
             await join(self.streams.accept(peer, opening), channel)
 
-    def _refuse(self, peer: str, opening: messages.StreamOpen, error: TransportError) -> None:
+    def _refuse(self, peer: str, opening: wire.StreamOpen, error: TransportError) -> None:
         self._say(peer, refusals.of_error(opening.stream, error))
 
 

@@ -1,26 +1,25 @@
-"""The caller's end of one carrier, shared by all agents that it reaches."""
+"""The caller's end of one carrier, shared by all agents that it reaches, and the `Transport` to each of them."""
 
 import asyncio
 import itertools
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final, Protocol
 
 import msgspec
 
-from tunnels.base import Response
-from tunnels.errors import ConnectFailed, DeadlineExceeded
+from tunnels import wire
+from tunnels.base import AllowList, ConnectFailed, DeadlineExceeded, Response
 from tunnels.link.carrier import ALL, Address, Carrier, parse_address
 from tunnels.link.stream import ByteStream, StreamPort
-from tunnels.outgoing.guard import Guard
+from tunnels.outgoing import Guard
 from tunnels.protocol import refusals
 from tunnels.protocol.calling import Calling
-from tunnels.protocol.outputs import Answered, CallerOutput, Failed, Happened, Send
-from tunnels.protocol.presence import AgentView, State
-from tunnels.wire import codec, messages
+from tunnels.protocol.presence import AgentView, Answered, CallerOutput, Failed, Happened, Send, State
+from tunnels.wire import Request, StreamOpen
 
 TICK_S: Final = 0.25
 AGENTS_MAX: Final = 10_000
@@ -78,7 +77,7 @@ class Hub:
     async def request(
         self,
         name: str,
-        head: messages.Request,
+        head: wire.Request,
         body: bytes,
         *,
         guard: Guard | None,
@@ -116,7 +115,7 @@ class Hub:
             self._handle(name, calling, calling.end(op))
 
     async def open_stream(
-        self, name: str, opening: messages.StreamOpen, *, guard: Guard | None, deadline_s: float
+        self, name: str, opening: wire.StreamOpen, *, guard: Guard | None, deadline_s: float
     ) -> ByteStream:
         """Open a stream of bytes to something beside an agent.
 
@@ -146,16 +145,16 @@ class Hub:
             self._refuse(peer, "not an agent's address, or one too many")
             return
         try:
-            message = codec.from_agent(frame)
-        except codec.MalformedFrame as error:
+            message = wire.from_agent(frame)
+        except wire.MalformedFrame as error:
             self._refuse(peer, str(error))
             return
         calling = self._calling(address.name)
-        if isinstance(message, messages.StreamData | messages.StreamAck):
+        if isinstance(message, wire.StreamData | wire.StreamAck):
             calling.presence.heard(address.boot, _now_s())
             self._streams.received(peer, message)
         elif not (
-            isinstance(message, messages.Refusal)
+            isinstance(message, wire.Refusal)
             and self._streams.refused(message.op, refusals.error_of(message, address.name))
         ):
             self._handle(address.name, calling, calling.received(address.boot, message, _now_s()))
@@ -163,7 +162,7 @@ class Hub:
     def connected(self, peer: str) -> None:
         """Ask who is there, and repeat what is unanswered; see `Inbox`."""
         if peer == ALL:
-            self._carrier.send(ALL, codec.encode(messages.Probe()))
+            self._carrier.send(ALL, wire.encode(wire.Probe()))
             for name, calling in list(self._callings.items()):
                 self._handle(name, calling, calling.connected(_now_s()))
         elif (address := parse_address(peer)) is not None and address.name in self._callings:
@@ -221,15 +220,15 @@ class Hub:
             except Exception as error:  # noqa: BLE001 (handed to the caller that waits for the response)
                 waiting.future.set_exception(error)
                 return
-        if self._carrier.send(str(Address(name, output.boot)), codec.encode(output.message)):
+        if self._carrier.send(str(Address(name, output.boot)), wire.encode(output.message)):
             self.counts["sent"] += 1
             calling.left(output.op)
         else:
             self.counts["dropped"] += 1
             calling.dropped(output.op, _now_s())
 
-    def _tell(self, peer: str, message: messages.CallerMessage) -> None:
-        self.counts["sent" if self._carrier.send(peer, codec.encode(message)) else "dropped"] += 1
+    def _tell(self, peer: str, message: wire.CallerMessage) -> None:
+        self.counts["sent" if self._carrier.send(peer, wire.encode(message)) else "dropped"] += 1
 
     def _settle(self, op: str, outcome: Response | Exception) -> None:
         waiting = self._waiting.get(op)
@@ -250,3 +249,85 @@ class Hub:
 
 def _now_s() -> float:
     return asyncio.get_running_loop().time()
+
+
+class TunnelTransport:
+    """A `Transport` through an agent; the hub and its connection are shared with all others.
+
+    Args:
+        hub: Of the carrier.
+        name: The agent's name.
+        allow: The requests that may be sent; the agent has a list of its own.
+        guard: Asked in the same step of the event loop in which a frame leaves, repetitions included; what it raises
+            passes through unchanged.
+        epoch: Returns the epoch of the caller's ownership; 0: it may only read.
+        user_agent: The `User-Agent` header; none if empty.
+    """
+
+    def __init__(
+        self,
+        hub: Hub,
+        name: str,
+        *,
+        allow: AllowList,
+        guard: Guard | None = None,
+        epoch: Callable[[], int],
+        user_agent: str = "",
+    ) -> None:
+        self._hub: Final = hub
+        self._name: Final = name
+        self._allow: Final = allow
+        self._guard: Final = guard
+        self._epoch: Final = epoch
+        self._headers: Final = {"User-Agent": user_agent} if user_agent else {}
+        self._closed = False
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        params: Mapping[str, str] | None = None,
+        body: bytes | None = None,
+        headers: Mapping[str, str] | None = None,
+        deadline_s: float,
+    ) -> Response:
+        """Send one request and return the whole response; see `Transport.request`.
+
+        Raises:
+            RequestRefused: The allow-list, or the agent's, does not name it.
+            StaleEpoch: The agent has seen a newer epoch.
+            ConnectFailed: The agent is away, or has no connection to the server.
+            CertificateInvalid: The agent cannot trust the server's certificate.
+            ConnectionLost: The agent, or its connection to the server, ended before the response.
+            DeadlineExceeded: No response within `deadline_s`.
+        """
+        self._allow.check(method, path)
+        if self._closed:
+            raise ConnectFailed(f"{self._name}: the transport is closed")
+        head = Request(
+            op="-",
+            epoch=self._epoch(),
+            expires_ms=0,
+            method=method,
+            path=path,
+            params=dict(params or {}),
+            headers={**self._headers, **(headers or {})},
+        )
+        return await self._hub.request(self._name, head, body or b"", guard=self._guard, deadline_s=deadline_s)
+
+    async def open_stream(self, path: str, *, params: Mapping[str, str] | None = None, deadline_s: float) -> ByteStream:
+        """Open a stream of bytes, such as a console; the allow-list names it with the method `OPEN`.
+
+        Raises:
+            TransportError: It was not opened.
+        """
+        self._allow.check("OPEN", path)
+        if self._closed:
+            raise ConnectFailed(f"{self._name}: the transport is closed")
+        opening = StreamOpen("-", self._epoch(), 0, path, dict(params or {}))
+        return await self._hub.open_stream(self._name, opening, guard=self._guard, deadline_s=deadline_s)
+
+    async def close(self) -> None:
+        """Refuse later requests; the connection stays, for the others."""
+        self._closed = True

@@ -5,11 +5,9 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from tunnels.base import Channel
-from tunnels.errors import ConnectionLost, DeadlineExceeded, TransportError
+from tunnels.base import Channel, ConnectionLost, DeadlineExceeded, TransportError
 from tunnels.protocol.streams import Arrived, Ended, StreamAccepted, StreamOutput, Streams, Tell
-from tunnels.wire.limits import PIECE_BYTES
-from tunnels.wire.messages import StreamAck, StreamData, StreamOpen
+from tunnels.wire import PIECE_BYTES, StreamAck, StreamData, StreamOpen
 
 LEFT: Final = "the other side has left"
 """The reason of an end that does not read on either."""

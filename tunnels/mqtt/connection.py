@@ -18,12 +18,10 @@ from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 from paho.mqtt.reasoncodes import ReasonCode
 
-from tunnels.errors import CertificateInvalid
-from tunnels.mqtt.broker import Broker
-from tunnels.mqtt.dialling import DialledClient, proxy_to
-from tunnels.mqtt.faults import BrokerFault, LoginRefused, TlsFault, TopicRefused
-from tunnels.outgoing.proxies import place_of
-from tunnels.wire.limits import FRAME_BYTES_MAX
+from tunnels.base import CertificateInvalid
+from tunnels.mqtt.broker import Broker, BrokerFault, DialledClient, LoginRefused, TlsFault, TopicRefused, proxy_to
+from tunnels.outgoing import place_of
+from tunnels.wire import FRAME_BYTES_MAX
 
 IN_FLIGHT_MAX: Final = 20
 """Messages that the broker has not acknowledged; mosquitto accepts no more unless its configuration says so."""

@@ -7,12 +7,10 @@ failed.
 
 Nothing is lost and nothing is executed twice, whatever a carrier loses, doubles, delays or reorders:
 
-* A caller repeats a request, unchanged, until it is answered or its deadline has passed.
-* An agent executes an operation once, and repeats its answer. It forgets an operation only when its time is over; from
-  then on the request itself is refused as expired.
-* A request is for one boot of an agent. If the agent was restarted meanwhile, nobody knows whether it was executed: a
-  read is sent to the new boot, once; a command ends with `ConnectionLost`, and its caller looks before giving it
-  again.
-* A receiver asks for the pieces of a long body, so that a lost one is asked for again and none is sent too early.
-* A request of an older epoch than the agent has seen is refused.
+* `calling`: the caller's side of one agent's name: requests until they are answered.
+* `presence`: what a caller knows of the agents of one name: which boot is there, and their events in order.
+* `answering`: the agent's side: each operation is executed once, and its answer sent as often as it is asked for.
+* `pieces`: bodies in pieces: the first travels with its request or response, the receiver asks for the rest.
+* `streams`: one end of a stream of bytes: ordered, complete, with a bounded buffer in each direction.
+* `refusals`: the words of a `Refusal`, and the errors that they stand for.
 """

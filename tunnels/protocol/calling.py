@@ -1,4 +1,4 @@
-"""The caller's side of one agent's name: requests until they are answered, and what is heard of the agent."""
+"""The caller's side of one agent's name: requests until they are answered."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -6,15 +6,12 @@ from typing import Final
 
 import msgspec
 
-from tunnels.base import Response
-from tunnels.errors import ConnectFailed, ConnectionLost, RequestRefused
+from tunnels import wire
+from tunnels.base import ConnectFailed, ConnectionLost, RequestRefused, Response
 from tunnels.protocol import pieces, refusals
-from tunnels.protocol.events import EventCount
-from tunnels.protocol.outputs import Answered, CallerOutput, Failed, Send
 from tunnels.protocol.pieces import Assembly
-from tunnels.protocol.presence import Presence, State
-from tunnels.wire import codec, limits, messages
-from tunnels.wire.messages import AgentMessage, Request, Want
+from tunnels.protocol.presence import Answered, CallerOutput, EventCount, Failed, Presence, Send, State
+from tunnels.wire import AgentMessage, Request, Want
 
 RESEND_S: Final = 2.0
 """The first repetition of a request without an answer; each further one waits twice as long."""
@@ -45,7 +42,7 @@ class _Operation:
     moved: bool = False
     resend_s: float = 0.0
     pause_s: float = RESEND_S
-    head_of_answer: messages.Response | None = None
+    head_of_answer: wire.Response | None = None
     assembly: Assembly | None = None
     sent: bool = False
 
@@ -76,11 +73,11 @@ class Calling:
             RequestRefused: No message can hold it.
             ConnectFailed: The agent is known to be away.
         """
-        if len(body) > limits.REQUEST_BYTES_MAX:
-            raise RequestRefused(f"{self._name}: a body of {len(body)} bytes, more than {limits.REQUEST_BYTES_MAX}")
+        if len(body) > wire.REQUEST_BYTES_MAX:
+            raise RequestRefused(f"{self._name}: a body of {len(body)} bytes, more than {wire.REQUEST_BYTES_MAX}")
         try:
-            codec.check(head)
-        except codec.MalformedFrame as error:
+            wire.check(head)
+        except wire.MalformedFrame as error:
             raise RequestRefused(f"{self._name}: no message can hold {head.method} {head.path:.80}: {error}") from None
         view = self.presence.view
         if view.state is State.SILENT:
@@ -94,7 +91,7 @@ class Calling:
         """Forget an operation, because it was answered or nobody waits for it any longer."""
         operation = self._operations.pop(op, None)
         if operation is not None and operation.boot:
-            yield Send(operation.boot, messages.Cancel(op))
+            yield Send(operation.boot, wire.Cancel(op))
 
     def was_sent(self, op: str) -> bool:
         """Return whether any part of an operation has left, so that it may have been carried out.
@@ -119,28 +116,28 @@ class Calling:
         """Handle a message of an agent."""
         self.presence.heard(boot, now_s)
         match message:
-            case messages.Hello():
+            case wire.Hello():
                 yield from self._hello(boot, message, now_s)
-            case messages.Heartbeat():
+            case wire.Heartbeat():
                 if not self.presence.heartbeat(boot, message, now_s):
-                    yield Send(boot, messages.Probe())
+                    yield Send(boot, wire.Probe())
                 elif boot == self.presence.view.boot:
                     yield from self._events.reaches(boot, message.events)
-            case messages.Goodbye():
+            case wire.Goodbye():
                 before = self.presence.view.boot
                 self.presence.goodbye(boot, message, now_s)
                 if self.presence.view.boot != before:
                     yield from self._resume(now_s)
-                yield Send(boot, messages.Probe())  # the goodbye of a connection that was replaced may come late
-            case messages.Response():
+                yield Send(boot, wire.Probe())  # the goodbye of a connection that was replaced may come late
+            case wire.Response():
                 yield from self._response(boot, message, now_s)
-            case messages.Piece():
+            case wire.Piece():
                 yield from self._piece(boot, message, now_s)
-            case messages.Want():
+            case wire.Want():
                 yield from self._want(boot, message)
-            case messages.Refusal():
+            case wire.Refusal():
                 yield from self._refusal(boot, message, now_s)
-            case messages.Event():
+            case wire.Event():
                 if boot == self.presence.view.boot:
                     yield from self._events.counted(boot, message)
             case _:
@@ -179,9 +176,9 @@ class Calling:
                 due = min(due, operation.resend_s)
         return due
 
-    def _hello(self, boot: str, said: messages.Hello, now_s: float) -> Iterator[CallerOutput]:
+    def _hello(self, boot: str, said: wire.Hello, now_s: float) -> Iterator[CallerOutput]:
         if self.presence.hello(boot, said, now_s):
-            yield Send(self.presence.view.boot, messages.Probe())
+            yield Send(self.presence.view.boot, wire.Probe())
         elif boot == self.presence.view.rival:
             yield self._name_taken(boot)
         elif boot == self.presence.view.boot:
@@ -199,7 +196,7 @@ class Calling:
             return
         for operation in list(self._operations.values()):
             if operation.boot and operation.boot != view.boot and operation.sent:
-                if operation.head.method not in messages.READS or operation.moved:
+                if operation.head.method not in wire.READS or operation.moved:
                     del self._operations[operation.head.op]
                     lost = f"{self._name}: the agent was restarted before it answered"
                     yield Failed(operation.head.op, ConnectionLost(lost))
@@ -235,7 +232,7 @@ class Calling:
             for piece in pieces.pushed(head.op, body):
                 yield Send(view.boot, piece, head.op)
 
-    def _response(self, boot: str, head: messages.Response, now_s: float) -> Iterator[CallerOutput]:
+    def _response(self, boot: str, head: wire.Response, now_s: float) -> Iterator[CallerOutput]:
         operation = self._of(boot, head.op)
         if operation is None or operation.assembly is not None:
             return
@@ -243,7 +240,7 @@ class Calling:
         operation.assembly = Assembly(head.size, head.body, now_s)
         yield from self._ask(operation, now_s)
 
-    def _piece(self, boot: str, piece: messages.Piece, now_s: float) -> Iterator[CallerOutput]:
+    def _piece(self, boot: str, piece: wire.Piece, now_s: float) -> Iterator[CallerOutput]:
         operation = self._of(boot, piece.op)
         if operation is not None and operation.assembly is not None and operation.assembly.add(piece.part, piece.data):
             yield from self._ask(operation, now_s)
@@ -265,14 +262,14 @@ class Calling:
             for piece in pieces.pieces(want.op, operation.body, want.parts):
                 yield Send(boot, piece, want.op)
 
-    def _refusal(self, boot: str, said: messages.Refusal, now_s: float) -> Iterator[CallerOutput]:
+    def _refusal(self, boot: str, said: wire.Refusal, now_s: float) -> Iterator[CallerOutput]:
         operation = self._of(boot, said.op)
         if operation is None:
             return
         if said.code == refusals.LEAVING:
             operation.sent, operation.resend_s = False, float("inf")  # `_resume` follows the next boot
             return
-        if said.code == refusals.FORGOTTEN and operation.head.method in messages.READS and not operation.moved:
+        if said.code == refusals.FORGOTTEN and operation.head.method in wire.READS and not operation.moved:
             operation.moved = True
             operation.boot = ""
             yield from self._send(operation, now_s)

@@ -6,8 +6,7 @@ The sender sends the first `PUSHED` pieces unasked, so that a body of half a meg
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tunnels.wire.limits import PIECE_BYTES
-from tunnels.wire.messages import Piece
+from tunnels.wire import PIECE_BYTES, Piece
 
 PUSHED: Final = 8
 WINDOW: Final = 16

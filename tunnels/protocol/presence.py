@@ -1,11 +1,80 @@
-"""What a caller knows of the agents of one name: which boot is there, how its clock runs, when it is silent."""
+"""What a caller knows of the agents of one name: which boot is there, and their events in order."""
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Final
 
-from tunnels.wire.messages import Goodbye, Heartbeat, Hello
+from tunnels.base import Response, TransportError
+from tunnels.wire import CallerMessage, Event, Goodbye, Heartbeat, Hello
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """A message for the boot of an agent.
+
+    Attributes:
+        boot: The agent's process.
+        message: The message.
+        op: The operation that it carries out; the guard is asked first. Empty for what changes nothing.
+    """
+
+    boot: str
+    message: CallerMessage
+    op: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """An operation has its response."""
+
+    op: str
+    response: Response
+
+
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """An operation has failed."""
+
+    op: str
+    error: TransportError
+
+
+@dataclass(frozen=True, slots=True)
+class Happened:
+    """The agent reports an event; `lost` if one or more before it did not arrive, so that only a look helps."""
+
+    kind: str
+    data: bytes
+    lost: bool = False
+
+
+CallerOutput = Send | Answered | Failed | Happened
+
+
+class EventCount:
+    """Counts the events of the present boot of an agent."""
+
+    def __init__(self) -> None:
+        self._boot, self._seq = "", 0
+
+    def counted(self, boot: str, event: Event) -> Iterator[Happened]:
+        """Report an event; a repeated or overtaken one is left out."""
+        if boot != self._boot:
+            self._boot, self._seq = boot, event.seq
+            yield Happened(event.kind, event.data, lost=True)
+        elif event.seq > self._seq:
+            lost = event.seq != self._seq + 1
+            self._seq = event.seq
+            yield Happened(event.kind, event.data, lost=lost)
+
+    def reaches(self, boot: str, seq: int) -> Iterator[Happened]:
+        """Notice by the agent's own count that events were lost."""
+        if boot != self._boot or seq > self._seq:
+            self._boot, self._seq = boot, seq
+            yield Happened("", b"", lost=True)
+
 
 PROVE_S: Final = 3.0
 """An agent that is there answers a probe within this; else a newcomer of its name replaces it."""

@@ -2,7 +2,7 @@
 
 from typing import Final, get_args
 
-from tunnels.errors import (
+from tunnels.base import (
     CertificateFault,
     CertificateInvalid,
     ConnectFailed,
@@ -12,7 +12,7 @@ from tunnels.errors import (
     StaleEpoch,
     TransportError,
 )
-from tunnels.wire.messages import Refusal
+from tunnels.wire import Refusal
 
 TEXT_MAX: Final = 1024
 

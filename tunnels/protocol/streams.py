@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from tunnels.wire.limits import PIECE_BYTES
-from tunnels.wire.messages import StreamAck, StreamData, StreamOpen
+from tunnels.wire import PIECE_BYTES, StreamAck, StreamData, StreamOpen
 
 WINDOW: Final = 16
 """Messages on the way in one direction; a console's or a screen's are far shorter than a piece."""

@@ -11,15 +11,13 @@ from typing import Final
 
 import aiohttp
 
+from tunnels import wire
 from tunnels.direct import no_tls, why
 from tunnels.link.carrier import ALL, Address, Inbox
-from tunnels.outgoing.proxies import proxy_of
-from tunnels.outgoing.sessions import open_session
-from tunnels.websocket import welcome
-from tunnels.websocket.socket import MESSAGE_BYTES_MAX, PART_S, PING_S, Socket
-from tunnels.websocket.welcome import Welcome
-from tunnels.wire import codec
-from tunnels.wire.messages import Goodbye
+from tunnels.outgoing import open_session, proxy_of
+from tunnels.websocket import socket as welcome
+from tunnels.websocket.socket import MESSAGE_BYTES_MAX, PART_S, PING_S, Socket, Welcome
+from tunnels.wire import Goodbye
 
 PAUSE_S: Final = 0.5
 """The pause before the first new attempt at an address; each further one is up to twice as long."""
@@ -32,7 +30,7 @@ OPEN_S: Final = 10.0
 """The deadline for opening a WebSocket and for the caller's greeting."""
 LOOK_S: Final = 0.25
 
-_FAREWELL: Final = codec.encode(Goodbye("shut down"))
+_FAREWELL: Final = wire.encode(Goodbye("shut down"))
 _LOG: Final = logging.getLogger("tunnels")
 _REFUSED: Final = frozenset({401, 403})
 

@@ -9,11 +9,11 @@ from typing import Final
 
 from aiohttp import web
 
+from tunnels import wire
 from tunnels.link.carrier import ALL, Address, Inbox
-from tunnels.websocket import welcome
+from tunnels.websocket import socket as welcome
 from tunnels.websocket.socket import MESSAGE_BYTES_MAX, PART_S, PING_S, Socket
-from tunnels.wire import codec
-from tunnels.wire.messages import Goodbye
+from tunnels.wire import Goodbye
 
 SOCKETS_MAX: Final = 4000
 """The most sockets of all agents together."""
@@ -24,7 +24,7 @@ KEPT_S: Final = 10.0
 LOOK_S: Final = 1.0
 """How often the callers are compared with what agents were told of them."""
 
-_LOST: Final = codec.encode(Goodbye("its connection was lost", lost=True))
+_LOST: Final = wire.encode(Goodbye("its connection was lost", lost=True))
 _LOG: Final = logging.getLogger("tunnels")
 
 

@@ -1,18 +1,62 @@
-"""An open WebSocket: messages to its peer wait in a bounded queue, messages of its peer are passed on at once."""
+"""An open WebSocket: messages wait in a bounded queue; and what a caller says first on it."""
 
 import asyncio
 import contextlib
 import socket
 from collections import deque
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import aiohttp
+import msgspec
+from msgspec import Meta, Struct
 
-from tunnels.wire.limits import FRAME_BYTES_MAX
+from tunnels.link.carrier import WORD
+from tunnels.wire import FRAME_BYTES_MAX
 
 if TYPE_CHECKING:
     from aiohttp import web  # agents do without the server, which is 2 MB
+
+
+PATH: Final = "/tunnel"
+"""The path at which callers accept agents."""
+CALLERS_MAX: Final = 64
+
+Url = Annotated[str, Meta(max_length=256, pattern=r"^(https?://[!-~]+)?\Z")]
+Name = Annotated[str, Meta(pattern=rf"^({WORD.pattern})\Z")]
+
+
+class Welcome(Struct, frozen=True):
+    """Who speaks, and which callers there are.
+
+    Attributes:
+        caller: The identity of the caller that speaks.
+        callers: Where each caller can be dialled, by identity; empty if only a proxy leads there.
+    """
+
+    caller: Name
+    callers: Annotated[dict[Name, Url], Meta(max_length=CALLERS_MAX)] = {}
+
+
+_DECODER: Final = msgspec.json.Decoder(Welcome)
+
+
+def encode(welcome: Welcome) -> str:
+    """Return the text of a welcome."""
+    return msgspec.json.encode(welcome).decode()
+
+
+def decode(text: str) -> Welcome | None:
+    """Return the welcome in a text; None if it holds none.
+
+    >>> decode('{"caller": "replica-1", "callers": {"replica-1": "https://192.0.2.1:8443"}}')
+    Welcome(caller='replica-1', callers={'replica-1': 'https://192.0.2.1:8443'})
+    """
+    try:
+        return _DECODER.decode(text)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        return None
+
 
 QUEUE_BYTES_MAX: Final = 8 * 2**20
 """Messages that wait for a slow peer; further ones are dropped, and the protocol repeats them."""

@@ -1,7 +1,8 @@
 """The agent beside a worker: carries out what replicas send through a tunnel.
 
-* `upstream`: CML as the agent reaches it, logged in with the agent's own credentials.
-* `watching`: looks at CML, so that nobody has to ask for changes from afar.
-* `carrier`: the way to the replicas, by the settings.
-* `settings`: its settings; `process`: the process: settings, carrier, state, signals.
+* `upstream`: CML as an agent reaches it.
+* `watching`: looks at CML beside the agent, so that a change crosses the tunnel as one event and nobody asks for it
+  from afar.
+* `process`: the process of an agent: open CML and the way to the replicas, run, finish what is in hand.
+* `settings`: settings of an agent: where it dials, and the worker beside it.
 """

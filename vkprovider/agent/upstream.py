@@ -7,9 +7,7 @@ from typing import Final
 
 import msgspec
 
-from tunnels.allowlist import AllowList
-from tunnels.base import Response, Transport
-from tunnels.errors import CertificateInvalid, ConnectFailed
+from tunnels.base import AllowList, CertificateInvalid, ConnectFailed, Response, Transport
 from vkprovider.cml.dialect import BY_OWN_SETTINGS, CmlDialect, Trust
 from vkprovider.cml.factory import shared_login
 from vkprovider.cml.operations import BASE, CONSOLES, HANDSHAKE, IMAGES, LABS, LOG_IN, STATS, STREAMS_API

@@ -7,14 +7,13 @@ from typing import Final
 import structlog
 
 from tunnels.base import Response, Transport
-from tunnels.wire.messages import READS
+from tunnels.wire import READS
 from vkprovider.cml.dialect import BY_OWN_SETTINGS, Trust
 from vkprovider.cml.factory import session_over
 from vkprovider.cml.stats import CmlWorkerStats
 from vkprovider.cml.worker import CmlLabs
-from vkprovider.lablet import labs
-from vkprovider.lablet.labs import DeviceFact
-from vkprovider.lablet.usage import WorkerUsage
+from vkprovider.lablet import observations
+from vkprovider.lablet.observations import DeviceFact, WorkerUsage
 from vkprovider.platform.errors import OutsideError
 
 CALM: Final = 5
@@ -149,7 +148,7 @@ def _is_moving(seen: Labs | str) -> bool:
     if isinstance(seen, str):
         return False
     states = {device.state for devices in seen[1].values() for device in devices}
-    return bool(states & labs.BOOTING or states - labs.KNOWN)
+    return bool(states & observations.BOOTING or states - observations.KNOWN)
 
 
 def _now_s() -> float:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from tunnels.mqtt.broker import Broker, Login
-from tunnels.mqtt.topics import Topics
+from tunnels.mqtt.carrier import Topics
 from vkprovider.carriers.settings import MqttSettings
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError

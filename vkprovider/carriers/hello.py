@@ -4,8 +4,8 @@ from typing import Final
 
 import msgspec
 
+from vkprovider.lablet.observations import WorkerUsage
 from vkprovider.lablet.reasons import WorkerReason
-from vkprovider.lablet.usage import WorkerUsage
 from vkprovider.platform.errors import InputError
 
 

@@ -1,7 +1,9 @@
 """What is done with the lablets of a class by those who run it: on a command line, or by the page of the portal.
 
-* `roster`: a list of learners; `sheet`: rows for a spreadsheet. Pure.
-* `pods`: a lablet's Pod, read and changed; `deployments`: the Deployments of pools.
-* `assigning`: a lablet is given to a learner; `ledger`: what is left to give to many, a pure function; `giving`: the
-  writes by which each of a list gets one.
+* `roster`: lists of a class: learners as an instructor has them, and rows for a spreadsheet.
+* `pods`: a lablet's Pod, as those who run a class read, change and assign it.
+* `deployments`: the Deployments of pools, and which Pods are theirs.
+* `ledger`: what a class still has to be given: a pure function of the pool, its Deployment and the Pods of the
+  namespace.
+* `giving`: each learner of a list gets a lablet of a pool, which gets smaller by it.
 """

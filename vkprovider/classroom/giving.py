@@ -7,10 +7,9 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from vkprovider.classroom.assigning import Wish, give
 from vkprovider.classroom.deployments import DEPLOYMENTS, Deployment, GivingError, deployment_in
 from vkprovider.classroom.ledger import GIVING, Await, Begin, Done, Gift, Give, Pool, Settle, next_step, outcome
-from vkprovider.classroom.pods import pods_in
+from vkprovider.classroom.pods import Wish, give, pods_in
 from vkprovider.lablet import names
 from vkprovider.platform.errors import Conflict, NotFound
 from vkprovider.platform.kube.client import KubeClient

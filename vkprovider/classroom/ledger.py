@@ -18,11 +18,10 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.classroom.assigning import HINDRANCES_MAX, Wish, hindrance, in_order
 from vkprovider.classroom.deployments import is_replica, scale_command
-from vkprovider.classroom.pods import LabletPod
+from vkprovider.classroom.pods import HINDRANCES_MAX, LabletPod, Wish, hindrance, in_order
 from vkprovider.lablet import names
-from vkprovider.platform.wording import sentences
+from vkprovider.platform.messages import sentences
 
 GIVING: Final = "cli.vkprovider.io/giving"
 """The annotation of a Deployment that says which lablet is being given."""

@@ -1,11 +1,14 @@
-"""A list of learners, as an instructor has it: names in lines, or the first column of a CSV file."""
+"""Lists of a class: learners as an instructor has them, and rows for a spreadsheet. Pure."""
 
 import csv
 import io
+import re
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from vkprovider.lablet import names
 from vkprovider.lablet.inputs import inputs_of
+from vkprovider.platform.messages import plain
 from vkprovider.platform.objects import Metadata
 
 _HEADINGS: Final = frozenset({"learner", "learners", "name", "user", "username", "e-mail", "email"})
@@ -50,3 +53,30 @@ def learners_in(text: str, source: str) -> tuple[str, ...]:
     if len(found) > LEARNERS_MAX:
         raise RosterError(f"{source} names {len(found)} learners, more than {LEARNERS_MAX}; part it")
     return tuple(found)
+
+
+_FORMULA: Final = re.compile(r"(^|;)(?=[\s\"]*[=+\-@\uff1d\uff0b\uff0d\uff20])")
+"""Where a spreadsheet may begin a cell that it computes.
+
+It takes the full-width signs as well, and separates cells by semicolons where the comma is that of decimals; a quote
+after one is then that of CSV.
+"""
+
+
+def sheet(headings: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Format rows as CSV for a spreadsheet; no cell is a formula there, because tenants write some of the texts.
+
+    >>> print(sheet(["a", "b"], [["=1+1", 2]]), end="")
+    a,b
+    '=1+1,2
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(headings)
+    writer.writerows([_cell(value) for value in row] for row in rows)
+    return text.getvalue()
+
+
+def _cell(value: object) -> str:
+    text = plain("" if value is None else str(value))
+    return _FORMULA.sub(r"\1'", text)

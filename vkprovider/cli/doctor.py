@@ -13,8 +13,8 @@ from tunnels.mqtt.broker import Broker
 from vkprovider.carriers.broker import broker_of
 from vkprovider.carriers.settings import DoctorProcessSettings
 from vkprovider.cli.checkup.gather import Doctor
-from vkprovider.cli.shared.cluster import cluster_options
-from vkprovider.cli.shared.environment import faults_of
+from vkprovider.cli.environment import faults_of
+from vkprovider.cli.shared.options import cluster_options
 from vkprovider.doctor.findings import DoctorReport, json_of, text_of, unchecked
 from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE

@@ -9,11 +9,11 @@ from vkprovider import __version__
 from vkprovider.cli.shared.lazy import LazyGroup
 
 COMMANDS: Final = {
-    "run": ("vkprovider.cli.run:run", "Run the controller, one replica."),
-    "agent": ("vkprovider.cli.agent:agent", "Run the agent beside a CML worker that the cluster cannot dial."),
-    "mux": ("vkprovider.cli.mux:mux", "Serve muxes: Services whose load balancer others share."),
-    "portal": ("vkprovider.cli.portal:portal", "Serve user labs: a lab on request, by REST."),
-    "relay": ("vkprovider.cli.relay:relay", "Keep an HAProxy as a mux wants it."),
+    "run": ("vkprovider.cli.programs:run", "Run the controller, one replica."),
+    "agent": ("vkprovider.cli.programs:agent", "Run the agent beside a CML worker that the cluster cannot dial."),
+    "mux": ("vkprovider.cli.programs:mux", "Serve muxes: Services whose load balancer others share."),
+    "portal": ("vkprovider.cli.programs:portal", "Serve user labs: a lab on request, by REST."),
+    "relay": ("vkprovider.cli.programs:relay", "Keep an HAProxy as a mux wants it."),
     "crds": ("vkprovider.cli.crds:crds", "Print the custom resource definitions."),
     "doctor": ("vkprovider.cli.doctor:doctor", "Check a cluster and its workers, one line per fault."),
 }

@@ -8,13 +8,13 @@ that PATty, CML's port forwarder, opens on the controller by a tag.
 from collections.abc import Mapping
 from typing import Final
 
-from tunnels import errors as transport_errors
+from tunnels import base as transport_errors
 from tunnels.base import Channel, StreamOpener
 from vkprovider.cml import operations
 from vkprovider.cml.wire import CmlSimulationStats
 from vkprovider.platform.errors import DeadlineExceeded, Forbidden, Invalid, OutsideError, TlsFailed, Unavailable
 from vkprovider.rest.client import ServiceClient
-from vkprovider.rest.errors import Unsent
+from vkprovider.rest.dialect import Unsent
 
 _OPEN_S: Final = 10.0
 

@@ -10,8 +10,7 @@ from typing import Final
 
 import msgspec
 
-from tunnels.base import Response
-from tunnels.errors import CertificateFault, CertificateInvalid
+from tunnels.base import CertificateFault, CertificateInvalid, Response
 from vkprovider.cml.wire import CmlError
 from vkprovider.platform.errors import Invalid, OutsideError, Unauthorized, Unavailable, from_status
 from vkprovider.rest.dialect import REDIRECTS, SUCCESSES, foreign, redirected

@@ -5,12 +5,10 @@ from collections.abc import Callable
 from typing import Final
 from urllib.parse import SplitResult, urlsplit
 
-from tunnels.allowlist import AllowList
-from tunnels.base import Transport
+from tunnels.base import AllowList, CertificateInvalid, Transport
 from tunnels.channels import DirectStreams
 from tunnels.direct import DirectTransport, Tls, trusting
-from tunnels.errors import CertificateInvalid
-from tunnels.outgoing.guard import Guard
+from tunnels.outgoing import Guard
 from vkprovider.cml.dialect import BY_SPEC, CmlDialect, Trust, with_others
 from vkprovider.cml.null import NullLabs, NullWorker
 from vkprovider.cml.operations import BASE, LABS_API, LOG_IN, STREAMS_API, TEXT_PATHS
@@ -18,9 +16,8 @@ from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
 from vkprovider.cml.worker import CmlLabs
 from vkprovider.lablet.reasons import WorkerReason
 from vkprovider.platform.errors import InputError
-from vkprovider.rest.calls import Calls
 from vkprovider.rest.client import ServiceClient, own_timeout_s
-from vkprovider.rest.exchange import Exchange
+from vkprovider.rest.exchange import Calls, Exchange
 from vkprovider.rest.operations import Operation
 from vkprovider.rest.tokens import HOLDS, GivenToken, Holds, SharedLogin, Tokens
 

@@ -7,9 +7,9 @@ consoles, `STATS_API` for `stats: On` alone, `IMAGES_API` for `images: On`. What
 
 from typing import Final
 
-from tunnels.allowlist import AllowList
+from tunnels.base import AllowList
 from tunnels.channels import PORTS
-from vkprovider.lablet.labs import IMPORT_S
+from vkprovider.lablet.observations import IMPORT_S
 from vkprovider.rest.operations import Operation, allow_list
 
 BASE: Final = "/api/v0"

@@ -7,7 +7,7 @@ import msgspec
 
 from tunnels.base import Channel
 from vkprovider.cml.wire import CmlImport, CmlLabDetail
-from vkprovider.lablet.labs import DeviceFact
+from vkprovider.lablet.observations import DeviceFact
 from vkprovider.platform.errors import OutsideError
 
 __all__ = ["Consoles", "Credentials", "CredentialsReader", "DeviceFact", "Labs"]

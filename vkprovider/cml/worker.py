@@ -1,19 +1,214 @@
-"""`Labs` of a CML worker: its clients, and the few calls that join them."""
+"""`Labs` of a CML worker: life cycle of labs, their devices, and how their consoles are reached.
+
+CML's REST API has no TCP ports of consoles. They are what the tags of the imported topology say (`serial:5041`,
+`vnc:5044`), which PATty, CML's port forwarder, opens while the node runs.
+"""
 
 import asyncio
-from collections.abc import Mapping
+import re
+from collections.abc import Iterable, Mapping
 from typing import Final
+from urllib.parse import urlsplit
 
 from tunnels.base import StreamOpener
 from vkprovider.cml import operations
 from vkprovider.cml.consoles import CmlConsoles, NoConsoles
-from vkprovider.cml.interfaces import CmlInterfacesClient
-from vkprovider.cml.labs import CmlLabsClient
-from vkprovider.cml.nodes import CmlNodesClient
 from vkprovider.cml.spi import Consoles, DeviceFact
-from vkprovider.cml.wire import CmlNode, CmlNodeRow, CmlSystemInformation
+from vkprovider.cml.wire import (
+    CmlImport,
+    CmlLabDetail,
+    CmlLabInfo,
+    CmlNode,
+    CmlNodeConfiguration,
+    CmlNodeRow,
+    CmlNodeState,
+    CmlSystemInformation,
+)
+from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import NotFound, OutsideError
 from vkprovider.rest.client import ServiceClient
+
+_READS_MAX: Final = 8
+
+
+class CmlLabsClient:
+    """Labs, `/api/v0/labs`, bound to one session (address and token).
+
+    Every method raises `OutsideError` if CML refused, failed or did not answer; `NotFound` only if CML itself said
+    that the lab does not exist.
+    """
+
+    def __init__(self, session: ServiceClient) -> None:
+        self._session = session
+
+    async def list_lab_ids(self) -> list[str]:
+        """List the ids of all labs, other users' included; short deadline, fit for a probe."""
+        return await self._session.fetch(operations.LIST_LABS.to(params={"show_all": "true"}), list[str])
+
+    async def list_labs(self) -> list[CmlLabInfo]:
+        """List all labs in short: one request for the ids and one per lab.
+
+        CML's only call for all at once (`populate_lab_tiles`) carries every topology. A lab deleted meanwhile is left
+        out.
+        """
+
+        async def read(lab_id: str) -> CmlLabInfo | None:
+            try:
+                return await self._session.fetch(operations.GET_LAB.to(lab=lab_id), CmlLabInfo)
+            except NotFound:
+                return None
+
+        found = await at_most(_READS_MAX, read, await self.list_lab_ids())
+        return [lab for lab in found if lab is not None]
+
+    async def get_lab(self, lab_id: str) -> CmlLabDetail:
+        """Get one lab."""
+        return await self._session.fetch(operations.GET_LAB.to(lab=lab_id), CmlLabDetail)
+
+    async def download_lab(self, lab_id: str) -> bytes:
+        """Get a lab as a topology file in YAML, with the configurations that CML has."""
+        return (await self._session.send(operations.DOWNLOAD_LAB.to(lab=lab_id))).body
+
+    async def import_lab(self, topology_yaml: str, title: str | None = None) -> CmlImport:
+        """Import a topology; return the lab's id, and what CML warns of.
+
+        Args:
+            topology_yaml: The topology.
+            title: Overrides the topology's title, at most 64 characters.
+
+        Raises:
+            Invalid: CML refuses the topology.
+            Unavailable: There was no answer; the lab may exist.
+        """
+        params = None if title is None else {"title": title}
+        request = operations.IMPORT_LAB.to(params=params, body=topology_yaml.encode())
+        return await self._session.fetch(request, CmlImport)
+
+    async def note_lab(self, lab_id: str, notes: str, description: str | None = None) -> None:
+        """Replace the notes of a lab, and its description unless that is None; allowed in every state.
+
+        Notes have at most 32768 characters, a description 4096.
+        """
+        changes = {"notes": notes} if description is None else {"notes": notes, "description": description}
+        await self._session.send(operations.NOTE_LAB.to(lab=lab_id, json=changes))
+
+    async def start_lab(self, lab_id: str) -> None:
+        """Start all nodes of a lab; those that run stay as they are.
+
+        Raises:
+            Invalid: CML cannot start it: licences, capacity.
+        """
+        await self._session.send(operations.START_LAB.to(lab=lab_id))
+
+    async def stop_lab(self, lab_id: str) -> None:
+        """Stop all nodes of a lab."""
+        await self._session.send(operations.STOP_LAB.to(lab=lab_id))
+
+    async def wipe_lab(self, lab_id: str) -> None:
+        """Reset a stopped lab to what was imported.
+
+        Raises:
+            Invalid: It runs.
+        """
+        await self._session.send(operations.WIPE_LAB.to(lab=lab_id))
+
+    async def delete_lab(self, lab_id: str) -> None:
+        """Delete a wiped lab for good.
+
+        Raises:
+            Invalid: It runs or is not wiped.
+        """
+        await self._session.send(operations.DELETE_LAB.to(lab=lab_id))
+
+
+_SLIM: Final = {"operational": "false", "exclude_configurations": "true"}
+
+
+class CmlNodesClient:
+    """Nodes, `/api/v0/labs/{lab}/nodes`, bound to one session (address and token).
+
+    Every method raises `OutsideError` if CML refused, failed or did not answer; `NotFound` only if CML itself said
+    that the lab or node does not exist.
+    """
+
+    def __init__(self, session: ServiceClient) -> None:
+        self._session = session
+
+    async def list_nodes(self, lab_id: str) -> list[CmlNode]:
+        """List the nodes of a lab."""
+        request = operations.LIST_NODES.to(lab=lab_id, params={"data": "true", **_SLIM})
+        return await self._session.fetch(request, list[CmlNode])
+
+    async def list_all_nodes(self) -> list[CmlNodeRow]:
+        """List the nodes of all labs that the user sees, in one request."""
+        return await self._session.fetch(operations.LIST_ALL_NODES.to(params=_SLIM), list[CmlNodeRow])
+
+    async def get_node_state(self, lab_id: str, node_id: str) -> CmlNodeState:
+        """Get a node's state: `BOOTED`, `STOPPED` and others."""
+        return await self._session.fetch(operations.GET_NODE_STATE.to(lab=lab_id, node=node_id), CmlNodeState)
+
+    async def extract_config(self, lab_id: str, node_id: str) -> str:
+        """Make CML fetch a running node's configuration from the device, and return it.
+
+        Raises:
+            Invalid: The node does not run, or its kind has no configuration to extract.
+        """
+        await self._session.send(operations.EXTRACT_CONFIG.to(lab=lab_id, node=node_id))
+        request = operations.GET_NODE.to(lab=lab_id, node=node_id, params={"exclude_configurations": "false"})
+        return (await self._session.fetch(request, CmlNodeConfiguration)).text()
+
+
+_SERIAL: Final = re.compile(r"serial:(\d{1,5})(?::(\d{1,2}))?", re.ASCII)
+_VNC: Final = re.compile(r"vnc:(\d{1,5})", re.ASCII)
+
+
+class CmlInterfacesClient:
+    """Consoles, `/api/v0/labs/{lab}/nodes/{node}`, bound to one session (address and token).
+
+    Every method raises `OutsideError` if CML refused, failed or did not answer; `NotFound` only if CML itself said
+    that the lab or node does not exist.
+    """
+
+    def __init__(self, session: ServiceClient, address: str) -> None:
+        self._session = session
+        self._address = urlsplit(address)
+
+    async def get_console_ports(self, lab_id: str) -> dict[str, int]:
+        """Get the serial consoles of a lab: `{"r1": 5041, "r1:1": 5042}`, the second being r1's line 1."""
+        request = operations.LIST_NODES.to(lab=lab_id, params={"data": "true"})
+        return console_ports(await self._session.fetch(request, list[CmlNode]))
+
+    async def get_vnc_url(self, lab_id: str, node_id: str) -> str:
+        """Return the URL of a graphical node's screen.
+
+        `vnc://host:port` if the node has a tag for it. Otherwise the address of CML's own web client, with the key as
+        the credential: `wss://host/ws/dispatch/frontend/vnc?uuid=<key>`. Its path follows that of the consoles and is
+        not documented.
+
+        Raises:
+            NotFound: There is no such lab or node, or it has no screen.
+        """
+        url = self._address
+        node = await self._session.fetch(operations.GET_NODE.to(lab=lab_id, node=node_id), CmlNode)
+        for tag in node.tags:
+            if match := _VNC.fullmatch(tag):
+                host = f"[{url.hostname}]" if ":" in (url.hostname or "") else url.hostname
+                return f"vnc://{host}:{match[1]}"
+        key = await self._session.fetch(operations.GET_VNC_KEY.to(lab=lab_id, node=node_id), str)
+        scheme = "wss" if url.scheme == "https" else "ws"
+        return f"{scheme}://{url.netloc}/ws/dispatch/frontend/vnc?uuid={key}"
+
+
+def console_ports(nodes: Iterable[CmlNode]) -> dict[str, int]:
+    """Return the serial ports of the nodes' tags; see `CmlInterfacesClient.get_console_ports`."""
+    ports: dict[str, int] = {}
+    for node in nodes:
+        for tag in node.tags:
+            if match := _SERIAL.fullmatch(tag):
+                line = int(match[2] or 0)
+                ports[f"{node.label}:{line}" if line else node.label] = int(match[1])
+    return ports
+
 
 _EXTRACTIONS_MAX: Final = 4
 """The most extractions at once on a worker: CML logs into each device's console for one."""

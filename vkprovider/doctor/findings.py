@@ -9,9 +9,9 @@ import msgspec
 
 from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.lablet.reasons import Trouble
-from vkprovider.lablet.reasons.stock import ADMISSION
+from vkprovider.lablet.reasons.conditions import ADMISSION
+from vkprovider.platform.messages import count
 from vkprovider.platform.reasons import Reason
-from vkprovider.platform.wording import count
 
 HEALTHY: Final = 0
 FAULTY: Final = 1

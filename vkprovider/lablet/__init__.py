@@ -1,12 +1,15 @@
 """What anyone but the provider may know of a lablet: pure data and functions that every program may import.
 
-* `names`: labels, annotations, taints, conditions, and how names are derived; `reasons`: what can be wrong, and what to
-  do about it.
-* `models`: the custom resources; `slimming`: what is kept of a Pod in memory.
-* `inputs`: the annotations by which users direct a lablet, and its image; `message`: what an instructor tells its
-  learner.
-* `lifecycle`: its states; `story`: its story as lines; `standings`, `words`: how it stands, in plain words.
-* `tags`, `template`, `mappings`, `visibility`: its ports, from the tag of a device to an outside number; `devices`: its
-  devices as people see them; `exposure`: the EndpointSlice by which it lends ports to a mux.
-* `labs`: observations of labs, in CML's words; `usage`: what a worker has and uses.
+* `names`: names on the wire: labels, annotations, taints, conditions, and how names are derived.
+* `reasons`: reasons of lablets, workers and definitions: what each means, and what to do about it.
+* `models`: the custom resources, field by field: what an admin writes, and what the provider answers.
+* `slimming`: what is kept in memory of objects that tenants write.
+* `inputs`: the annotations by which users direct a lablet, its image, and what an instructor tells its learner.
+* `standing`: how a lablet stands: its states and which may follow which, and in plain words.
+* `story`: the story of a lablet as lines of a log: what its Events and conditions say, with times.
+* `standings`: the plain words for how a lablet stands, in the order in which a summary counts them.
+* `ports`: a lablet's ports: the grammar of port tags, the template of a topology, and where each port leads.
+* `devices`: the devices of a lablet with their states, and the ports, as its Pod reports them.
+* `exposure`: the EndpointSlice by which a lablet lends ports to a mux, and the annotation by which the mux answers.
+* `observations`: what is observed of a worker, in CML's own words: its labs, and what it has and uses.
 """

@@ -9,12 +9,11 @@ import msgspec
 
 from vkprovider.lablet import names
 from vkprovider.lablet.exposure import Access
-from vkprovider.lablet.mappings import PortInfo
 from vkprovider.lablet.models.status import DefinitionStatus, ShownDevice
+from vkprovider.lablet.ports import INFRASTRUCTURE_NODE_TYPES, PortInfo
 from vkprovider.lablet.reasons import Progress, Trouble
+from vkprovider.lablet.standing import LabletObject, has_ended
 from vkprovider.lablet.standings import Tone
-from vkprovider.lablet.visibility import INFRASTRUCTURE_NODE_TYPES
-from vkprovider.lablet.words import LabletObject, has_ended
 from vkprovider.platform.objects import ContainerStatus
 from vkprovider.platform.reasons import reason_of
 

@@ -31,26 +31,16 @@ from typing import Any, Final, Literal
 import msgspec
 
 from vkprovider.lablet import names
+from vkprovider.lablet.reasons.happened import ExposureReason
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError, shorten
 from vkprovider.platform.objects import EndpointSlice, Metadata
-from vkprovider.platform.reasons import Reasons
 
 PENDING: Final = "pending"
 LIVE: Final = "live"
 REFUSED: Final = "refused"
 _NAME: Final = "lablet-"
 _WHY_CHARS_MAX: Final = 200
-
-
-class ExposureReason(Reasons):
-    """Reasons of Events about the EndpointSlices of exposed lablets."""
-
-    EXPOSURE_INVALID = (
-        "ExposureInvalid",
-        "An EndpointSlice that should stand for an exposed lablet cannot be read; its ports lead nowhere.",
-        "Delete the EndpointSlice that the message names; the provider writes it again.",
-    )
 
 
 class ExposedPort(msgspec.Struct, frozen=True):

@@ -1,21 +1,25 @@
-"""The annotations by which users direct a lablet: who uses it, for how long, and what it should do.
+"""The annotations by which users direct a lablet, its image, and what an instructor tells its learner.
 
 They are requests by users who may edit the Pod, and affect that one lablet and nothing else.
+
+vkprovider.io/message: 2026-11-26T17:00:00Z We go on at 14:00.
 """
 
 import difflib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
 from vkprovider.lablet import names
-from vkprovider.lablet.lifecycle import State
 from vkprovider.lablet.models.fields import LATEST
+from vkprovider.lablet.standing import State
 from vkprovider.platform import wellknown
+from vkprovider.platform.messages import plain
 from vkprovider.platform.objects import Metadata
+from vkprovider.platform.times import iso, unix
 
 _TIME_MAX: Final = int(datetime(9000, 1, 1, tzinfo=UTC).timestamp())
 """Later times, or a little more, cannot be written as dates."""
@@ -146,3 +150,39 @@ def tag_of(image: str) -> tuple[str, str]:
     """
     name, _, tag = image.partition(":")
     return name, "" if tag == LATEST else tag
+
+
+CHARS_MAX: Final = 500
+"""The most characters of a message."""
+
+
+class Message(NamedTuple):
+    """A message.
+
+    Attributes:
+        at: When it was written, in Unix seconds; None if it does not say that.
+        text: For the learner.
+    """
+
+    at: float | None
+    text: str
+
+
+def message_of(annotations: Mapping[str, str]) -> Message | None:
+    """Return the message of a Pod; None without one."""
+    written = annotations.get(names.ANNOTATION_MESSAGE, "").strip()
+    stamp, _, text = written.partition(" ")
+    at = unix(stamp)
+    shown = plain(written if at is None else text.strip())[:CHARS_MAX]
+    return Message(at, shown) if shown else None
+
+
+def annotation_for(text: str, now: float) -> dict[str, str | None]:
+    """Return the annotations to patch so that a Pod has a message; an empty one removes what is there.
+
+    Args:
+        text: For the learner; lines become one.
+        now: Unix seconds.
+    """
+    line = plain(" ".join(text.split()))[:CHARS_MAX].strip()
+    return {names.ANNOTATION_MESSAGE: f"{iso(int(now))} {line}" if line else None}

@@ -6,11 +6,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from vkprovider.mux.index import Index
-from vkprovider.mux.pure.addresses import Reserved, canonical, suspicion
-from vkprovider.mux.pure.endpoints import Backends
+from vkprovider.mux.pure.endpoints import Backends, Reserved, canonical, owner_of, suspicion
+from vkprovider.mux.pure.endpoints import backends_of as lablet_backends
 from vkprovider.mux.pure.facts import MuxRef, Owner, ServicePort
-from vkprovider.mux.pure.lablets import backends_of as lablet_backends
-from vkprovider.mux.pure.lablets import owner_of
 from vkprovider.mux.pure.slices import Source
 from vkprovider.platform.kube.resources import Resource, kind
 from vkprovider.platform.objects import Endpoint, EndpointSlice, Metadata

@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from vkprovider.platform.kube.client import Guard
-from vkprovider.platform.kube.event import EventType
-from vkprovider.platform.kube.events import EventRecorder, ObjectRef
+from vkprovider.platform.kube.events import EventRecorder, EventType, ObjectRef
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.reasons import Reason
 from vkprovider.platform.runtime.context import Context

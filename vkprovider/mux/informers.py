@@ -9,9 +9,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from vkprovider.mux.index import Index
-from vkprovider.mux.pure.addresses import Network, Reserved, canonical
-from vkprovider.mux.service import AddressedService, Service, slim_addressed, slim_service
+from vkprovider.mux.index import AddressedService, Index, Service, slim_addressed, slim_service
+from vkprovider.mux.pure.endpoints import Network, Reserved, canonical
 from vkprovider.platform import wellknown
 from vkprovider.platform.kube.informer import ALERT, Informer
 from vkprovider.platform.objects import CustomResource, EndpointSlice

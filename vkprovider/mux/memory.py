@@ -5,11 +5,10 @@ from typing import NamedTuple
 
 from vkprovider.mux.effects.store import Stored
 from vkprovider.mux.events import Events
-from vkprovider.mux.index import ExposedLablet
+from vkprovider.mux.index import ExposedLablet, Service
 from vkprovider.mux.pure.decide import Plan
 from vkprovider.mux.pure.facts import Owner
 from vkprovider.mux.pure.slices import Sources
-from vkprovider.mux.service import Service
 
 
 class Seen(NamedTuple):

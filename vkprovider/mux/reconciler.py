@@ -6,35 +6,30 @@ from typing import Final
 import structlog
 
 from vkprovider.mux.backends import Vouching, backends_of, lent_to
-from vkprovider.mux.effects.answers import answers_of
 from vkprovider.mux.effects.carriers import Carriers
 from vkprovider.mux.effects.leaving import Leaving
-from vkprovider.mux.effects.reports import AT_ONCE, Reports, channel_reports
-from vkprovider.mux.effects.store import Store, Stored
-from vkprovider.mux.effects.writes import Writes
+from vkprovider.mux.effects.reports import AT_ONCE, Reports, answers_of, channel_reports
+from vkprovider.mux.effects.store import Store, Stored, Writes
 from vkprovider.mux.events import Events, Told
-from vkprovider.mux.index import Index
+from vkprovider.mux.index import SERVICES, Index, Service, channel_of, finalizer, is_leaving, mux_of
 from vkprovider.mux.informers import Informers, reserved_addresses
 from vkprovider.mux.memory import Memory, Seen
 from vkprovider.mux.pure import slices as muxslices
 from vkprovider.mux.pure.decide import decide
-from vkprovider.mux.pure.ended import lent_targets
-from vkprovider.mux.pure.facts import Channel, Mux, Owner, ServicePort
-from vkprovider.mux.pure.lablets import backends_of as lablet_backends
-from vkprovider.mux.pure.lablets import channel_of as lablet_channel
-from vkprovider.mux.pure.lablets import owner_of
+from vkprovider.mux.pure.endpoints import backends_of as lablet_backends
+from vkprovider.mux.pure.endpoints import channel_of as lablet_channel
+from vkprovider.mux.pure.endpoints import lent_targets, owner_of
+from vkprovider.mux.pure.facts import Channel, Mux, Owner, ServicePort, unfit_for_mux
 from vkprovider.mux.pure.reasons import MuxReason
-from vkprovider.mux.pure.refs import unfit_for_mux
 from vkprovider.mux.pure.slices import MuxObject, Source
 from vkprovider.mux.pure.text import format_port_changes
-from vkprovider.mux.service import SERVICES, Service, channel_of, finalizer, is_leaving, mux_of
 from vkprovider.mux.settings import MuxSettings
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import Forbidden, InputError, Invalid, Unavailable
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.kube.queue import DONE, Result
 from vkprovider.platform.kube.resources import Resource
-from vkprovider.platform.leases.plan import Duty
+from vkprovider.platform.leases import Duty
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.ownership import Ownership

@@ -7,11 +7,11 @@ for which no changed backend should wait.
 from collections.abc import Mapping
 
 from vkprovider.mux.effects.reports import mux_annotations
-from vkprovider.mux.effects.writes import Writes
+from vkprovider.mux.effects.store import Writes
 from vkprovider.mux.events import Events
+from vkprovider.mux.index import SERVICES, Service, is_leaving
 from vkprovider.mux.memory import Memory
 from vkprovider.mux.pure.reasons import MuxReason
-from vkprovider.mux.service import SERVICES, Service, is_leaving
 from vkprovider.mux.settings import MuxSettings
 from vkprovider.platform.errors import Forbidden, Invalid
 from vkprovider.platform.kube.queue import DONE, Result

@@ -10,11 +10,9 @@ import structlog
 
 from vkprovider.mux.effects.leaving import Leaving
 from vkprovider.mux.events import Events, Told
-from vkprovider.mux.index import Index
-from vkprovider.mux.pure.facts import MuxRef
+from vkprovider.mux.index import SERVICES, Index, Service, finalizer, is_channel
+from vkprovider.mux.pure.facts import MuxRef, is_marked, unfit_for_mux
 from vkprovider.mux.pure.reasons import MuxReason
-from vkprovider.mux.pure.refs import is_marked, unfit_for_mux
-from vkprovider.mux.service import SERVICES, Service, finalizer, is_channel
 from vkprovider.mux.settings import MuxSettings
 from vkprovider.platform.errors import Conflict, Fenced, InputError, OutsideError
 from vkprovider.platform.kube.events import ObjectRef

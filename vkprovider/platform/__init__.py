@@ -1,12 +1,29 @@
 """How a program of ours lives beside an API server; nothing here knows labs.
 
-* `wellknown`: the API group, Kubernetes' own labels, and those of a replica; `objects`: slim structs of Kubernetes
-  objects; `environment`: those of a Pod's environment variables.
-* `errors`: every error, by what its caller should do; `reasons`: what a reason is; `messages`: one with its message.
-* `times`, `quantities`, `wording`, `selectors`, `packing`, `histogram`: Kubernetes' times and quantities, words of
-  messages, label selectors, text in a ConfigMap, a histogram in plain numbers.
-* `backoff`: delays of retries; `ports`: port numbers and who holds them; `leases`: who lives, and who owns a key. Pure.
-* `settings`: settings that all programs share; `rereading`: files that settings name; `logs`: structured logs.
-* `kube`: the API server; `runtime`: a process that acts under a fence; `http`: what every server shares.
-* `concurrency`: work on many things, a few at a time; `shipped`: files that are installed beside the code.
+* `wellknown`: names on the wire that every program of ours uses: the API group, Kubernetes' own labels, and those of a
+  replica.
+* `objects`: slim structs of the Kubernetes objects that we read.
+* `environment`: slim structs of a Pod as far as its environment variables are concerned.
+* `errors`: every error of vkprovider, by what the caller should do about it.
+* `reasons`: what a reason is: a word, its explanation, and the traits that decisions depend on; the reasons of a start.
+* `messages`: a reason with its message, and words of messages: singular and plural, lists of which only the first are
+  shown.
+* `times`: times as Kubernetes writes them, and as people read them.
+* `quantities`: Kubernetes quantities as integers: millicores and bytes.
+* `selectors`: label selectors as kubectl writes them, for objects whose labels the API server does not select by.
+* `packing`: text that is packed into the `binaryData` of a ConfigMap: gzip, then base64.
+* `histogram`: a histogram in plain numbers: counting costs half a microsecond, everything else is computed when it is
+  read.
+* `backoff`: retry delays: exponential, capped, jittered by a random number that the caller draws.
+* `ports`: port numbers: who holds which, and the ConfigMap in which they are stored, for every kind of owner.
+* `leases`: leases: who lives and who owns a key, judged without trust in clocks; and which replica should own which
+  key.
+* `settings`: settings that every program of ours shares, and how a program reads its own from the environment.
+* `rereading`: what the files hold that settings name: passwords, tokens, certificates; read again when one is replaced.
+* `logs`: structured logs: JSON lines in a cluster, colours on a terminal; libraries' lines look like ours.
+* `kube`: the Kubernetes shell: all communication with an API server, and no decisions.
+* `runtime`: what every process needs that acts under a fence; nothing here knows labs or workers.
+* `http`: what every server shares: the page of a process, and the kubelet API of Nodes.
+* `concurrency`: work on many things, a few at a time; and the signals that end a process.
+* `shipped`: files that ship with vkprovider beside its code.
 """

@@ -3,9 +3,11 @@
 A user lab is one lablet Pod in a namespace of its own. Kubernetes' objects are the record: no replica knows more than
 another, and none is asked twice.
 
-* `pure`: what is decided: the record of a lab, its next step, the menu, what people see.
-* `service`: what is followed, kept and written.
-* `api`: the REST API by which users, hubs and instructors ask; `web`: what people see in a browser.
-* `origin`: whether a request comes from a page of the site itself; `settings`: its settings.
-* `parts`: the parts of the process; `process`: connect, listen, run, stop.
+* `pure`: user labs: one lablet for one user, at the request of that user.
+* `service`: what the portal keeps and does: user labs are made, extended and taken away.
+* `api`: the REST API of the portal: the routes by which a user has a lab, and a hub or an instructor looks after labs.
+* `web`: the site: what the portal shows people in a browser.
+* `origin`: whether a request comes from a page of the site itself, and where a visitor may be sent: pure rules.
+* `settings`: settings of the portal: user labs, who may have them, and their times.
+* `process`: the process of one replica of the portal: its list of parts; connect, listen, run, stop.
 """

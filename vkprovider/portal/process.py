@@ -1,17 +1,158 @@
-"""The process of one replica of the portal: connect, listen, run, stop."""
+"""The process of one replica of the portal: its list of parts; connect, listen, run, stop."""
 
 import asyncio
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
 import structlog
 
+from vkprovider.platform import wellknown
 from vkprovider.platform.concurrency import stop_on_signals
 from vkprovider.platform.http.page import Page
 from vkprovider.platform.http.tls import page_tls
-from vkprovider.platform.runtime.connecting import connect
-from vkprovider.platform.runtime.context import Context
-from vkprovider.portal.parts import PORTAL, portal_process
+from vkprovider.platform.kube.queue import KeyedQueue
+from vkprovider.platform.runtime.context import Context, Program, connect
+from vkprovider.platform.runtime.membership import Membership
+from vkprovider.platform.runtime.metrics import Measure, by_name, counter, gauge, value
+from vkprovider.platform.runtime.parts import Change, Part, Work
+from vkprovider.platform.runtime.process import Process
+from vkprovider.portal.api.routes import portal_callers, portal_page
+from vkprovider.portal.pure import portalnames
+from vkprovider.portal.service.choices import Choices, read_config
+from vkprovider.portal.service.effects.making import Making, lab_objects
+from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.informers import Informers, informers
+from vkprovider.portal.service.keeper import Instructors, Keeper
+from vkprovider.portal.service.lablets import Lablets
+from vkprovider.portal.service.locks import Locks
+from vkprovider.portal.service.reconciler import Labs
+from vkprovider.portal.service.requests import Requests
 from vkprovider.portal.settings import PortalProcessSettings
+from vkprovider.portal.web.build import portal_site
+from vkprovider.portal.web.consoles.bridge import Consoles
+from vkprovider.portal.web.live.build import Live
+
+PORTAL: Final = Program(portalnames.PORTAL_PROGRAM, f"{wellknown.GROUP}/portal-replica")
+"""The portal: its replicas share out operations of user labs."""
+_AT_ONCE: Final = 32
+"""Labs that are served at once."""
+_BINDINGS_AT_ONCE: Final = 4
+"""Labs that get the instructors of their class at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class PortalProcess:
+    """One replica of the portal: its process, and what tests and the page look at."""
+
+    ctx: Context
+    index: Index
+    lablets: Lablets
+    objects: Informers
+    locks: Locks
+    requests: Requests
+    choices: Choices
+    labs: Labs
+    keeper: Keeper
+    live: Live
+    queue: KeyedQueue[str]
+    process: Process
+
+
+def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProcess:
+    """Build a replica; nothing is read or written before its process runs.
+
+    Raises:
+        InputError: `SettingInvalid`: the file of `VKPROVIDER_PORTAL_CONFIG` cannot be used.
+    """
+    of_portal = settings.portal
+    config = read_config(of_portal.config)
+    queue: KeyedQueue[str] = KeyedQueue(name="userlabs", workers=_AT_ONCE)
+    membership = Membership(ctx, settings.replica.lease_ttl_s)
+    objects = informers(ctx, of_portal.namespace_prefix)
+    instructed: KeyedQueue[str] = KeyedQueue(name="instructors", workers=_BINDINGS_AT_ONCE)
+
+    def wake(namespace: str) -> None:
+        queue.add(namespace)
+        instructed.add(namespace)
+
+    index = Index(ctx.namespace, of_portal.starts_max, wake, longest_s=of_portal.duration_max_s, age_s=objects.age_s)
+    instructors = Instructors(ctx, index, membership, instructed.add)
+    lablets = Lablets(index.strays, index.stray_namespaces)
+
+    def wake_user(key: str) -> None:
+        for namespace in index.namespaces_of(key):
+            queue.add(namespace)
+
+    def wake_all() -> None:
+        for namespace in index.namespaces():
+            wake(namespace)
+
+    effects = lab_objects(ctx, objects)
+    locks = Locks(ctx, membership, wake_user, index.about)
+    choices = Choices(config, objects)
+    requests = Requests(ctx, effects, of_portal, index, locks, membership, choices, queue.add)
+    making = Making(ctx, effects.pods, of_portal.username_prefix, config.env, index.definition)
+    labs = Labs(ctx, effects, of_portal, index, locks, membership, requests, making)
+    keeper = Keeper(ctx, of_portal, index, locks, membership, requests, choices, wake, records=effects.records)
+    callers = portal_callers(ctx, of_portal, objects)
+    page = portal_page(ctx, of_portal, index, requests, choices, callers)
+    site = portal_site(ctx, settings, index, lablets, instructors, requests, choices, callers)
+
+    async def finish() -> None:
+        await asyncio.gather(page.finish(), site.finish())
+
+    part = Part(
+        informers=(*objects.all(), locks.leases),
+        changes=(
+            Change(objects.definitions, index.definition_changed),
+            Change(objects.definitions, choices.definition_changed),
+            Change(objects.namespaces, index.namespace_changed),
+            Change(objects.pods, index.pod_changed),
+            Change(objects.pods, lablets.stray_changed),
+            Change(objects.events, index.event_changed),
+            Change(objects.lablets, lablets.pod_changed),
+            Change(objects.bindings, instructors.binding_changed),
+            Change(locks.leases, locks.lease_changed),
+        ),
+        works=(Work(queue, labs.reconcile), Work(instructed, instructors.reconcile)),
+        loops={"look": keeper.run},  # looks at what no event announces, and keeps labs warm
+        measures=(*_measures(index, lablets, locks, labs, site.consoles), *site.live.measures()),
+        health=lambda: {"userlabs": len(index.labs()), "locks": len(locks.held())},
+        known=keeper.known,
+        resumed=wake_all,
+        routes=(*page.routes(), *site.routes),
+        finish=finish,
+        hand_over=locks.release_all,
+    )
+    return PortalProcess(
+        ctx,
+        index,
+        lablets,
+        objects,
+        locks,
+        requests,
+        choices,
+        labs,
+        keeper,
+        site.live,
+        queue,
+        Process(ctx, membership, (part,), serves_fenced=True),
+    )
+
+
+def _measures(index: Index, lablets: Lablets, locks: Locks, labs: Labs, consoles: Consoles) -> Iterable[Measure]:
+    yield gauge("vkprovider_portal_userlabs", "User labs.", lambda: value(len(index.labs())))
+    yield gauge("vkprovider_portal_lablets", "Lablets that are not user labs.", lambda: value(len(lablets)))
+    yield gauge("vkprovider_portal_warm", "Warm labs.", lambda: value(len(index.warm())))
+    yield gauge("vkprovider_portal_waiting", "User labs that wait for their start.", lambda: value(index.waiting))
+    yield gauge(
+        "vkprovider_portal_locks", "Users whose lab this replica has in hand.", lambda: value(len(locks.held()))
+    )
+    yield gauge("vkprovider_portal_consoles", "Consoles that this replica passes on.", lambda: value(len(consoles)))
+    yield gauge("vkprovider_portal_listeners", "Streams of this replica.", lambda: value(index.listeners_total))
+    yield counter("vkprovider_portal_steps_total", "Steps for user labs.", lambda: by_name(labs.steps_total), "step")
+
 
 _log: Final = structlog.get_logger(__name__)
 

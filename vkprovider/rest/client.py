@@ -12,7 +12,7 @@ from tunnels.base import Response
 from vkprovider.platform.backoff import delay_s
 from vkprovider.platform.errors import DeadlineExceeded, OutsideError, Throttled, Unavailable
 from vkprovider.rest import dialect as dialects
-from vkprovider.rest.errors import NotDone, Unsent, may_have_happened
+from vkprovider.rest.dialect import NotDone, Unsent, may_have_happened
 from vkprovider.rest.exchange import Exchange
 from vkprovider.rest.operations import Operation, OperationRequest
 from vkprovider.rest.tokens import Tokens

@@ -1,4 +1,4 @@
-"""What answers and the transport's errors mean, in the error tree of `vkprovider.platform.errors`. Pure.
+"""What answers and the transport's errors mean, in the error tree of `vkprovider.platform.errors`.
 
 What all services share stands here; a `Dialect` adds what one service says in its own words.
 """
@@ -9,11 +9,28 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from tunnels import errors as transport_errors
+from tunnels import base as transport_errors
 from tunnels.base import Response
-from vkprovider.platform.errors import DeadlineExceeded, Invalid, OutsideError, TlsFailed, Unavailable
-from vkprovider.rest.errors import Unsent
+from vkprovider.platform.errors import DeadlineExceeded, Invalid, OutsideError, Throttled, TlsFailed, Unavailable
 from vkprovider.rest.operations import OperationRequest
+
+
+class NotDone(Unavailable):
+    """The call failed without any effect."""
+
+
+class Unsent(NotDone):
+    """No connection came about; nothing was sent."""
+
+
+def may_have_happened(error: OutsideError) -> bool:
+    """Return whether a call that failed may have been carried out all the same.
+
+    A session is created on another deployment only if this is False of the first; otherwise the first is asked again
+    with the same client key, or its events are awaited.
+    """
+    return isinstance(error, Unavailable) and not isinstance(error, NotDone | Throttled)
+
 
 SUCCESSES: Final = range(200, 300)
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})

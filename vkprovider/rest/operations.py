@@ -5,7 +5,7 @@ from typing import Final
 
 import msgspec
 
-from tunnels.allowlist import AllowList
+from tunnels.base import AllowList
 
 _JSON: Final = "application/json"
 

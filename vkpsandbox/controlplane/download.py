@@ -20,7 +20,7 @@ from typing import Final
 
 from yarl import URL
 
-from vkprovider.platform.wording import listed
+from vkprovider.platform.messages import listed
 from vkpsandbox.controlplane.fetch import Fetcher, File, fetching, parse, shown, writing
 from vkpsandbox.controlplane.kept import Progress, elapsed
 from vkpsandbox.controlplane.versions import ETCD, etcd_version, kubernetes_version, said_by

@@ -18,10 +18,9 @@ from typing import BinaryIO, Final
 import aiohttp
 from yarl import URL
 
+from tunnels.base import CertificateInvalid, TransportError
 from tunnels.direct import translated
-from tunnels.errors import CertificateInvalid, TransportError
-from tunnels.outgoing.proxies import proxy_of
-from tunnels.outgoing.sessions import open_session
+from tunnels.outgoing import open_session, proxy_of
 from vkprovider.platform.backoff import delay_s
 from vkprovider.platform.settings import is_loopback
 from vkpsandbox.errors import NetworkFailed, SandboxError
@@ -100,7 +99,7 @@ class Fetcher:
     """Fetches files, several at once.
 
     Args:
-        session: Of `tunnels.outgoing.sessions`.
+        session: Of `tunnels.outgoing`.
         tls: How servers are verified.
         on_trouble: Called with a sentence about an attempt that failed, before the next one.
     """

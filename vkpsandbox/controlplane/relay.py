@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from vkprovider.mux.relay.haproxy import CONFIG
-from vkprovider.mux.relay.runtime import GATE, PORTS, SOURCES
+from vkprovider.mux.relay.process import CONFIG
+from vkprovider.mux.relay.wanted import GATE, PORTS, SOURCES
 from vkpsandbox.controlplane.programs import VKPROVIDER, WORKER_GRACE_S
 from vkpsandbox.errors import SandboxError
 from vkpsandbox.processes.process import ProcessSpec, Restart, write_atomically

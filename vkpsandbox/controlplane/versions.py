@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from vkprovider.labs.pure.worker.kubeletversion import KUBERNETES_OLDEST
+from vkprovider.labs.pure.worker.endpoint import KUBERNETES_OLDEST
 from vkpsandbox.errors import SandboxError
 
 ETCD: Final = "etcd"

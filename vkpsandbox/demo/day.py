@@ -8,7 +8,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from vkprovider.platform.wording import count, sentences
+from vkprovider.platform.messages import count, sentences
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.pki import TEACHER
 from vkpsandbox.demo import reach

@@ -12,7 +12,7 @@ import msgspec
 
 from vkprovider.lablet import names
 from vkprovider.lablet.exposure import LIVE, Access
-from vkprovider.platform.wording import count
+from vkprovider.platform.messages import count
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.relay import find_haproxy
 from vkpsandbox.demo import reach

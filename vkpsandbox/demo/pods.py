@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from vkprovider.platform.wording import count
+from vkprovider.platform.messages import count
 from vkpsandbox.demo.labs import Lab
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from vkprovider.platform.errors import VkproviderError
+from vkprovider.platform.messages import listed
 from vkprovider.platform.shipped import find_manifests
-from vkprovider.platform.wording import listed
 from vkpsandbox import Sandbox, SandboxError
 from vkpsandbox.controlplane.tunnels import Tunnel
 from vkpsandbox.demo.labs import require

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any, Final
 
-from vkprovider.platform.wording import count
+from vkprovider.platform.messages import count
 from vkpsandbox import Sandbox
 from vkpsandbox.demo import reach
 from vkpsandbox.demo.labs import Labs

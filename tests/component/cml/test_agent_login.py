@@ -9,8 +9,8 @@ import pytest
 import trustme
 
 from tests.component.cml.conftest import MiniCml, reply, serving
+from tunnels.base import CertificateInvalid, ConnectFailed, RequestRefused
 from tunnels.direct import DirectTransport
-from tunnels.errors import CertificateInvalid, ConnectFailed, RequestRefused
 from vkprovider.agent.process import open_streams, open_upstream
 from vkprovider.agent.settings import AgentSettings
 from vkprovider.agent.upstream import AGENT_API, LoggedIn, credentials_in

@@ -13,10 +13,8 @@ from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.mosquitto import CALLER, Mosquitto
 from tests.support.tunnels import Heard, agent_over, broker, eventually, hub_over, running
 from tests.support.websockets import Caller, dialing_agent, started
-from tunnels.allowlist import AllowList
-from tunnels.base import Channel
-from tunnels.errors import ConnectionLost
-from tunnels.link.transport import TunnelTransport
+from tunnels.base import AllowList, Channel, ConnectionLost
+from tunnels.link.hub import TunnelTransport
 from vkprovider.agent.process import open_streams, open_upstream
 from vkprovider.agent.settings import AgentSettings
 from vkprovider.agent.upstream import AGENT_API

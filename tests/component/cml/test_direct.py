@@ -7,10 +7,8 @@ import pytest
 
 from tests.component.cml.conftest import MiniCml, reply
 from tunnels import direct
-from tunnels.allowlist import AllowList
-from tunnels.base import Transport
+from tunnels.base import AllowList, ConnectFailed, ConnectionLost, DeadlineExceeded, RequestRefused, Transport
 from tunnels.direct import DirectTransport
-from tunnels.errors import ConnectFailed, ConnectionLost, DeadlineExceeded, RequestRefused
 
 ALLOW = AllowList([(method, "/x") for method in ("GET", "POST", "PUT")])
 

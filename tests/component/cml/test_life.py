@@ -14,7 +14,7 @@ from vkprovider.cml.operations import BASE, CONSOLES, LABS, LABS_API, MORE
 from vkprovider.cml.spi import DeviceFact
 from vkprovider.cml.stats import open_worker_stats
 from vkprovider.cml.worker import CmlLabs
-from vkprovider.lablet.usage import WorkerUsage
+from vkprovider.lablet.observations import WorkerUsage
 from vkprovider.platform.errors import DeadlineExceeded, Fenced, Invalid, NotFound, TlsFailed, Unauthorized, Unavailable
 from vkprovider.rest.operations import allow_list
 from vkpsandbox.cml.simulation import Settings

@@ -3,12 +3,12 @@
 import pytest
 
 from tests.component.cml.conftest import MiniCml, Secret, drop
-from tunnels.errors import CertificateInvalid, ConnectFailed, ConnectionLost, DeadlineExceeded, RequestRefused
+from tunnels.base import CertificateInvalid, ConnectFailed, ConnectionLost, DeadlineExceeded, RequestRefused
 from vkprovider.cml.factory import CALLS, open_session
 from vkprovider.cml.operations import CONSOLES, LABS, MORE, STATS
 from vkprovider.cml.worker import CmlLabs
 from vkprovider.platform.errors import OutsideError
-from vkprovider.rest.calls import code_of
+from vkprovider.rest.exchange import code_of
 
 
 def counts() -> dict[tuple[str, ...], int]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually
 from tests.component.controllers.podhandle import Lablet
-from tests.component.controllers.running import SHORT, Running
+from tests.component.controllers.running import SHORT, Groups, Running
 from tests.support import topologies
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.terminals import Terminal
@@ -95,11 +95,11 @@ def free_range() -> int:
     raise AssertionError("no ports")
 
 
-async def open_site(world: World, *, patty: bool = False) -> Site:
+async def open_site(world: World, *, patty: bool = False, intervals: Groups = SHORT) -> Site:
     first = free_range()
     opens = PattySettings(first_port=first, last_port=first + NINE, poll_s=0.05) if patty else None
     simulator = await world.simulator(patty=opens)
-    running = await world.replica({**SHORT, "consoles": {"exec_timeout_s": 3.0}})
+    running = await world.replica({**intervals, "consoles": {"exec_timeout_s": 3.0}})
     worker = await world.worker(simulator.url, portRange={"start": first, "end": first + NINE})
     given = "node_definition: acme-fw\n  cpus: 4\n  ram: 8192"
     topology = topologies.topology(DEVICES, TAGS).replace("node_definition: acme-fw", given)

@@ -26,10 +26,10 @@ from tests.support.faultyapi import FaultyApi
 from vkprovider.labs.lds.config import takes_part
 from vkprovider.labs.lds.deployments import Deployments
 from vkprovider.labs.lds.grader import HttpGrader
-from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.settings.cluster import Settings
 from vkprovider.labs.wiring.provider import provider
 from vkprovider.platform.kube.clock import monotonic
-from vkprovider.platform.runtime.connecting import connect
+from vkprovider.platform.runtime.context import connect
 from vkpsandbox.cml.consoles.patty import PattySettings
 from vkpsandbox.cml.simulation import Settings as CmlSettings
 

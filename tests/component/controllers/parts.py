@@ -12,7 +12,7 @@ from tests.support.faultyapi import FaultyApi
 from tests.support.scripted import kubeconfig_of
 from vkprovider.labs.controllers.claims.store import ClaimStore
 from vkprovider.labs.controllers.counters import Counters
-from vkprovider.labs.controllers.worker.node_leases import NODES
+from vkprovider.labs.controllers.worker.node_writer import NODES
 from vkprovider.labs.settings.cluster import WorkerSettings
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.events import EventRecorder

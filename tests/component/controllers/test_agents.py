@@ -25,16 +25,15 @@ from tunnels.agent.core import Habits, new_boot
 from tunnels.agent.epochs import EpochFile
 from tunnels.link.carrier import Address
 from tunnels.protocol.presence import State
-from vkprovider.agent.carrier import agent_carrier
-from vkprovider.agent.process import make_agent, open_streams, open_upstream, serve
+from vkprovider.agent.process import agent_carrier, make_agent, open_streams, open_upstream, serve
 from vkprovider.agent.settings import AgentSettings, DialSettings
 from vkprovider.carriers.settings import MqttSettings
 from vkprovider.cli.checkup.gather import Doctor
 from vkprovider.cli.doctor import broker_from
 from vkprovider.doctor.findings import Level
 from vkprovider.labs.kubelet.spi import Exit, LogOptions, Target
-from vkprovider.labs.settings.process import Settings
-from vkprovider.labs.wiring.page import page_of
+from vkprovider.labs.settings.cluster import Settings
+from vkprovider.labs.wiring.main import page_of
 from vkprovider.platform.http.page import Page
 from vkprovider.platform.shipped import find_manifests
 from vkpsandbox.http.access_log import Entry

@@ -16,8 +16,8 @@ from vkprovider.cli.lablet import configs
 from vkprovider.cli.shared.page.archives import StoredArchives
 from vkprovider.lablet import names
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.lablet.archive import leftovers
-from vkprovider.labs.pure.lablet.archive.leftovers import ANNOTATION_KEPT_AT, ANNOTATION_POD, Leftovers
+from vkprovider.labs.pure.lablet import leftovers
+from vkprovider.labs.pure.lablet.leftovers import ANNOTATION_KEPT_AT, ANNOTATION_POD, Leftovers
 from vkprovider.platform.objects import ConfigMap
 
 TWO = topology({"r1": "iosv", "r2": "iosv"})

@@ -12,8 +12,8 @@ from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import MORTAL, Running
 from tests.component.controllers.test_archive import CONFIGS
 from tests.component.controllers.test_sessions_flow import PORT, TOKEN
-from vkprovider.labs.pure.lablet.archive import leftovers
-from vkprovider.labs.pure.lablet.archive.leftovers import Entry, Leftovers
+from vkprovider.labs.pure.lablet import leftovers
+from vkprovider.labs.pure.lablet.leftovers import Entry, Leftovers
 from vkprovider.platform.objects import ConfigMap
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings

@@ -5,7 +5,7 @@ import pytest
 from tests.component.controllers.parts import context
 from tests.support.apiserver import NODE_LEASES, Admin
 from tests.support.faultyapi import FaultyApi
-from vkprovider.labs.controllers.worker.node_leases import NODES
+from vkprovider.labs.controllers.worker.node_writer import NODES
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.objects import Lease

@@ -8,7 +8,7 @@ import pytest
 from tests.component.cml.conftest import MiniCml, Secret, reply, serving
 from tests.component.controllers.parts import claim_store, context
 from vkprovider.cml.factory import open_labs
-from vkprovider.lablet import labs
+from vkprovider.lablet import observations
 from vkprovider.lablet.models.worker import parse_worker_spec
 from vkprovider.labs.controllers.worker.connection import WorkerConnection
 from vkprovider.labs.controllers.worker.finalizer import Finalizer
@@ -47,7 +47,7 @@ async def worker(mini: MiniCml, ctx: Context) -> AsyncIterator[Worker]:
     worker = Worker(
         "w1", "uid-w1", spec, connection, claims, lambda: None, Finalizer(ctx, "w1", lambda: None, lambda _: None)
     )
-    show(mini, {"a": labs.BOOTED, "b": labs.BOOTED})
+    show(mini, {"a": observations.BOOTED, "b": observations.BOOTED})
     yield worker
     await labs_.close()
 
@@ -71,10 +71,10 @@ async def test_only_news_wake(mini: MiniCml, worker: Worker, observer: Observer)
     assert sorted(await observer.observe(worker)) == ["a", "b"]
     worker.seen.devices_at = -1e9
     assert await observer.observe(worker) == []
-    show(mini, {"a": labs.STOPPED, "b": labs.BOOTED})
+    show(mini, {"a": observations.STOPPED, "b": observations.BOOTED})
     worker.seen.devices_at = -1e9
     assert await observer.observe(worker) == ["a"]
-    show(mini, {"a": labs.STOPPED})
+    show(mini, {"a": observations.STOPPED})
     worker.seen.devices_at = -1e9
     assert await observer.observe(worker) == ["b"]
     assert worker.seen.look("lab-b", -1e9)[0] is Presence.ABSENT
@@ -96,14 +96,14 @@ async def test_who_waits_goes_on_waiting_while_the_worker_does_not_answer(
     mini.replies["/nodes"] = reply(500, '{"code": 500, "description": "no"}')
     assert await observer.observe(worker) == []
     assert worker.awaiting == {"b"}
-    show(mini, {"a": labs.BOOTED, "b": labs.BOOTED})
+    show(mini, {"a": observations.BOOTED, "b": observations.BOOTED})
     assert await observer.observe(worker) == ["b"]
 
 
 async def test_lab_that_cannot_be_read_does_not_make_the_worker_silent(
     mini: MiniCml, worker: Worker, observer: Observer
 ) -> None:
-    show(mini, {"a": labs.BOOTED, "b": labs.BOOTED, "foreign": labs.BOOTED})
+    show(mini, {"a": observations.BOOTED, "b": observations.BOOTED, "foreign": observations.BOOTED})
     mini.replies["/labs/lab-foreign"] = reply(403, '{"code": 403, "description": "Access denied"}')
     for _ in range(4):
         worker.seen.devices_at = -1e9

@@ -14,7 +14,7 @@ from tests.component.controllers.running import MORTAL, Running
 from tests.support.apiserver import NODE_LEASES, SYSTEM, Admin
 from tests.support.doctor import examined
 from vkprovider.doctor.findings import Finding, Level
-from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.settings.cluster import Settings
 from vkprovider.labs.wiring.main import main
 from vkprovider.platform.objects import Lease, Metadata
 from vkprovider.platform.runtime.home import named_by

@@ -12,11 +12,11 @@ from tests.component.controllers.parts import Clock, context, owning_none, to_ac
 from tests.support.apiserver import MEMBERS, NODE_LEASES, SYSTEM, Admin
 from tests.support.faultyapi import FaultyApi
 from vkprovider.lablet.reasons import WorkerReason
-from vkprovider.labs.controllers.worker.node_leases import NODES
+from vkprovider.labs.controllers.worker.node_writer import NODES
 from vkprovider.platform.errors import Fenced, InputError
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.events import ObjectRef
-from vkprovider.platform.leases.plan import UNCLAIMED_S, Duty
+from vkprovider.platform.leases import UNCLAIMED_S, Duty
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.leases import LeaseKind
 from vkprovider.platform.runtime.members import MEMBER_PREFIX

@@ -21,7 +21,7 @@ from vkprovider.platform.kube.events import ObjectRef
 from vkprovider.platform.kube.queue import DONE, KeyedQueue, Result
 from vkprovider.platform.runtime.leases import LeaseKind
 from vkprovider.platform.runtime.membership import Membership
-from vkprovider.platform.runtime.metrics.measure import counter, value
+from vkprovider.platform.runtime.metrics import counter, value
 from vkprovider.platform.runtime.ownership import Ownership
 from vkprovider.platform.runtime.parts import Part, Route, Work
 from vkprovider.platform.runtime.process import Process

@@ -4,8 +4,8 @@ import asyncio
 
 from vkprovider.cml.null import NullLabs, NullWorker
 from vkprovider.lablet.models.worker import CMLWorkerSpec, parse_worker_spec
-from vkprovider.labs.controllers.worker import readers
-from vkprovider.labs.controllers.worker.readers import Readers
+from vkprovider.labs.controllers.worker import connection
+from vkprovider.labs.controllers.worker.connection import Readers
 
 
 class Connection(NullLabs):
@@ -47,10 +47,10 @@ async def test_one_connection_serves_all_and_ends_when_it_is_idle() -> None:
 
     await asyncio.gather(*(download() for _ in range(10)))
     assert len(opened) == 1
-    now = readers.IDLE_S - 1
+    now = connection.IDLE_S - 1
     await shared.sweep()
     assert opened.closed() == [0]
-    now = readers.IDLE_S
+    now = connection.IDLE_S
     await shared.sweep()
     assert opened.closed() == [1]
     await download()

@@ -10,7 +10,7 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.looking import condition, imports, is_ready, requests, when
 from tests.component.controllers.running import MORTAL, SHORT, Running
 from tests.support.apiserver import MEMBERS, NODE_LEASES
-from vkprovider.platform.leases.plan import UNCLAIMED_S
+from vkprovider.platform.leases import UNCLAIMED_S
 from vkpsandbox.http.faults import Fault
 
 

@@ -14,9 +14,8 @@ from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import Running
 from tests.support.apiserver import CONFIG_MAPS, LOGINS, SECRETS
 from tests.support.topologies import topology
-from tunnels.outgoing.guard import Guard
-from vkprovider.labs.lds.client import LdsClient
-from vkprovider.labs.lds.factory import open_deployment
+from tunnels.outgoing import Guard
+from vkprovider.labs.lds.client import LdsClient, open_deployment
 from vkprovider.labs.lds.spi import LabDelivery
 from vkprovider.labs.lds.wire import LabSessionInfo
 from vkprovider.labs.pure.session.inbox import EventOutcome, SessionEvent

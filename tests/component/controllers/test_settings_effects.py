@@ -15,8 +15,8 @@ from tests.component.controllers.running import SHORT, Running
 from tests.component.controllers.test_sessions_flow import CONFIGS, PORT, TOKEN
 from tests.support.apiserver import GROUP
 from tests.support.topologies import topology
-from vkprovider.labs.settings.process import Settings
-from vkprovider.labs.wiring.page import page_of
+from vkprovider.labs.settings.cluster import Settings
+from vkprovider.labs.wiring.main import page_of
 from vkprovider.platform.times import iso
 from vkpsandbox.cml.server import CmlSimulator
 from vkpsandbox.http.faults import Fault

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import when
-from vkprovider.labs.controllers import timeline
+from vkprovider.labs.controllers import counters
 
 
 async def test_a_pod_is_followed_from_its_arrival_to_its_removal(world: World, tmp_path: Path) -> None:
@@ -22,5 +22,5 @@ async def test_a_pod_is_followed_from_its_arrival_to_its_removal(world: World, t
     times = [float(unix_s) for unix_s, _, _ in lines]
     assert times == sorted(times)
     stages = [stage for _, uid, stage in lines if uid == lablet.uid]
-    assert stages[0] == timeline.SEEN
-    assert {"IMPORT", timeline.READY_DECIDED, timeline.DELETION_SEEN, timeline.REMOVAL_SEEN} < set(stages)
+    assert stages[0] == counters.SEEN
+    assert {"IMPORT", counters.READY_DECIDED, counters.DELETION_SEEN, counters.REMOVAL_SEEN} < set(stages)

@@ -21,7 +21,7 @@ from tests.support.connectproxy import ConnectProxy
 from tests.support.scripted import ScriptedServer
 from vkprovider.platform import errors
 from vkprovider.platform.kube.client import KubeClient
-from vkprovider.platform.kube.http import plugin as plugins
+from vkprovider.platform.kube.http import kubeconfig as plugins
 from vkprovider.platform.settings import KubeSettings
 
 PATH = "/version"

@@ -21,7 +21,7 @@ from tests.support.apiserver import ApiServer, Refused
 from vkprovider.labs.kubelet.certificate import Certificates
 from vkprovider.labs.kubelet.tls import ServingTls
 from vkprovider.platform.errors import Forbidden
-from vkprovider.platform.http.selfsigned import self_signed
+from vkprovider.platform.http.tls import self_signed
 
 REQUESTS = "/apis/certificates.k8s.io/v1/certificatesigningrequests"
 OURS = f"{REQUESTS}?labelSelector=vkprovider.io/component%3Dserving-certificate"

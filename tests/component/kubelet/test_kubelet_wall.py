@@ -18,7 +18,7 @@ from tests.component.controllers.looking import eventually
 from tests.support.apiserver import ApiServer
 from tests.support.ptys import Pty
 from tests.support.topologies import topology
-from vkprovider.cli.lablet.wall.lines import FIRST_LINES
+from vkprovider.cli.lablet.wall import FIRST_LINES
 from vkprovider.platform.shipped import find_manifests
 from vkpsandbox.controlplane.build import find_kubectl
 

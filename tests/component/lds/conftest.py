@@ -11,8 +11,7 @@ import pytest
 from aiohttp import web
 
 from tests.support.lds_protocol import Answered, Asked, judge, judge_request
-from vkprovider.labs.lds.client import LdsClient
-from vkprovider.labs.lds.factory import open_deployment
+from vkprovider.labs.lds.client import LdsClient, open_deployment
 from vkprovider.rest.tokens import TokenReader
 
 TOKEN: Final = "token-of-lds"

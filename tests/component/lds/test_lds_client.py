@@ -9,7 +9,7 @@ import pytest
 from tests.component.lds.conftest import TOKEN, Open, Say, ScriptedLds, given
 from vkprovider.labs.lds import client as client_module
 from vkprovider.labs.lds.client import LdsClient
-from vkprovider.labs.lds.errors import Lacking
+from vkprovider.labs.lds.dialect import Lacking
 from vkprovider.labs.lds.spi import LabDelivery
 from vkprovider.labs.pure.topology.devices import DeviceAccessInfo
 from vkprovider.platform.errors import Conflict, Fenced, Invalid, NotFound, Unavailable

@@ -7,7 +7,7 @@ import yaml
 from structlog.testing import capture_logs
 
 from tests.component.lds.conftest import Say, ScriptedLds
-from vkprovider.labs.controllers.definition.ldscontent import LdsContent
+from vkprovider.labs.controllers.definition.packages import LdsContent
 from vkprovider.labs.lds.deployments import Deployments
 from vkprovider.labs.settings.services import LdsSettings
 from vkprovider.platform.kube.queue import KeyedQueue

@@ -13,7 +13,7 @@ from structlog.testing import capture_logs
 from tests.component.lds.conftest import Say, ScriptedLds
 from tests.component.lds.test_lds_client import create, session
 from vkprovider.labs.lds.deployments import Deployments
-from vkprovider.labs.lds.errors import Full
+from vkprovider.labs.lds.dialect import Full
 from vkprovider.labs.lds.wire import ContentMetadata
 from vkprovider.labs.settings.services import LdsSettings
 from vkprovider.platform.errors import InputError, NotFound, OutsideError, Throttled, Unavailable

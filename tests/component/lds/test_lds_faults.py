@@ -14,9 +14,8 @@ from aiohttp import web
 
 from tests.component.lds.conftest import TOKEN, Open, Say, ScriptedLds, given, of_file
 from tests.component.lds.test_lds_client import create, session
-from vkprovider.labs.lds.client import LdsClient
-from vkprovider.labs.lds.errors import Full
-from vkprovider.labs.lds.factory import CALLS, RETRY
+from vkprovider.labs.lds.client import CALLS, RETRY, LdsClient
+from vkprovider.labs.lds.dialect import Full
 from vkprovider.labs.lds.grader import Grading, HttpGrader
 from vkprovider.labs.pure.topology.devices import DeviceAccessInfo
 from vkprovider.labs.settings.services import GraderSettings
@@ -31,7 +30,7 @@ from vkprovider.platform.errors import (
     Unavailable,
 )
 from vkprovider.rest.client import Retry
-from vkprovider.rest.errors import Unsent, may_have_happened
+from vkprovider.rest.dialect import Unsent, may_have_happened
 
 DOWN = Say(503, {"code": "Down", "message": "down for the night"})
 NO_KEYS = Say(200, {"version": "1", "extensions": []})

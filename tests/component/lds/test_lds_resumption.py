@@ -14,10 +14,9 @@ import yaml
 from tests.component.lds.conftest import given
 from tests.component.sim.plain import eventually
 from tests.support.lds_simulator import FORM, TOKEN, lds_client
-from vkprovider.labs.lds.client import LdsClient
+from vkprovider.labs.lds.client import LdsClient, open_deployment
 from vkprovider.labs.lds.deployments import Deployments
-from vkprovider.labs.lds.errors import Full, Lacking
-from vkprovider.labs.lds.factory import open_deployment
+from vkprovider.labs.lds.dialect import Full, Lacking
 from vkprovider.labs.lds.spi import LabDelivery
 from vkprovider.labs.lds.wire import LabSessionInfo
 from vkprovider.labs.pure.topology.devices import DeviceAccessInfo
@@ -31,7 +30,7 @@ from vkprovider.platform.errors import (
     Throttled,
     Unavailable,
 )
-from vkprovider.rest.errors import may_have_happened
+from vkprovider.rest.dialect import may_have_happened
 from vkpsandbox.http.faults import Fault
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings
@@ -159,7 +158,7 @@ async def test_orphans_are_found_by_their_owner(simulator: LdsSimulator) -> None
 CREATOR = """
 import asyncio, sys
 from datetime import datetime
-from vkprovider.labs.lds.factory import open_deployment
+from vkprovider.labs.lds.client import open_deployment
 
 async def main(url, token, start, end, form):
     async def read():

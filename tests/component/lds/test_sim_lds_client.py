@@ -9,16 +9,15 @@ import pytest
 from tests.component.lds.conftest import given
 from tests.component.sim.plain import eventually
 from tests.support.lds_simulator import FORM, TOKEN
-from vkprovider.labs.lds.client import LdsClient
-from vkprovider.labs.lds.errors import Full, Lacking
-from vkprovider.labs.lds.factory import open_deployment
+from vkprovider.labs.lds.client import LdsClient, open_deployment
+from vkprovider.labs.lds.dialect import Full, Lacking
 from vkprovider.labs.lds.grader import Grading, HttpGrader
 from vkprovider.labs.lds.wire import LabSessionInfo
 from vkprovider.labs.pure.session.delivery import Verdict
 from vkprovider.labs.pure.topology.devices import DeviceAccessInfo
 from vkprovider.labs.settings.services import GraderSettings
 from vkprovider.platform.errors import NotFound, OutsideError, Throttled, Unauthorized, Unavailable
-from vkprovider.rest.errors import may_have_happened
+from vkprovider.rest.dialect import may_have_happened
 from vkpsandbox.http.faults import Fault, Kind
 from vkpsandbox.lds.grading import Check, Grader
 from vkpsandbox.lds.server import LdsSimulator

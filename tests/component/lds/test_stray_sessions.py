@@ -18,7 +18,7 @@ from vkprovider.labs.controllers.session.strays import StraySessions
 from vkprovider.labs.lds.deployments import Deployments
 from vkprovider.labs.pure.claims import document
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.lablet.pod.intent import Definition
+from vkprovider.labs.pure.lablet.intent import Definition
 from vkprovider.labs.pure.session.delivery import Session, Terms
 from vkprovider.labs.pure.session.inbox import SessionEvents
 from vkprovider.labs.settings.services import LdsSettings as ClientSettings

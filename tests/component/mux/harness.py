@@ -14,8 +14,7 @@ from tests.component.controllers.looking import eventually
 from tests.support.apiserver import MEMBERS, SYSTEM, Admin, ApiServer, Refused
 from tests.support.faultyapi import FaultyApi
 from tests.support.inloop import InLoop
-from vkprovider.mux.parts import MuxProcess, mux_process
-from vkprovider.mux.process import context_of, page_of
+from vkprovider.mux.process import MuxProcess, context_of, mux_process, page_of
 from vkprovider.mux.settings import MuxProcessSettings
 from vkprovider.platform.http.page import Page
 from vkprovider.platform.shipped import find_manifests

@@ -7,10 +7,10 @@ import msgspec
 from tests.component.mux.harness import ENDPOINT_SLICES, PREFIX, MuxWorld
 from tests.component.mux.lending import expose, exposed, until_answer
 from vkprovider.lablet import exposure, names
-from vkprovider.mux.pure.draining import DISCARD, DRAIN_S
 from vkprovider.mux.pure.endpoints import Backends
 from vkprovider.mux.pure.facts import MuxRef, Owner, ServicePort
 from vkprovider.mux.pure.slices import MuxObject, Source, wanted_slices
+from vkprovider.mux.pure.state import DISCARD, DRAIN_S
 
 
 async def test_a_lablet_gets_a_number_and_an_answer(world: MuxWorld) -> None:

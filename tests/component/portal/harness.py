@@ -22,8 +22,7 @@ from tests.support.faultyapi import FaultyApi
 from tests.support.inloop import InLoop
 from vkprovider.platform.http.page import Page
 from vkprovider.platform.shipped import find_manifests
-from vkprovider.portal.parts import PortalProcess, portal_process
-from vkprovider.portal.process import context_of, page_of
+from vkprovider.portal.process import PortalProcess, context_of, page_of, portal_process
 from vkprovider.portal.pure.names import user_key
 from vkprovider.portal.service.requests import Caller
 from vkprovider.portal.settings import PortalProcessSettings
@@ -156,6 +155,7 @@ class PortalWorld:
     Attributes:
         takes_over_s: How soon replicas take over from a dead one: as shipped, for a busy machine fences replicas that
             promise much less; `SOON` where a test waits for it.
+        times: Intervals of replicas that no setting names.
     """
 
     def __init__(self, server: ApiServer, admin: Admin, directory: Path, stack: AsyncExitStack) -> None:
@@ -164,6 +164,7 @@ class PortalWorld:
         self.stage = Stage(admin)
         self.run = next(_runs)
         self.takes_over_s = 15.0
+        self.times = SHORT
         self._directory = directory
         self._stack = stack
         self._replicas: list[Running] = []
@@ -179,7 +180,7 @@ class PortalWorld:
         config: Json | None = None,
         wall_ahead_s: Callable[[], float] = lambda: 0.0,
         doubts: bool = False,
-        times: Mapping[str, float] = SHORT,
+        times: Mapping[str, float] | None = None,
         **env: str,
     ) -> Running:
         """Start a replica behind a proxy of its own, with the rights of its ServiceAccount.
@@ -188,7 +189,7 @@ class PortalWorld:
             config: The file of `VKPROVIDER_PORTAL_CONFIG`.
             wall_ahead_s: Returns by how much its wall clock is ahead.
             doubts: Whether it waits until the time is certain, which takes half a minute, before something ends by it.
-            times: Intervals that no setting names, where they are not as shipped.
+            times: Intervals that no setting names; by default those of the world.
             env: Settings.
         """
         api = await self._stack.enter_async_context(FaultyApi(self.server.url, self.server.client_tls()))
@@ -217,7 +218,8 @@ class PortalWorld:
             is_sure=ctx.is_sure if doubts else lambda: True,
             process=f"host-{name}-1-abcd",
         )
-        settings = settings.model_copy(update={"portal": settings.portal.model_copy(update=times)})
+        changed = settings.portal.model_copy(update=self.times if times is None else times)
+        settings = settings.model_copy(update={"portal": changed})
         replica = portal_process(ctx, settings)
         page.serve(replica.process)
         stop = asyncio.Event()

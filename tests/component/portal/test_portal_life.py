@@ -8,7 +8,7 @@ from tests.component.controllers.looking import eventually
 from tests.component.portal.harness import Json, PortalWorld
 from tests.component.portal.wishes import ask, refused, wanted
 from vkprovider.platform.times import unix
-from vkprovider.portal.pure.rejections import Grounds
+from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.index import Index
 from vkprovider.portal.service.requests import Rejected
 

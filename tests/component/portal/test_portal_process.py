@@ -17,7 +17,7 @@ from tests.support.apiserver import MEMBERS
 from tests.support.mosquitto import free_port
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.shipped import find_manifests
-from vkprovider.portal.pure.rejections import Grounds
+from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.choices import read_config
 
 

@@ -3,8 +3,7 @@
 from typing import Any
 
 from tests.component.portal.harness import PortalWorld, Running
-from vkprovider.portal.pure.options import ImageBy, WantedLab
-from vkprovider.portal.pure.rejections import Grounds
+from vkprovider.portal.pure.options import Grounds, ImageBy, WantedLab
 from vkprovider.portal.service.requests import Accepted, Rejected
 
 

@@ -9,9 +9,8 @@ from tests.component.cml.conftest import MiniCml, serving
 from tests.support.mosquitto import Mosquitto
 from tests.support.tunnels import Version, over_direct, over_mqtt
 from tests.support.websockets import over_http
-from tunnels.allowlist import AllowList
-from tunnels.base import Transport
-from tunnels.outgoing.guard import Guard
+from tunnels.base import AllowList, Transport
+from tunnels.outgoing import Guard
 
 ALLOW: Final = AllowList([(method, "/x") for method in ("GET", "POST", "PUT")])
 

@@ -10,9 +10,9 @@ from tests.component.cml.conftest import MiniCml
 from tests.support.mosquitto import CALLER, PASSWORD, Mosquitto
 from tests.support.tunnels import Heard, agent_over, broker, eventually, hub_over, running
 from tunnels.agent.core import Agent
-from tunnels.allowlist import AllowList
+from tunnels.base import AllowList
 from tunnels.direct import DirectTransport
-from tunnels.link.transport import TunnelTransport
+from tunnels.link.hub import TunnelTransport
 from tunnels.mqtt.broker import Broker
 from vkprovider.cli.doctor import broker_from
 from vkprovider.doctor.findings import Finding, Level

@@ -16,19 +16,25 @@ from tests.component.cml.conftest import MiniCml, reply
 from tests.component.tunnels.conftest import ALLOW
 from tests.support.mosquitto import CALLER, PASSWORD, Mosquitto
 from tests.support.tunnels import TOPICS, Heard, Version, agent_over, broker, eventually, hub_over, running
+from tunnels import wire
 from tunnels.agent.core import Agent, new_boot
-from tunnels.allowlist import AllowList
-from tunnels.base import Channel, Response
+from tunnels.base import (
+    AllowList,
+    Channel,
+    ConnectFailed,
+    ConnectionLost,
+    RequestRefused,
+    Response,
+    StaleEpoch,
+    TransportError,
+)
 from tunnels.direct import DirectTransport
-from tunnels.errors import ConnectFailed, ConnectionLost, RequestRefused, StaleEpoch, TransportError
 from tunnels.link.carrier import ALL, Address
-from tunnels.link.hub import Hub
-from tunnels.link.transport import TunnelTransport
+from tunnels.link.hub import Hub, TunnelTransport
 from tunnels.mqtt.broker import Broker
 from tunnels.mqtt.carrier import AgentSide, CallerSide, MqttCarrier
 from tunnels.protocol.presence import State
-from tunnels.wire import codec, messages
-from tunnels.wire.limits import FRAME_BYTES_MAX
+from tunnels.wire import FRAME_BYTES_MAX
 from vkprovider.carriers.broker import broker_of
 from vkprovider.carriers.settings import MqttSettings
 
@@ -173,8 +179,8 @@ async def test_an_agent_reaches_its_own_topics_only(
         await eventually(lambda: posing.counts["connects"])
         await eventually(lambda: listening.counts["connects"])
         boot = hub.view("w1").boot
-        assert posing.send(ALL, codec.encode(messages.Hello(1, 1000)))
-        assert posing.send(ALL, codec.encode(messages.Goodbye("posing")))
+        assert posing.send(ALL, wire.encode(wire.Hello(1, 1000)))
+        assert posing.send(ALL, wire.encode(wire.Goodbye("posing")))
         if version == "5":
             await eventually(lambda: posing.counts["refused"] >= 2)
         assert (await caller_of(hub).request("POST", "/x", deadline_s=30)).status == 200
@@ -223,28 +229,28 @@ async def test_a_replayed_request_is_not_executed_again(
     heard = Heard()
     hub = hub_over(broker(mosquitto, CALLER), heard)
     agent = agent_over(broker(mosquitto, "w1"), direct, allow=ALLOW)
-    got: list[messages.AgentMessage] = []
+    got: list[wire.AgentMessage] = []
 
     class Keeps(Heardless):
         def received(self, peer: str, frame: bytes) -> None:
             assert peer.startswith("w1/")
-            got.append(codec.from_agent(frame))
+            got.append(wire.from_agent(frame))
 
     other = MqttCarrier(broker(mosquitto, CALLER), CallerSide(TOPICS, "other"))
     async with running(hub.run, agent.run, lambda: other.run(Keeps())):
         await heard.until(lambda: heard.views)
         await eventually(lambda: other.counts["connects"])
         now_ms = int(asyncio.get_running_loop().time() * 1000)  # the agent's clock: it runs in this process
-        request = messages.Request("op-1", 1, now_ms + 60_000, "POST", "/x")
+        request = wire.Request("op-1", 1, now_ms + 60_000, "POST", "/x")
         for _ in range(5):
-            assert other.send(f"w1/{hub.view('w1').boot}", codec.encode(request))
-        late = messages.Request("op-2", 1, now_ms - 1, "POST", "/x")
-        assert other.send(f"w1/{hub.view('w1').boot}", codec.encode(late))
-        await eventually(lambda: any(isinstance(message, messages.Refusal) for message in got))
+            assert other.send(f"w1/{hub.view('w1').boot}", wire.encode(request))
+        late = wire.Request("op-2", 1, now_ms - 1, "POST", "/x")
+        assert other.send(f"w1/{hub.view('w1').boot}", wire.encode(late))
+        await eventually(lambda: any(isinstance(message, wire.Refusal) for message in got))
         await heard.until(lambda: count(mini, "POST"))
-        await eventually(lambda: any(isinstance(message, messages.Response) for message in got))
+        await eventually(lambda: any(isinstance(message, wire.Response) for message in got))
     assert count(mini, "POST") == 1
-    assert [message.code for message in got if isinstance(message, messages.Refusal)] == ["expired"]
+    assert [message.code for message in got if isinstance(message, wire.Refusal)] == ["expired"]
 
 
 async def test_the_agent_checks_its_own_list(

@@ -13,10 +13,9 @@ from tests.support.connectproxy import ConnectProxy
 from tests.support.mosquitto import CALLER, PASSWORD, Mosquitto
 from tests.support.tunnels import Heard, agent_over, hub_over, running
 from tunnels.direct import DirectTransport
-from tunnels.link.transport import TunnelTransport
-from tunnels.mqtt.broker import Broker
+from tunnels.link.hub import TunnelTransport
+from tunnels.mqtt.broker import Broker, BrokerFault, TlsFault
 from tunnels.mqtt.connection import BrokerConnection, Client
-from tunnels.mqtt.faults import BrokerFault, TlsFault
 
 NAME = "broker.example.test"
 

@@ -12,8 +12,7 @@ import trustme
 
 from tests.support.connectproxy import ConnectProxy
 from tests.support.scripted import ScriptedServer
-from tunnels.outgoing.guard import guarded_by
-from tunnels.outgoing.sessions import BrokenOffError, open_session
+from tunnels.outgoing import BrokenOffError, guarded_by, open_session
 
 METHODS = ["GET", "PUT", "POST", "DELETE"]
 

@@ -11,10 +11,9 @@ from tests.component.tunnels.conftest import ALLOW
 from tests.support.connectproxy import ConnectProxy
 from tests.support.tunnels import running
 from tests.support.websockets import Caller, dialing_agent, started
-from tunnels.allowlist import AllowList
+from tunnels.base import AllowList, ConnectFailed
 from tunnels.channels import DirectStreams
 from tunnels.direct import DirectTransport
-from tunnels.errors import ConnectFailed
 
 NAME = "cml.example.test"
 

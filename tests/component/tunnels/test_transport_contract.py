@@ -11,9 +11,8 @@ from aiohttp import web
 from tests.component.cml.conftest import MiniCml, drop, reply, serving
 from tests.component.tunnels.conftest import Opener
 from tests.support.mosquitto import free_port
-from tunnels.base import Transport
-from tunnels.errors import CertificateInvalid, ConnectFailed, ConnectionLost, DeadlineExceeded, RequestRefused
-from tunnels.wire.limits import PIECE_BYTES
+from tunnels.base import CertificateInvalid, ConnectFailed, ConnectionLost, DeadlineExceeded, RequestRefused, Transport
+from tunnels.wire import PIECE_BYTES
 
 
 class LostError(Exception):

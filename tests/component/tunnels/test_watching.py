@@ -15,8 +15,8 @@ from vkprovider.agent.process import facts_of, open_upstream
 from vkprovider.agent.settings import AgentSettings
 from vkprovider.agent.watching import CALM, Watch
 from vkprovider.carriers.hello import parse_facts
-from vkprovider.lablet import labs
-from vkprovider.lablet.usage import WorkerUsage
+from vkprovider.lablet import observations
+from vkprovider.lablet.observations import WorkerUsage
 
 STATS = {
     "computes": {"c1": {"is_controller": True, "stats": {"dominfo": {"allocated_cpus": 4, "allocated_memory": 2048}}}},
@@ -136,7 +136,7 @@ class Server:
 
     def __init__(self) -> None:
         self.looks: list[float] = []
-        self.state = labs.BOOTED
+        self.state = observations.BOOTED
 
     async def request(
         self,
@@ -171,10 +171,10 @@ async def test_looks_are_rare_while_nothing_moves_and_follow_each_command() -> N
         await watch.request("PUT", "/api/v0/labs/l/start", deadline_s=1)
         await asyncio.sleep(1.5)
         assert len(server.looks) == before + 1, "soon after the command"
-        server.state = labs.STARTED
+        server.state = observations.STARTED
         await asyncio.sleep(100.0)
         assert len(server.looks) >= before + 100, "while a device boots"
-        server.state = labs.BOOTED
+        server.state = observations.BOOTED
         before = len(server.looks)
         await asyncio.sleep(100.0)
         assert len(server.looks) <= before + 100 / CALM + 1

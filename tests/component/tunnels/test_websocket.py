@@ -19,21 +19,19 @@ from tests.component.tunnels.test_mqtt import Consoles
 from tests.support.mosquitto import free_port
 from tests.support.tunnels import eventually, running
 from tests.support.websockets import TOKEN, Balancer, Caller, dialing_agent, started
-from tunnels.allowlist import AllowList
+from tunnels import wire
+from tunnels.base import AllowList, ConnectFailed, StaleEpoch
 from tunnels.direct import DirectTransport
-from tunnels.errors import ConnectFailed, StaleEpoch
 from tunnels.link.carrier import Address
-from tunnels.link.transport import TunnelTransport
+from tunnels.link.hub import TunnelTransport
 from tunnels.protocol.presence import State
 from tunnels.websocket import listening
 from tunnels.websocket.dialing import Credentials, Dialing
 from tunnels.websocket.listening import SOCKETS_OF_A_NAME_MAX
-from tunnels.websocket.socket import MESSAGE_BYTES_MAX, PING_S, QUEUE_BYTES_MAX, Socket
-from tunnels.websocket.welcome import PATH
-from tunnels.wire import codec, messages
-from tunnels.wire.limits import FRAME_BYTES_MAX
+from tunnels.websocket.socket import MESSAGE_BYTES_MAX, PATH, PING_S, QUEUE_BYTES_MAX, Socket
+from tunnels.wire import FRAME_BYTES_MAX
 
-HELLO = messages.Hello(1, 60_000)
+HELLO = wire.Hello(1, 60_000)
 
 
 @pytest.fixture
@@ -213,7 +211,7 @@ async def test_an_agent_refuses_what_a_caller_may_not_say(direct: DirectTranspor
     async with started(caller), running(agent.run):
         await caller.heard.until(lambda: caller.heard.views)
         peer = f"w1/{caller.hub.view('w1').boot}"
-        for frame in (b"", b"\x01nonsense", codec.encode(HELLO), bytes(FRAME_BYTES_MAX + 1)):
+        for frame in (b"", b"\x01nonsense", wire.encode(HELLO), bytes(FRAME_BYTES_MAX + 1)):
             assert caller.listening.send(peer, frame)
         await eventually(lambda: agent.counts["malformed"] == 4)
         assert caller.listening.send(peer, bytes(MESSAGE_BYTES_MAX))  # the WebSocket ends, and is opened again
@@ -230,7 +228,7 @@ async def test_goodbye_loss_and_return(direct: DirectTransport) -> None:
         await caller.heard.until(lambda: state(caller) is State.LEFT)
         assert caller.hub.view("w1").reason == "shut down"
         async with raw(caller) as lost:
-            await lost.send_bytes(codec.encode(HELLO))
+            await lost.send_bytes(wire.encode(HELLO))
             await caller.heard.until(lambda: state(caller) is State.THERE)
             transport_of(lost).abort()
             await caller.heard.until(lambda: state(caller) is State.LEFT)
@@ -244,12 +242,12 @@ async def test_an_agent_that_dials_again_replaces_its_dead_websocket() -> None:
     """A caller may not know yet that the first one is dead; a second one counts when the agent says hello on it."""
     caller = Caller()
     async with started(caller), raw(caller) as first:
-        await first.send_bytes(codec.encode(HELLO))
+        await first.send_bytes(wire.encode(HELLO))
         await caller.heard.until(lambda: caller.heard.views)
         async with raw(caller) as second:
             assert caller.listening.send("w1/raw", b"for the first")
             assert await first.receive_bytes(timeout=30) == b"for the first"
-            await second.send_bytes(codec.encode(HELLO))
+            await second.send_bytes(wire.encode(HELLO))
             assert (await first.receive(timeout=30)).type is aiohttp.WSMsgType.CLOSE
             assert caller.listening.send("w1/raw", b"for the second")
             assert await second.receive_bytes(timeout=30) == b"for the second"
@@ -320,7 +318,7 @@ async def test_a_peer_that_does_not_read_costs_a_bounded_queue(direct: DirectTra
     caller = Caller()
     agent, _ = dialing_agent([caller.url], direct, allow=ALLOW)
     async with started(caller), running(agent.run), raw(caller, "w2/slow") as slow:
-        await slow.send_bytes(codec.encode(HELLO))
+        await slow.send_bytes(wire.encode(HELLO))
         await caller.heard.until(lambda: {name for name, _ in caller.heard.views} == {"w1", "w2"})
         transport = transport_of(slow)
         transport.pause_reading()
@@ -340,7 +338,7 @@ def test_a_peer_that_does_not_read_does_not_hold_up_the_end(new_loop: Callable[[
     async def whole() -> None:
         caller = Caller()
         async with started(caller), raw(caller, "w1/deaf") as deaf:
-            await deaf.send_bytes(codec.encode(HELLO))
+            await deaf.send_bytes(wire.encode(HELLO))
             await eventually(lambda: state(caller) is State.THERE)
             transport = transport_of(deaf)
             transport.pause_reading()

@@ -10,8 +10,8 @@ from aiohttp.test_utils import make_mocked_request
 
 from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.support.scripted import ScriptedServer, refuse
-from vkprovider.labs.http.rights import PageResource
-from vkprovider.labs.http.rights import Path as Url
+from vkprovider.labs.http.refusals import PageResource
+from vkprovider.labs.http.refusals import Path as Url
 from vkprovider.platform.http import access
 from vkprovider.platform.http.access import AccessControl, User
 from vkprovider.platform.http.answers import Refused

@@ -14,24 +14,24 @@ from aiohttp import web
 
 from tests.component.web.test_page import write
 from tests.support.tunnels import Heard, eventually, running
+from tunnels import wire
 from tunnels.link.carrier import Address, Carrier
 from tunnels.link.hub import Hub
 from tunnels.websocket.dialing import Dialing
 from tunnels.websocket.listening import SOCKETS_OF_A_NAME_MAX, Listening
-from tunnels.wire import codec
-from tunnels.wire.messages import Hello
-from vkprovider.agent.carrier import agent_carrier
+from tunnels.wire import Hello
+from vkprovider.agent.process import agent_carrier
 from vkprovider.agent.settings import AgentProcessSettings
 from vkprovider.labs.http.agents import Agents
-from vkprovider.labs.settings.process import Settings
-from vkprovider.labs.wiring.page import page_of
+from vkprovider.labs.settings.cluster import Settings
+from vkprovider.labs.wiring.main import page_of
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.http import connections
 from vkprovider.platform.http.connections import listen, runner_of
 from vkprovider.platform.http.tls import ServingCertificate
 
 TOKENS = [("cml-7", "token-of-cml-7-a"), ("cml-7", "token-of-cml-7-b"), ("", "token-of-whoever")]
-HELLO = codec.encode(Hello(1, 60_000))
+HELLO = wire.encode(Hello(1, 60_000))
 
 
 @asynccontextmanager

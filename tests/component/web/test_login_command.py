@@ -14,7 +14,7 @@ from aiohttp import web
 from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.component.web.test_logins import CLAIM, SECRET_URL, Lablets
 from tests.support.scripted import ScriptedServer, refuse
-from vkprovider.labs.http.logins import Logins
+from vkprovider.labs.http.lablets import Logins
 from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.kube.client import KubeClient
 

@@ -13,7 +13,7 @@ from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.support.scripted import ScriptedServer
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.labs.controllers.lablet.exports import Found
-from vkprovider.labs.http.logins import Logins, LoginUrl
+from vkprovider.labs.http.lablets import Logins, LoginUrl
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform.errors import InputError, NotFound, OutsideError, Unavailable

@@ -12,8 +12,8 @@ import pytest
 import trustme
 from cryptography import x509
 
-from vkprovider.labs.settings.process import Settings
-from vkprovider.labs.wiring.page import page_of
+from vkprovider.labs.settings.cluster import Settings
+from vkprovider.labs.wiring.main import page_of
 from vkprovider.platform.errors import InputError
 
 ENVIRONMENT = {"VKPROVIDER_HTTP_HOST": "127.0.0.1", "LABLET_CONTROLLER_INSTANCE_ID": "replica-a"}

@@ -144,6 +144,11 @@ def test_every_annotation_is_in_one_list() -> None:
             wellknown.ANNOTATION_CLOCK_SKEW,
         ),
     }
-    listed = [value for name, value in vars(names).items() if name.startswith("ANNOTATION_")]
+    listed = [
+        value
+        for module in (names, wellknown, portalnames)
+        for name, value in vars(module).items()
+        if name.startswith("ANNOTATION_")
+    ]
     assert sorted(listed) == sorted([*names.INPUTS, *names.REPORTS, *elsewhere])
     assert names.POD_ANNOTATIONS == names.INPUTS | names.REPORTS

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.lablet import exposure, names
-from vkprovider.lablet.exposure import Access, Exposure, ExposureReason
+from vkprovider.lablet.exposure import Access, Exposure
+from vkprovider.lablet.reasons.happened import ExposureReason
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.objects import EndpointSlice, Metadata
 

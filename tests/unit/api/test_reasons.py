@@ -10,19 +10,20 @@ import pytest
 from tests.support import docs
 from tests.unit.domain.builders import claim, pod
 from tools import figures, generate
-from vkprovider.lablet.lifecycle import State
+from tools.sources import Module
 from vkprovider.lablet.models.worker import parse_worker_spec
-from vkprovider.lablet.reasons import Progress, Trouble, stock
+from vkprovider.lablet.reasons import Progress, Trouble, conditions
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.lablet import status as podstatus
 from vkprovider.labs.pure.lablet.facts import Report
 from vkprovider.labs.pure.worker.node import NodeView, unhealthy
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.reasons import NO_REASON, Explanation, Reason, Reasons, Trait, reason_of
 
-TABLES: Mapping[str, Mapping[str, Reason | Explanation]] = {**stock.TABLES, **generate.REASONS}
+TABLES: Mapping[str, Mapping[str, Reason | Explanation]] = {**conditions.TABLES, **generate.REASONS}
 PAGE = docs.WHY.read_text(encoding="utf-8")
 CODE = [
-    figures.Module(str(path.relative_to(docs.ROOT)), text := path.read_text(encoding="utf-8"), ast.parse(text))
+    Module(str(path.relative_to(docs.ROOT)), text := path.read_text(encoding="utf-8"), ast.parse(text))
     for path in sorted((docs.ROOT / "vkprovider").rglob("*.py"))
 ]
 EVENT_REASON = 2

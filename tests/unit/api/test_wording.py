@@ -2,7 +2,7 @@
 
 import pytest
 
-from vkprovider.platform.wording import count
+from vkprovider.platform.messages import count
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from vkprovider.labs.pure.console.manners import KINDS
-from vkprovider.labs.wiring.tables import manners
+from vkprovider.labs.wiring.base import manners
 from vkprovider.platform.errors import InputError
 
 

@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from tools.generate import groups, variables
 from vkprovider.cli.main import main
 from vkprovider.labs.pure.topology.resources import SHIPPED
-from vkprovider.labs.settings.process import Settings
-from vkprovider.labs.wiring.tables import node_definitions
+from vkprovider.labs.settings.cluster import Settings
+from vkprovider.labs.wiring.base import node_definitions
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.runtime.context import own_ip
 from vkprovider.platform.settings import reveal

@@ -9,9 +9,9 @@ from pydantic import ValidationError
 from tunnels.link.carrier import Address
 from tunnels.mqtt.carrier import MqttCarrier
 from tunnels.websocket.dialing import Dialing
-from vkprovider.agent.carrier import agent_carrier
+from vkprovider.agent.process import agent_carrier
 from vkprovider.agent.settings import AgentProcessSettings
-from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.settings.cluster import Settings
 from vkprovider.labs.wiring.tunnels import carriers, listening
 from vkprovider.platform.errors import InputError
 

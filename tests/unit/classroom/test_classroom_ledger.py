@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.cli.lablet_pod import lablet_pod
-from vkprovider.classroom.assigning import Wish
 from vkprovider.classroom.ledger import AT_ONCE, Await, Begin, Done, Gift, Give, Pool, Settle, Step, next_step, shortage
-from vkprovider.classroom.pods import LabletPod
+from vkprovider.classroom.pods import LabletPod, Wish
 
 POOL, USER, LENT = "vkprovider.io/pool", "vkprovider.io/username", "vkprovider.io/lent-by"
 LABELS = {"app": "netlab", POOL: "warm"}

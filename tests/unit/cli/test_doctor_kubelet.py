@@ -6,7 +6,7 @@ import msgspec
 
 from vkprovider.doctor.findings import Level
 from vkprovider.labs.checks.kubelet import check_nodes, check_requests
-from vkprovider.labs.kubelet.signing import SigningRequest
+from vkprovider.labs.kubelet.certificate import SigningRequest
 from vkprovider.platform.objects import Node
 
 

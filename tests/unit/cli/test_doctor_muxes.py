@@ -3,7 +3,7 @@
 import msgspec
 
 from vkprovider.doctor.findings import Level
-from vkprovider.mux.checks.services import (
+from vkprovider.mux.checks import (
     SERVICE_LB_LABELS,
     BalancedService,
     BalancerSet,

@@ -5,9 +5,8 @@ import pytest
 import yaml
 
 from vkprovider.doctor.findings import Level
-from vkprovider.labs.settings.kubelet import KubeletSettings
-from vkprovider.mux.checks.programs import Workload
-from vkprovider.mux.checks.relays import check_ports
+from vkprovider.labs.settings.cluster import KubeletSettings
+from vkprovider.mux.checks import Workload, check_ports
 from vkprovider.platform.shipped import find_manifests
 
 KUBELET = KubeletSettings().ports

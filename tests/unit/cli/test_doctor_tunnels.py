@@ -3,8 +3,7 @@
 import msgspec
 
 from tests.unit.cli.test_doctor_checks import check, seen
-from tunnels.mqtt.broker import Broker
-from tunnels.mqtt.faults import BrokerFault
+from tunnels.mqtt.broker import Broker, BrokerFault
 from vkprovider.doctor.findings import Level
 from vkprovider.labs.checks.tunnels import BrokerSeen, check_broker, check_unseen
 from vkprovider.labs.checks.workers import WorkerProbe

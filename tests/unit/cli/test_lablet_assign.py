@@ -8,10 +8,9 @@ import msgspec
 import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
-from vkprovider.classroom.assigning import Wish, hindrance, in_order
 from vkprovider.classroom.deployments import Deployment, Selector
-from vkprovider.classroom.pods import LabletPod
-from vkprovider.cli.lablet.assign import none_free, wish_of
+from vkprovider.classroom.pods import LabletPod, Wish, hindrance, in_order
+from vkprovider.cli.lablet.timeslots import none_free, wish_of
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

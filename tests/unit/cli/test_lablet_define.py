@@ -7,8 +7,8 @@ import click
 import pytest
 
 from tests.support.topologies import topology
-from vkprovider.cli.lablet.classes.define import Change, _checked, _named, _next, plan
-from vkprovider.cli.lablet.classes.owned import owner
+from vkprovider.cli.lablet.define import Change, _checked, _named, _next, plan
+from vkprovider.cli.lablet.owned import owner
 from vkprovider.platform.objects import CustomResource, Metadata
 
 OLD, NEW = "lab: 1", "lab: 2"

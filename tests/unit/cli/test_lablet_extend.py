@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
 from vkprovider.classroom.pods import LabletPod
-from vkprovider.cli.lablet.extend import _end, _wish, new_end
+from vkprovider.cli.lablet.timeslots import _end, _wish, new_end
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 USER, END, SESSION = "vkprovider.io/username", "vkprovider.io/timeslot-end", "vkprovider.io/lds-session-id"

@@ -6,8 +6,8 @@ import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
 from vkprovider.classroom.pods import LabletPod
-from vkprovider.cli.lablet.classes.grades import grade_of
-from vkprovider.labs.pure.lablet.archive.leftovers import Entry
+from vkprovider.cli.lablet.handedin import grade_of
+from vkprovider.labs.pure.lablet.leftovers import Entry
 from vkprovider.labs.pure.session.delivery import Verdict
 
 ALICE = lablet_pod("a", notes={"vkprovider.io/username": "alice"}, uid="u")

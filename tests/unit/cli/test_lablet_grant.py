@@ -10,16 +10,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from vkprovider.cli.lablet.granting.bindings import (
-    Bound,
-    Grant,
-    Subject,
-    grants,
-    namespace_of,
-    page_of,
-    subject_of,
-    warning_of,
-)
+from vkprovider.cli.lablet.granting import Bound, Grant, Subject, grants, namespace_of, page_of, subject_of, warning_of
 from vkprovider.cli.lablet.group import main
 
 GROUP = "rbac.authorization.k8s.io"

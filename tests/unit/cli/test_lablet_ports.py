@@ -8,9 +8,9 @@ import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
 from vkprovider.classroom.pods import LabletPod
-from vkprovider.cli.lablet.ports import show
-from vkprovider.cli.shared.devices import ports_of
-from vkprovider.cli.shared.output.formats import Output
+from vkprovider.cli.lablet.addresses import show
+from vkprovider.cli.shared.output import Output
+from vkprovider.cli.shared.pods import ports_of
 
 
 def info(label: str, protocol: str, port: int, **more: Any) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
 from vkprovider.classroom.pods import LabletPod
-from vkprovider.cli.lablet.release import _request, is_released, no_release
+from vkprovider.cli.lablet.timeslots import _request, is_released, no_release
 
 USER, LEARNER, LENT_BY = "vkprovider.io/username", "vkprovider.io/learner", "vkprovider.io/lent-by"
 

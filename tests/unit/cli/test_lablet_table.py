@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from vkprovider.classroom.pods import LabletPod
-from vkprovider.cli.lablet.lists.listing import LISTING, SORTS, age, left, sorted_rows, summary
-from vkprovider.cli.lablet.lists.rows import Row, row_of
+from vkprovider.cli.lablet.lists import LISTING, SORTS, Row, age, left, row_of, sorted_rows, summary
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 

@@ -5,8 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.cli.lablet_pod import lablet_pod
-from vkprovider.cli.lablet.wall.lines import FIRST_LINES, LINE_BYTES_MAX, Pending, fed, prefixes, rendered, still
-from vkprovider.cli.lablet.wall.watching import device_of, named_lanes
+from vkprovider.cli.lablet.wall import (
+    FIRST_LINES,
+    LINE_BYTES_MAX,
+    Pending,
+    device_of,
+    fed,
+    named_lanes,
+    prefixes,
+    rendered,
+    still,
+)
 
 BEGUN = Pending(begun=True)
 CONSOLE = st.binary(max_size=40) | st.lists(

@@ -8,9 +8,9 @@ import pytest
 from tests.unit.cli.lablet_pod import lablet_pod
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.commands.looking import list_lablets
-from vkprovider.cli.lablet.lists.listing import SORTS
+from vkprovider.cli.lablet.lists import SORTS
+from vkprovider.lablet.standing import since_of, standing_of, words_of
 from vkprovider.lablet.standings import Standing
-from vkprovider.lablet.words import since_of, standing_of, words_of
 
 AT, LATER = "2026-01-31T11:00:00Z", "2026-01-31T11:30:00Z"
 

@@ -11,13 +11,13 @@ import yaml
 from pydantic import AliasChoices
 
 from tools.generate import groups, variables
-from tunnels.websocket.welcome import PATH
+from tunnels.websocket.socket import PATH
 from vkprovider import __version__
 from vkprovider.lablet import names
 from vkprovider.lablet.models.definition import parse_definition_spec
 from vkprovider.lablet.models.worker import parse_worker_spec
 from vkprovider.labs.pure.topology.topology import parse
-from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.settings.cluster import Settings
 from vkprovider.platform import wellknown
 
 OLDEST = "1.30"

@@ -5,8 +5,8 @@ import string
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.cli.shared.output.tables import Cell, Table, shorten
-from vkprovider.platform.wording import plain
+from vkprovider.cli.shared.output import Cell, Table, shorten
+from vkprovider.platform.messages import plain
 
 WORDS = st.text(string.ascii_letters, min_size=1, max_size=200)
 ROWS = st.lists(st.lists(WORDS, min_size=3, max_size=3), min_size=1, max_size=5)

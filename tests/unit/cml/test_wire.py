@@ -1,8 +1,8 @@
 import msgspec
 import pytest
 
-from vkprovider.cml.interfaces import console_ports
 from vkprovider.cml.wire import CmlLabDetail, CmlNode, CmlNodeConfiguration, CmlNodeRow
+from vkprovider.cml.worker import console_ports
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.labs.controllers.worker.slots import Slots
+from vkprovider.labs.controllers.worker.worker import Slots
 
 
 def test_waiting_keys_follow_in_order() -> None:

@@ -4,10 +4,10 @@ import asyncio
 
 import pytest
 
-from tunnels.allowlist import AllowList
+from tunnels import wire
+from tunnels.base import AllowList
 from tunnels.link.carrier import Inbox
-from tunnels.wire import codec
-from tunnels.wire.messages import Goodbye, Heartbeat, Hello, Message
+from tunnels.wire import Goodbye, Heartbeat, Hello, Message
 from vkprovider.labs.controllers.worker.tunnels import Tunnels, WorkerRoute
 from vkprovider.platform.errors import InputError
 
@@ -39,7 +39,7 @@ def way(name: str = "w1") -> WorkerRoute:
 
 async def say(tunnels: Tunnels, boot: str, message: Message) -> None:
     """Let an agent `w1` say something."""
-    tunnels.hubs["mqtt"].received(f"w1/{boot}", codec.encode(message))
+    tunnels.hubs["mqtt"].received(f"w1/{boot}", wire.encode(message))
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from vkprovider.labs.controllers.lablet.environment import withheld
+from vkprovider.labs.controllers.lablet.gather import withheld
 from vkprovider.platform.errors import (
     Conflict,
     DeadlineExceeded,

@@ -9,8 +9,7 @@ from vkprovider.lablet.models.worker import parse_worker_spec
 from vkprovider.lablet.reasons import WorkerReason
 from vkprovider.labs.controllers.claims.store import ClaimStore
 from vkprovider.labs.controllers.worker.connection import WorkerConnection
-from vkprovider.labs.controllers.worker.fleet import Fleet
-from vkprovider.labs.controllers.worker.worker import Observation, Worker
+from vkprovider.labs.controllers.worker.worker import Fleet, Observation, Worker
 from vkprovider.labs.pure.topology.resources import Resources
 from vkprovider.labs.pure.worker.capacity import Capacity
 from vkprovider.labs.pure.worker.node import unhealthy

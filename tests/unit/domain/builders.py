@@ -6,8 +6,8 @@ from typing import Any
 
 import msgspec
 
-from vkprovider.lablet import labs
-from vkprovider.lablet.labs import DeviceFact
+from vkprovider.lablet import observations
+from vkprovider.lablet.observations import DeviceFact
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet.facts import Facts
 from vkprovider.labs.pure.lablet.memory import Memory
@@ -85,7 +85,7 @@ def facts_with(**known: Any) -> Facts:
     return Facts(memory=memory, **{name: value for name, value in known.items() if name not in _REMEMBERED})
 
 
-BOOTED = (labs.BOOTED, labs.BOOTED)
+BOOTED = (observations.BOOTED, observations.BOOTED)
 
 _MERGE_KEYS = {"conditions": "type", "podIPs": "ip", "hostIPs": "ip"}
 """Lists of a Pod's status that merge by a key; `containerStatuses` and the others are replaced whole."""

@@ -24,8 +24,8 @@ from vkprovider.labs.pure.lablet.memory import Presence
 from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.mux.pure.decide import decide as mux_plan
 from vkprovider.platform.times import iso
+from vkprovider.portal.pure.decide import End
 from vkprovider.portal.pure.decide import decide as userlab_plan
-from vkprovider.portal.pure.steps import End
 from vkprovider.portal.settings import PortalSettings
 
 BEFORE_S: Final = 90

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.platform.kube.pace import TokenBucket
+from vkprovider.platform.kube.flow import TokenBucket
 
 
 class Clock:

@@ -1,6 +1,6 @@
 """How many requests may be in flight: grows with quick answers, shrinks with refusals."""
 
-from vkprovider.platform.kube.window import MIN, QUICK_S, START, Window
+from vkprovider.platform.kube.flow import MIN, QUICK_S, START, Window
 
 QUICK, SLOW = QUICK_S / 10, QUICK_S * 2
 

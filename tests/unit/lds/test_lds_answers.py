@@ -3,15 +3,14 @@
 import msgspec
 import pytest
 
-from tunnels import errors as transport
+from tunnels import base as transport
 from tunnels.base import Response
-from vkprovider.labs.lds.dialect import LdsDialect
-from vkprovider.labs.lds.errors import Full, Lacking
+from vkprovider.labs.lds.dialect import Full, Lacking, LdsDialect
 from vkprovider.platform import errors
 from vkprovider.platform.errors import OutsideError
 from vkprovider.rest import dialect as dialects
-from vkprovider.rest.calls import code_of
-from vkprovider.rest.errors import Unsent, may_have_happened
+from vkprovider.rest.dialect import Unsent, may_have_happened
+from vkprovider.rest.exchange import code_of
 from vkprovider.rest.operations import Operation
 
 LDS = LdsDialect("LDS a")

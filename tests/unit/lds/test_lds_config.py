@@ -9,7 +9,7 @@ import yaml
 from vkprovider.labs.lds import config
 from vkprovider.labs.lds.config import UNLIMITED, Configured
 from vkprovider.labs.pure.session.deployments import Deployment
-from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.settings.cluster import Settings
 from vkprovider.labs.settings.services import LdsSettings
 from vkprovider.platform.errors import InputError
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.portal.web.consoles.backlog import SKIPPED, WAITING_BYTES_MAX, Backlog
+from vkprovider.portal.web.consoles.frames import SKIPPED, WAITING_BYTES_MAX, Backlog
 
 STEPS = st.lists(
     st.one_of(

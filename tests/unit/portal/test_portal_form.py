@@ -5,8 +5,8 @@ from urllib.parse import parse_qs, urlencode
 
 import pytest
 
-from vkprovider.portal.api.form import html
-from vkprovider.portal.pure.menu.form import FormEntry, FormOffer
+from vkprovider.portal.api.answers import html
+from vkprovider.portal.pure.form import FormEntry, FormOffer
 from vkprovider.portal.pure.options import USE_DROPDOWN, WantedLab, parse
 
 OFFER = FormOffer(

@@ -5,15 +5,24 @@ import pytest
 from tests.unit.domain.userlab.builders import COMPLETE, NOW, REQUEST, lab, pod
 from tests.unit.domain.view.seen import BOOTED, DEFINITION, PORTS, imported
 from vkprovider.lablet.devices import Port
-from vkprovider.portal.pure.options import ImageBy, WantedLab
-from vkprovider.portal.pure.rejections import Grounds, Rejection
-from vkprovider.portal.pure.view.lab import LabView, from_userlab
+from vkprovider.portal.pure.options import Grounds, ImageBy, Rejection, WantedLab
+from vkprovider.portal.pure.view import LabView, from_userlab
 from vkprovider.portal.settings import PortalSettings
-from vkprovider.portal.web.assets import Assets
-from vkprovider.portal.web.lab.asked import wanted_of
-from vkprovider.portal.web.lab.deeds import MANAGER, OWNER, TEACHER, deeds_of
-from vkprovider.portal.web.lab.pieces import PIECES, Audience, ShownPort, pieces, shown_port, spans, user_place
-from vkprovider.portal.web.layout import HERE, Layout
+from vkprovider.portal.web.lab.pieces import (
+    MANAGER,
+    OWNER,
+    PIECES,
+    TEACHER,
+    Audience,
+    ShownPort,
+    deeds_of,
+    pieces,
+    shown_port,
+    spans,
+    user_place,
+    wanted_of,
+)
+from vkprovider.portal.web.layout import HERE, Assets, Layout
 
 EVIL = "<script>alert(1)</script>"
 

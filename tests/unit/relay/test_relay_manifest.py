@@ -7,9 +7,9 @@ from pydantic import ValidationError
 
 from tools.generate import variables
 from vkprovider import __version__
-from vkprovider.mux.relay.haproxy import CONFIG
-from vkprovider.mux.relay.runtime import GATE, PORTS, SOURCES
-from vkprovider.mux.relay.settings import RelayProcessSettings, RelaySettings
+from vkprovider.mux.relay.process import CONFIG
+from vkprovider.mux.relay.wanted import GATE, PORTS, SOURCES
+from vkprovider.mux.settings import RelayProcessSettings, RelaySettings
 from vkprovider.platform.shipped import find_manifests
 
 FOLDER = find_manifests() / "components" / "relay"

@@ -1,8 +1,17 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.mux.relay.runtime import Carried, changes, connections, ended, is_open, open_gate, takes_away
-from vkprovider.mux.relay.wanted import Backend, Goal
+from vkprovider.mux.relay.wanted import (
+    Backend,
+    Carried,
+    Goal,
+    changes,
+    connections,
+    ended,
+    is_open,
+    open_gate,
+    takes_away,
+)
 
 A, B = Backend("192.0.2.7", 10003), Backend("2001:db8::8", 10004)
 EVERYBODY = frozenset({"0.0.0.0/0"})

@@ -3,7 +3,7 @@
 import pytest
 
 from tunnels.base import Response
-from vkprovider.rest.clock import ServerClock
+from vkprovider.rest.exchange import ServerClock
 
 DATE = "Thu, 26 Nov 2026 05:34:29 GMT"
 UNIX = 1_795_671_269

@@ -6,7 +6,7 @@ from typing import Final
 
 import pytest
 
-from vkprovider.cli.settings import KNOWN, unknown
+from vkprovider.cli.environment import KNOWN, unknown
 
 ROOT: Final = Path(__file__).parents[3]
 

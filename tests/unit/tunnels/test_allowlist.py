@@ -2,8 +2,7 @@
 
 import pytest
 
-from tunnels.allowlist import AllowList
-from tunnels.errors import RequestRefused
+from tunnels.base import AllowList, RequestRefused
 
 ALLOW = AllowList([("GET", "/api/v0/labs"), ("GET", "/api/v0/labs/{lab}"), ("PUT", "/api/v0/labs/{lab}/start")])
 

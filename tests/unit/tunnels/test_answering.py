@@ -4,16 +4,14 @@ from pathlib import Path
 
 import pytest
 
+from tunnels import wire
 from tunnels.agent.epochs import EpochFile
-from tunnels.allowlist import AllowList
-from tunnels.base import Response
-from tunnels.errors import CertificateInvalid, ConnectFailed, ConnectionLost, TransportError
-from tunnels.protocol import memory, refusals
+from tunnels.base import AllowList, CertificateInvalid, ConnectFailed, ConnectionLost, Response, TransportError
+from tunnels.protocol import answering as memory
+from tunnels.protocol import refusals
 from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, Stop
 from tunnels.protocol.refusals import error_of
-from tunnels.wire import limits, messages
-from tunnels.wire.limits import PIECE_BYTES
-from tunnels.wire.messages import Cancel, Piece, Refusal, Request, StreamOpen, Want
+from tunnels.wire import PIECE_BYTES, Cancel, Piece, Refusal, Request, StreamOpen, Want
 
 ALLOW = AllowList([(method, "/labs/{lab}") for method in ("GET", "POST")] + [("OPEN", "/console/{device}")])
 BIG = bytes(memory.BYTES_MAX // 2 + 1)
@@ -41,7 +39,7 @@ def test_a_repeated_operation_gets_the_same_answer_and_runs_once() -> None:
     first = run(answering, "a", b"x")
     assert ask(answering, request("a")) == first
     again = list(answering.received("r2", request("a"), 0))
-    assert again == [Say("r2", messages.Response("a", 200, {}, 1, b"x"))], "whoever asks gets it"
+    assert again == [Say("r2", wire.Response("a", 200, {}, 1, b"x"))], "whoever asks gets it"
 
 
 def test_an_expired_operation_is_forgotten_and_its_repetition_refused() -> None:
@@ -53,7 +51,7 @@ def test_an_expired_operation_is_forgotten_and_its_repetition_refused() -> None:
 
 def test_a_deadline_without_end_is_refused() -> None:
     answering = Answering(ALLOW)
-    far_ms = int(limits.DEADLINE_S_MAX * 1000) + 1
+    far_ms = int(wire.DEADLINE_S_MAX * 1000) + 1
     assert codes(ask(answering, request("a", expires_ms=far_ms))) == ["not-allowed"]
 
 
@@ -94,7 +92,7 @@ def test_what_runs_is_remembered_beyond_its_deadline() -> None:
 
 def test_what_is_announced_is_bounded_together() -> None:
     answering = Answering(ALLOW)
-    found = [codes(ask(answering, request(f"op{n}", size=limits.REQUEST_BYTES_MAX))) for n in range(3)]
+    found = [codes(ask(answering, request(f"op{n}", size=wire.REQUEST_BYTES_MAX))) for n in range(3)]
     assert found == [[], [], ["busy"]]
 
 

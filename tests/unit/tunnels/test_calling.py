@@ -5,12 +5,12 @@ from itertools import pairwise
 import msgspec
 import pytest
 
-from tunnels.errors import ConnectFailed, ConnectionLost, RequestRefused
+from tunnels import wire
+from tunnels.base import ConnectFailed, ConnectionLost, RequestRefused
 from tunnels.protocol import refusals
 from tunnels.protocol.calling import DROPPED_S, RESEND_S, RESEND_S_MAX, Calling
-from tunnels.protocol.outputs import Failed, Send
-from tunnels.wire import limits
-from tunnels.wire.messages import Goodbye, Hello, Request
+from tunnels.protocol.presence import Failed, Send
+from tunnels.wire import Goodbye, Hello, Request
 
 HELLO = Hello(clock_ms=1000, silence_ms=600_000)
 REQUEST = Request("op", 1, 0, "POST", "/labs")
@@ -100,7 +100,7 @@ def test_a_command_that_was_sent_is_not_sent_to_another_boot() -> None:
 def test_what_no_message_can_hold_is_refused() -> None:
     calling = there()
     with pytest.raises(RequestRefused, match="a body of"):
-        list(calling.begin(REQUEST, bytes(limits.REQUEST_BYTES_MAX + 1), 60.0, 0.0))
+        list(calling.begin(REQUEST, bytes(wire.REQUEST_BYTES_MAX + 1), 60.0, 0.0))
     for head in (
         Request("op", 1, 0, "POST", "/labs", {str(number): "" for number in range(40)}),
         Request("op", 1, 0, "POST", "/labs", {str(number): "x" * 8000 for number in range(20)}),

@@ -1,7 +1,7 @@
 """What a caller makes of hellos, heartbeats and goodbyes. R004-049."""
 
 from tunnels.protocol.presence import PROVE_S, RETURN_S, Presence, State
-from tunnels.wire.messages import Goodbye, Heartbeat, Hello
+from tunnels.wire import Goodbye, Heartbeat, Hello
 
 HELLO = Hello(clock_ms=5000, silence_ms=30_000, facts=b"{}")
 

@@ -5,9 +5,8 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tests.unit.tunnels.tunnelworld import World
-from tunnels.base import Response
-from tunnels.errors import ConnectFailed, ConnectionLost, DeadlineExceeded, StaleEpoch
-from tunnels.wire.limits import PIECE_BYTES
+from tunnels.base import ConnectFailed, ConnectionLost, DeadlineExceeded, Response, StaleEpoch
+from tunnels.wire import PIECE_BYTES
 
 BODIES = st.sampled_from([b"", b"x", b"y" * (PIECE_BYTES + 1), b"z" * (20 * PIECE_BYTES)])
 INDEX = st.integers(0, 10_000)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tunnels.outgoing.proxies import ProxyUnsupportedError, proxy_of
+from tunnels.outgoing import ProxyUnsupportedError, proxy_of
 
 P = "http://proxy:3128"
 HTTPS = {"HTTPS_PROXY": P}

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tunnels.link.carrier import ALL, NAME, WORD, Address
-from tunnels.mqtt.topics import EVERYBODY, Topics
+from tunnels.mqtt.carrier import EVERYBODY, Topics
 
 TOPICS = Topics("vkprovider/prod")
 ADDRESS = Address("w1.lab", "b00t")

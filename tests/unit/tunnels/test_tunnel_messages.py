@@ -7,29 +7,28 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from tunnels.wire import codec, limits, messages
-from tunnels.wire.codec import MalformedFrame
-from tunnels.wire.messages import Message
+from tunnels import wire
+from tunnels.wire import MalformedFrame, Message
 
 GOLDEN = Path(__file__).parent / "golden"
 
-FROM_AGENT: dict[str, messages.AgentMessage] = {
-    "hello": messages.Hello(clock_ms=12345, silence_ms=30000, epoch=7, events=3, version="1.2.0", facts=b'{"labs": 2}'),
-    "heartbeat": messages.Heartbeat(clock_ms=22345, epoch=7, events=4, facts=b'{"labs": 3}'),
-    "goodbye": messages.Goodbye(reason="shutting down"),
-    "last-will": messages.Goodbye(reason="its connection was lost", lost=True),
-    "response": messages.Response("c1-1", 200, {"content-type": "application/json"}, 4, b"true"),
-    "piece": messages.Piece("c1-1", 1, b"more"),
-    "want": messages.Want("c1-1", (1, 2, 5)),
-    "refusal": messages.Refusal("certificate", "it has expired", "c1-1", "expired"),
-    "event": messages.Event(4, "lab", b'{"lab": "x"}'),
-    "stream-data": messages.StreamData("c1-2", 3, b"login: "),
-    "stream-close": messages.StreamData("c1-2", 4, last=True, reason="the console was closed"),
-    "stream-ack": messages.StreamAck("c1-2", 4),
+FROM_AGENT: dict[str, wire.AgentMessage] = {
+    "hello": wire.Hello(clock_ms=12345, silence_ms=30000, epoch=7, events=3, version="1.2.0", facts=b'{"labs": 2}'),
+    "heartbeat": wire.Heartbeat(clock_ms=22345, epoch=7, events=4, facts=b'{"labs": 3}'),
+    "goodbye": wire.Goodbye(reason="shutting down"),
+    "last-will": wire.Goodbye(reason="its connection was lost", lost=True),
+    "response": wire.Response("c1-1", 200, {"content-type": "application/json"}, 4, b"true"),
+    "piece": wire.Piece("c1-1", 1, b"more"),
+    "want": wire.Want("c1-1", (1, 2, 5)),
+    "refusal": wire.Refusal("certificate", "it has expired", "c1-1", "expired"),
+    "event": wire.Event(4, "lab", b'{"lab": "x"}'),
+    "stream-data": wire.StreamData("c1-2", 3, b"login: "),
+    "stream-close": wire.StreamData("c1-2", 4, last=True, reason="the console was closed"),
+    "stream-ack": wire.StreamAck("c1-2", 4),
 }
-FROM_CALLER: dict[str, messages.CallerMessage] = {
-    "probe": messages.Probe(),
-    "request": messages.Request(
+FROM_CALLER: dict[str, wire.CallerMessage] = {
+    "probe": wire.Probe(),
+    "request": wire.Request(
         "c1-1",
         7,
         60000,
@@ -40,8 +39,8 @@ FROM_CALLER: dict[str, messages.CallerMessage] = {
         5,
         b"lab:\n",
     ),
-    "cancel": messages.Cancel("c1-1"),
-    "stream-open": messages.StreamOpen("c1-2", 7, 60000, "/console/x", {"line": "0"}, {"authorization": "Bearer t"}),
+    "cancel": wire.Cancel("c1-1"),
+    "stream-open": wire.StreamOpen("c1-2", 7, 60000, "/console/x", {"line": "0"}, {"authorization": "Bearer t"}),
 }
 
 
@@ -49,11 +48,11 @@ FROM_CALLER: dict[str, messages.CallerMessage] = {
 def test_every_message_has_the_form_that_is_written_down(name: str) -> None:
     frame = bytes.fromhex((GOLDEN / f"{name}.hex").read_text())
     if name in FROM_AGENT:
-        assert codec.from_agent(frame) == FROM_AGENT[name]
-        assert codec.encode(FROM_AGENT[name]) == frame
+        assert wire.from_agent(frame) == FROM_AGENT[name]
+        assert wire.encode(FROM_AGENT[name]) == frame
     else:
-        assert codec.from_caller(frame) == FROM_CALLER[name]
-        assert codec.encode(FROM_CALLER[name]) == frame
+        assert wire.from_caller(frame) == FROM_CALLER[name]
+        assert wire.encode(FROM_CALLER[name]) == frame
 
 
 def test_every_kind_of_message_is_written_down() -> None:
@@ -63,38 +62,38 @@ def test_every_kind_of_message_is_written_down() -> None:
 
 
 def test_a_field_that_a_later_release_adds_is_passed_over() -> None:
-    frame = codec.encode(messages.Goodbye("x"))
+    frame = wire.encode(wire.Goodbye("x"))
     grown = frame[:1] + msgspec.msgpack.encode({**msgspec.msgpack.decode(frame[1:]), "later": [{"deep": [1]}]})
-    assert codec.from_agent(grown) == messages.Goodbye("x")
+    assert wire.from_agent(grown) == wire.Goodbye("x")
 
 
 def test_each_side_accepts_only_what_the_other_may_send() -> None:
     with pytest.raises(MalformedFrame):
-        codec.from_agent(codec.encode(FROM_CALLER["request"]))
+        wire.from_agent(wire.encode(FROM_CALLER["request"]))
     with pytest.raises(MalformedFrame):
-        codec.from_caller(codec.encode(FROM_AGENT["response"]))
+        wire.from_caller(wire.encode(FROM_AGENT["response"]))
 
 
 @pytest.mark.parametrize(
     ("message", "says"),
     [
-        (messages.Want("c1", (0,)), "parts"),
-        (messages.Want("c1", (limits.PARTS_MAX,)), "parts"),
-        (messages.Want("c1", tuple(range(1, 40))), "parts"),
-        (messages.Want("", (1,)), "op"),
-        (messages.Want("a b", (1,)), "op"),
-        (messages.Piece("c1", 1, bytes(limits.PIECE_BYTES + 1)), "data"),
-        (messages.Response("c1", 99), "status"),
-        (messages.Response("c1", 200, size=limits.RESPONSE_BYTES_MAX + 1), "size"),
-        (messages.Response("c1", 200, {str(i): "" for i in range(33)}), "headers"),
-        (messages.Hello(1, 1), "silence_ms"),
-        (messages.Hello(-1, 1000), "clock_ms"),
-        (messages.Event(1, "k", bytes(limits.FACTS_BYTES_MAX + 1)), "data"),
+        (wire.Want("c1", (0,)), "parts"),
+        (wire.Want("c1", (wire.PARTS_MAX,)), "parts"),
+        (wire.Want("c1", tuple(range(1, 40))), "parts"),
+        (wire.Want("", (1,)), "op"),
+        (wire.Want("a b", (1,)), "op"),
+        (wire.Piece("c1", 1, bytes(wire.PIECE_BYTES + 1)), "data"),
+        (wire.Response("c1", 99), "status"),
+        (wire.Response("c1", 200, size=wire.RESPONSE_BYTES_MAX + 1), "size"),
+        (wire.Response("c1", 200, {str(i): "" for i in range(33)}), "headers"),
+        (wire.Hello(1, 1), "silence_ms"),
+        (wire.Hello(-1, 1000), "clock_ms"),
+        (wire.Event(1, "k", bytes(wire.FACTS_BYTES_MAX + 1)), "data"),
     ],
 )
-def test_what_is_beyond_a_bound_is_refused(message: messages.AgentMessage, says: str) -> None:
+def test_what_is_beyond_a_bound_is_refused(message: wire.AgentMessage, says: str) -> None:
     with pytest.raises(MalformedFrame, match=says):
-        codec.from_agent(codec.encode(message))
+        wire.from_agent(wire.encode(message))
 
 
 @pytest.mark.parametrize(
@@ -102,9 +101,9 @@ def test_what_is_beyond_a_bound_is_refused(message: messages.AgentMessage, says:
     [("path", "labs"), ("path", "/a b"), ("path", "/a\r\nX: y"), ("path", "/ä"), ("method", "get"), ("method", "G\n")],
 )
 def test_a_request_line_cannot_be_broken(field: str, value: str) -> None:
-    request = msgspec.structs.replace(messages.Request("c1", 1, 1, "GET", "/labs"), **{field: value})
+    request = msgspec.structs.replace(wire.Request("c1", 1, 1, "GET", "/labs"), **{field: value})
     with pytest.raises(MalformedFrame, match=field):
-        codec.from_caller(codec.encode(request))
+        wire.from_caller(wire.encode(request))
 
 
 @pytest.mark.parametrize(
@@ -115,18 +114,18 @@ def test_a_request_line_cannot_be_broken(field: str, value: str) -> None:
         (b"\x01", "truncated"),
         (b"\x01\x80", "t"),
         (b"\x01\x81\xa1t\xa5later", "later"),
-        (bytes(limits.FRAME_BYTES_MAX + 1), "more than"),
+        (bytes(wire.FRAME_BYTES_MAX + 1), "more than"),
     ],
 )
 def test_what_is_not_a_message_is_named(frame: bytes, says: str) -> None:
     with pytest.raises(MalformedFrame, match=says):
-        codec.from_agent(frame)
+        wire.from_agent(frame)
 
 
 def test_a_hundred_thousand_random_and_mutated_frames_do_no_harm() -> None:
     """The decoder neither crashes nor keeps anything; what claims to be huge is not allocated."""
     rng = random.Random(16)
-    known = [codec.encode(message) for message in (*FROM_AGENT.values(), *FROM_CALLER.values())]
+    known = [wire.encode(message) for message in (*FROM_AGENT.values(), *FROM_CALLER.values())]
     huge = [b"\xdd\xff\xff\xff\xff", b"\xdf\xff\xff\xff\xff", b"\xc6\xff\xff\xff\xff", b"\xdb\xff\xff\xff\xff"]
 
     def one(number: int) -> bytes:
@@ -153,7 +152,7 @@ def test_a_hundred_thousand_random_and_mutated_frames_do_no_harm() -> None:
         good = 0
         for number in range(count):
             frame = one(number)
-            for decoder in (codec.from_agent, codec.from_caller):
+            for decoder in (wire.from_agent, wire.from_caller):
                 try:
                     decoder(frame)
                     good += 1

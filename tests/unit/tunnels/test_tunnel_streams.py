@@ -15,7 +15,7 @@ from tunnels.protocol.streams import (
     Streams,
     Tell,
 )
-from tunnels.wire.messages import StreamAck, StreamData, StreamOpen
+from tunnels.wire import StreamAck, StreamData, StreamOpen
 
 OPENING = StreamOpen("c1-1", 1, 0, "/console")
 

@@ -4,17 +4,17 @@ import random
 
 import pytest
 
-from tunnels.websocket import welcome
-from tunnels.websocket.welcome import CALLERS_MAX, Welcome
+from tunnels.websocket import socket
+from tunnels.websocket.socket import CALLERS_MAX, Welcome
 
 SAID = Welcome("replica-1", {"replica-1": "https://192.0.2.1:8443", "replica-2": ""})
 TEXT = '{"caller":"replica-1","callers":{"replica-1":"https://192.0.2.1:8443","replica-2":""}}'
 
 
 def test_the_text_of_a_welcome() -> None:
-    assert welcome.encode(SAID) == TEXT
-    assert welcome.decode(TEXT) == SAID
-    assert welcome.decode('{"caller":"a","later":1}') == Welcome("a"), "a newer caller may say more"
+    assert socket.encode(SAID) == TEXT
+    assert socket.decode(TEXT) == SAID
+    assert socket.decode('{"caller":"a","later":1}') == Welcome("a"), "a newer caller may say more"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_the_text_of_a_welcome() -> None:
     ],
 )
 def test_what_is_not_a_welcome(text: str) -> None:
-    assert welcome.decode(text) is None
+    assert socket.decode(text) is None
 
 
 def test_damaged_texts_are_refused_or_decoded() -> None:
@@ -45,5 +45,5 @@ def test_damaged_texts_are_refused_or_decoded() -> None:
         letters = list(TEXT)
         for _ in range(dice.randint(1, 4)):
             letters[dice.randrange(len(letters))] = chr(dice.randrange(0x500))
-        found = welcome.decode("".join(letters))
+        found = socket.decode("".join(letters))
         assert found is None or len(found.callers) <= CALLERS_MAX

@@ -4,14 +4,12 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Final
 
-from tunnels.allowlist import AllowList
-from tunnels.base import Response
-from tunnels.errors import DeadlineExceeded, TransportError
+from tunnels import wire
+from tunnels.base import AllowList, DeadlineExceeded, Response, TransportError
 from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, Stop
 from tunnels.protocol.calling import Calling
-from tunnels.protocol.outputs import Answered, CallerOutput, Failed, Happened, Send
-from tunnels.wire import codec
-from tunnels.wire.messages import Cancel, Goodbye, Heartbeat, Hello, Message, Piece, Probe, Request, Want
+from tunnels.protocol.presence import Answered, CallerOutput, Failed, Happened, Send
+from tunnels.wire import Cancel, Goodbye, Heartbeat, Hello, Message, Piece, Probe, Request, Want
 
 ALLOW: Final = AllowList([(method, "/labs/{lab}") for method in ("GET", "POST", "PUT", "DELETE")])
 HEARTBEAT_S: Final = 1.0
@@ -87,7 +85,7 @@ class World:
 
     def _announce(self, message: Message) -> None:
         for caller in range(len(self.callings)):
-            self.network.append(Frame(TO_CALLER, self.agent.boot, caller, codec.encode(message)))
+            self.network.append(Frame(TO_CALLER, self.agent.boot, caller, wire.encode(message)))
 
     def ask(self, caller: int, method: str, body: bytes = b"", *, deadline_s: float = 60.0, epoch: int = 1) -> Asked:
         number = len(self.asked)
@@ -105,7 +103,7 @@ class World:
         for output in outputs:
             match output:
                 case Send():
-                    self.network.append(Frame(TO_AGENT, output.boot, caller, codec.encode(output.message)))
+                    self.network.append(Frame(TO_AGENT, output.boot, caller, wire.encode(output.message)))
                     self.callings[caller].left(output.op)
                 case Answered():
                     assert by_op[output.op].outcome is None
@@ -124,15 +122,15 @@ class World:
             if frame.boot == self.agent.boot and frame.caller is not None:
                 self._agent_receives(frame.caller, frame.frame)
         elif frame.caller is not None:
-            message = codec.from_agent(frame.frame)
+            message = wire.from_agent(frame.frame)
             self._caller_does(frame.caller, list(self.callings[frame.caller].received(frame.boot, message, self.now_s)))
 
     def _agent_receives(self, caller: int, frame: bytes) -> None:
-        message = codec.from_caller(frame)
+        message = wire.from_caller(frame)
         match message:
             case Probe():
                 hello = Hello(self.agent_ms(), int(SILENCE_S * 1000), epoch=self.agent.answering.epoch)
-                self.network.append(Frame(TO_CALLER, self.agent.boot, caller, codec.encode(hello)))
+                self.network.append(Frame(TO_CALLER, self.agent.boot, caller, wire.encode(hello)))
             case Request() | Cancel() | Piece() | Want():
                 self._agent_does(list(self.agent.answering.received(str(caller), message, self.agent_ms())))
             case _:
@@ -142,7 +140,7 @@ class World:
         for output in outputs:
             match output:
                 case Say():
-                    frame = codec.encode(output.message)
+                    frame = wire.encode(output.message)
                     self.network.append(Frame(TO_CALLER, self.agent.boot, int(output.caller), frame))
                 case Run():
                     assert output.op not in self.agent.running
@@ -176,7 +174,7 @@ class World:
         """Lose everything on the way to and from a caller, as a broker without persistence does."""
         self.network = [frame for frame in self.network if frame.caller != caller]
         self._caller_does(caller, list(self.callings[caller].connected(self.now_s)))
-        self.network.append(Frame(TO_AGENT, self.agent.boot, caller, codec.encode(Probe())))
+        self.network.append(Frame(TO_AGENT, self.agent.boot, caller, wire.encode(Probe())))
 
     def settle(self, seconds: float = 70.0) -> None:
         """Let everything arrive, in order, for a while."""

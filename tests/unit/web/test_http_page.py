@@ -18,9 +18,12 @@ from vkprovider.platform.http.answers import Refused
 
 PACKAGE = Path(vkprovider.__file__).parent
 SOURCES = [
-    *(path for folder in ("web", "serving", "app/parts", "mux/page") for path in (PACKAGE / folder).glob("*.py")),
-    PACKAGE / "app" / "page.py",
-    PACKAGE / "runtime" / "page.py",
+    *(
+        path
+        for folder in ("labs/http", "platform/http", "labs/wiring/parts", "mux/debug")
+        for path in (PACKAGE / folder).glob("*.py")
+    ),
+    PACKAGE / "labs" / "wiring" / "main.py",
 ]
 CODE = "\n".join(path.read_text(encoding="utf-8") for path in SOURCES)
 PAGE = (ROOT / "docs" / "reference" / "http.md").read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ import pytest
 import yaml
 
 import vkprovider
-from vkprovider.labs.http.rights import PageResource, Path
+from vkprovider.labs.http.refusals import PageResource, Path
 from vkprovider.platform.http.access import User, refusal
 
 ROLES = {

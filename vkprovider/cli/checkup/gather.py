@@ -10,7 +10,7 @@ import msgspec
 from tunnels.mqtt.broker import Broker
 from vkprovider import __version__
 from vkprovider.cli.checkup import setup, workloads
-from vkprovider.cli.settings import unknown
+from vkprovider.cli.environment import unknown
 from vkprovider.cml.spi import Credentials
 from vkprovider.doctor import findings
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, note, unchecked
@@ -24,10 +24,10 @@ from vkprovider.lablet.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.labs.checks import kubelet, lablets, workers
 from vkprovider.labs.checks.agents import ask_agents
 from vkprovider.labs.checks.asking import ask, read_secret
-from vkprovider.labs.kubelet.signing import REQUESTS, SigningRequest
-from vkprovider.labs.pure.worker.transport import destination_of
-from vkprovider.labs.settings.kubelet import KubeletSettings
-from vkprovider.mux.checks import reading as muxes
+from vkprovider.labs.kubelet.certificate import REQUESTS, SigningRequest
+from vkprovider.labs.pure.worker.reach import destination_of
+from vkprovider.labs.settings.cluster import KubeletSettings
+from vkprovider.mux import checks as muxes
 from vkprovider.platform import wellknown
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import Forbidden, InputError, OutsideError

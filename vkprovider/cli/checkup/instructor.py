@@ -16,8 +16,7 @@ from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS, Checked
 from vkprovider.labs.checks import classroom, lablets
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import Forbidden, Invalid, NotFound, OutsideError
-from vkprovider.platform.kube.access import may
-from vkprovider.platform.kube.api import Api
+from vkprovider.platform.kube.api import Api, may
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.objects import CustomResource
 

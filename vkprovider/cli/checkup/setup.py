@@ -8,7 +8,7 @@ from vkprovider.doctor.findings import SKEW_S, Finding, Level, fault, note, once
 from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.doctor.rights import CheckedRight, by_what
 from vkprovider.lablet.reasons import ConditionReason
-from vkprovider.labs.pure.worker.kubeletversion import KUBERNETES_OLDEST
+from vkprovider.labs.pure.worker.endpoint import KUBERNETES_OLDEST
 from vkprovider.labs.settings.services import plain_text
 from vkprovider.platform import wellknown
 from vkprovider.platform.objects import Lease

@@ -1,12 +1,25 @@
 """`kubectl lablet`: a kubectl plugin, found by its name `kubectl-lablet` on PATH.
 
-* `group`: the command itself, with the table of its subcommands; `commands`: their arguments, options and help;
-  `completion`: what the shell completes.
-* `lists` (list), `ports`, `configs`: look.
-* `console` (console, logs, forward), `wall` (consoles of several learners), `login`, `portal`: use a lab.
-* `acts` (stop, start, collect, reset), `assign`, `extend`, `release`: operate lablets; `classes` (assign --from-file,
-  define, doctor): a whole class.
-* `refresh`, `granting` (grant), `approve`: for admins of definitions, of instructors and of workers.
+* `group`: the command `kubectl lablet`, and the table of its subcommands.
+* `commands`: the commands of `kubectl lablet` as a shell sees them: names, arguments, options, help.
+* `completion`: what the shell completes: `kubectl lablet` through kubectl's own completion, and `kubectl-lablet` by
+  itself.
+* `lists`: `kubectl lablet list`: one row for each lablet, the learner first; with `--watch` a row for each change.
+* `addresses`: `kubectl lablet login`, `portal` and `ports`: addresses of a lablet and of its pages.
+* `configs`: `kubectl lablet configs`: the archived configurations of a lablet, also when its Pod is gone.
+* `console`: `kubectl lablet console`, `logs` and `forward`: a lablet's consoles, logs and ports, by their names.
+* `wall`: `kubectl lablet console --watch` of several learners: what their consoles send, as lines.
+* `acts`: `kubectl lablet stop`, `start`, `collect`, `reset`: requests to lablets, written as annotations of their Pods.
+* `timeslots`: `kubectl lablet assign`, `extend`, `release`: the time of learners.
+* `refresh`: `kubectl lablet refresh`: request a refresh of a definition's content, and wait for the outcome.
+* `granting`: `kubectl lablet grant` and `approve`: instructors of a namespace, and workers that agents have brought.
+* `owned`: a definition that a class owns, and the file that a command line names for it.
+* `handedin`: what a class has left: work in a folder for each learner, and grades.
+* `define`: `kubectl lablet define FILE`: a LabletDefinition of the file that CML exports, checked and tried.
+* `doctor`: `kubectl lablet doctor`: what is wrong in the namespace of a class, one line per fault.
+* `following`: `--watch`: a row for each change of a lablet, until Ctrl-C.
+* `giving`: `kubectl lablet assign --from-file`: each learner of a list gets a lablet of a pool, which gets smaller by
+  it.
 
 What a subcommand does is imported only when it runs: help and completion of names and options take a tenth of a second,
 a client of the Kubernetes API one more. Colours, tables and the line of progress are plain click: for one

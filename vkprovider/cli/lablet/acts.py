@@ -6,19 +6,17 @@ from collections.abc import Mapping, Sequence
 import click
 
 from vkprovider.classroom.pods import LabletPod, change
-from vkprovider.cli.lablet.classes.grades import LISTING, entries_or_why, grade_of
+from vkprovider.cli.lablet.handedin import LISTING, entries_or_why, grade_of
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.batch import Chosen
-from vkprovider.cli.shared.output.progress import Progress
+from vkprovider.cli.shared.output import Progress
 from vkprovider.cli.shared.page.options import PageOptions
-from vkprovider.cli.shared.pods import check_alive, check_not_collecting
-from vkprovider.cli.shared.waiting import wait_for
+from vkprovider.cli.shared.pods import check_alive, check_not_collecting, wait_for
 from vkprovider.lablet import names
-from vkprovider.lablet.lifecycle import State
-from vkprovider.lablet.words import state_of
-from vkprovider.labs.pure.lablet.archive.leftovers import Entry
+from vkprovider.lablet.standing import State, state_of
+from vkprovider.labs.pure.lablet.leftovers import Entry
 from vkprovider.platform.kube.client import KubeClient
-from vkprovider.platform.wording import count
+from vkprovider.platform.messages import count
 
 
 def stop(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:

@@ -10,13 +10,13 @@ import click
 import msgspec
 
 from vkprovider.classroom.pods import pods_in
-from vkprovider.cli.shared.output.formats import one
+from vkprovider.cli.shared.output import one
 from vkprovider.cli.shared.page.archives import Archives, open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import UID, pod_name
 from vkprovider.cli.shared.times import rfc3339
-from vkprovider.labs.pure.lablet.archive.leftovers import Entry, Leftovers
+from vkprovider.labs.pure.lablet.leftovers import Entry, Leftovers
 from vkprovider.platform.kube.client import KubeClient
 
 _KEPT: Final = re.compile(rf"{UID.pattern}(-\d+)?")
@@ -47,7 +47,7 @@ def configs(
             raise click.UsageError(
                 "-l or --all selects a class: leave out POD, -u, --device and -o, and give --dir or --zip"
             )
-        from vkprovider.cli.lablet.classes.work import save_class  # noqa: PLC0415 (it needs this module)
+        from vkprovider.cli.lablet.handedin import save_class  # noqa: PLC0415 (it needs this module)
 
         save_class(
             selector,

@@ -14,9 +14,8 @@ from typing import NoReturn
 import click
 
 from vkprovider.classroom.pods import LabletPod
-from vkprovider.cli.shared.devices import ports_of
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import Named, find, named
+from vkprovider.cli.shared.pods import Named, find, named, ports_of
 from vkprovider.lablet import names
 from vkprovider.lablet.devices import Port
 from vkprovider.platform.kube.client import KubeClient
@@ -41,7 +40,7 @@ def console(
             raise click.UsageError("several consoles can be watched, not typed at: add --watch, or name one learner")
         if device is not None or (selector and learners):
             raise click.UsageError("name learners with -u, or select them with -l, not both; then the DEVICE alone")
-        from vkprovider.cli.lablet.wall.watching import watch_several  # noqa: PLC0415 (it needs this module)
+        from vkprovider.cli.lablet.wall import watch_several  # noqa: PLC0415 (it needs this module)
 
         watch_several(learners, selector, pod, place)
         return

@@ -7,8 +7,7 @@ import click
 import msgspec
 
 from vkprovider.cli.shared import clock
-from vkprovider.cli.shared.output.formats import one
-from vkprovider.cli.shared.output.progress import Progress
+from vkprovider.cli.shared.output import Progress, one
 from vkprovider.cli.shared.place import Place
 from vkprovider.lablet import names
 from vkprovider.lablet.models.status import LastRefresh, definition_status

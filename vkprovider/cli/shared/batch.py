@@ -8,13 +8,13 @@ import click
 import msgspec
 
 from vkprovider.classroom.pods import LabletPod, pods_in
-from vkprovider.cli.shared.output.progress import Progress
+from vkprovider.cli.shared.output import Progress
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import Named, find_all, named
 from vkprovider.cli.shared.refusals import advised
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.kube.client import KubeClient
-from vkprovider.platform.wording import count
+from vkprovider.platform.messages import count
 
 Work = Callable[[KubeClient, LabletPod, Progress], Awaitable[str]]
 """Does it with one lablet, and returns the line to print. Raises ClickException or OutsideError if it fails."""

@@ -82,7 +82,7 @@ def devices(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[Com
 
 def ports(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the ports that can be forwarded of the lablet that is named before."""
-    from vkprovider.cli.shared.devices import ports_of  # noqa: PLC0415 (help and options need no Pod)
+    from vkprovider.cli.shared.pods import ports_of  # noqa: PLC0415 (help and options need no Pod)
 
     try:
         found = [port for pod in _lablet(ctx) for port in ports_of(pod, {})]

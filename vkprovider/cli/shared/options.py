@@ -15,8 +15,25 @@ from typing import Any, Final
 import click
 
 from vkprovider.cli.shared import candidates
-from vkprovider.cli.shared.cluster import cluster_options
 from vkprovider.cli.shared.times import duration
+
+
+def cluster_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add `--kubeconfig` and `--context`."""
+    context = click.option(
+        "--context",
+        metavar="CONTEXT",
+        shell_complete=candidates.contexts,
+        help="Kubeconfig context (default: current).",
+    )
+    kubeconfig = click.option(
+        "--kubeconfig",
+        metavar="PATH",
+        shell_complete=candidates.files,
+        help="Kubeconfig file (default: KUBECONFIG, else ~/.kube/config).",
+    )
+    return kubeconfig(context(command))
+
 
 Command = Callable[..., Any]
 OUTPUTS: Final = ("table", "wide", "json", "yaml", "csv", "name")

@@ -1,17 +1,58 @@
-"""A lablet's Pod, for the commands of `kubectl lablet`: find it by its name or its learner's, read and change it."""
+"""A lablet's Pod, for the commands of `kubectl lablet`: find it, wait for it, its devices and ports."""
 
+import asyncio
 import re
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final, Literal
 
 import click
 import msgspec
 
 from vkprovider.classroom.pods import LabletPod, pods_in
-from vkprovider.lablet.lifecycle import State
-from vkprovider.lablet.words import state_of
+from vkprovider.cli.shared.output import Progress
+from vkprovider.lablet import names
+from vkprovider.lablet.devices import Port, reported_ports
+from vkprovider.lablet.models.status import DefinitionStatus
+from vkprovider.lablet.standing import State, state_of, why
+from vkprovider.platform import wellknown
 from vkprovider.platform.errors import Forbidden
 from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import Resource, kind
+
+
+class _Definition(msgspec.Struct, frozen=True):
+    status: DefinitionStatus = DefinitionStatus()
+
+
+_DEFINITIONS: Final = kind(f"/apis/{wellknown.API_VERSION}", "labletdefinitions", _Definition)
+
+
+async def containers_of(kube: KubeClient, pod: LabletPod) -> dict[str, str]:
+    """Read from the definition which container stands for which device; empty without the right to read it."""
+    try:
+        definition = await Resource(kube, _DEFINITIONS).get(pod.spec.runtime_class_name)
+    except Forbidden:
+        return {}
+    return {device.label: device.container for device in definition.status.devices} if definition else {}
+
+
+def ports_of(pod: LabletPod, containers: Mapping[str, str]) -> list[Port]:
+    """Parse the ports that a Pod reports.
+
+    Args:
+        pod: A lablet's.
+        containers: Device label → container name, as far as it is known.
+
+    Raises:
+        ClickException: The annotation is invalid.
+    """
+    try:
+        return reported_ports(pod, containers)
+    except msgspec.MsgspecError as error:
+        message = f"annotation {names.ANNOTATION_PORT_MAPPINGS} of pod/{pod.metadata.name} cannot be read: {error}"
+        raise click.ClickException(message) from None
+
 
 UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _POD_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -172,3 +213,54 @@ def check_not_collecting(pod: LabletPod) -> None:
         raise click.ClickException(
             f"pod/{name} is at its end: its state is {state_of(pod)}; to follow it: kubectl lablet list --watch"
         )
+
+
+_LOOK_EVERY_S: Final = 0.5
+_LOOK_EACH_S: Final = 0.05
+"""The pause for each awaited lablet: however many there are, at most 20 requests are sent in a second."""
+
+
+async def wait_for(
+    kube: KubeClient,
+    pod: LabletPod,
+    done: Callable[[LabletPod | None], bool],
+    *,
+    timeout_s: float,
+    what: str,
+    progress: Progress,
+) -> LabletPod | None:
+    """Poll a Pod until a condition holds; None if the Pod is gone.
+
+    Args:
+        kube: The API server.
+        pod: As it was read.
+        done: The condition.
+        timeout_s: How long to wait.
+        what: The condition, for messages.
+        progress: Shows what the Pod does meanwhile.
+
+    Raises:
+        ClickException: It took too long.
+        OutsideError: The Pod cannot be read.
+    """
+    pods, name = pods_in(kube, pod.metadata.namespace), pod.metadata.name
+    deadline = time.monotonic() + timeout_s
+    while True:
+        now = await pods.get(name)
+        if now is not None and now.metadata.uid != pod.metadata.uid:
+            now = None
+        if done(now):
+            return now
+        if now is None:
+            raise click.ClickException(
+                f"pod/{name} was deleted while waiting for it to be {what}; see: kubectl lablet list"
+            )
+        reason, message = why(now)
+        said = f": {reason}: {message}" if reason else ""
+        if time.monotonic() > deadline:
+            raise click.ClickException(
+                f"pod/{name} is not {what} after {timeout_s:.0f} s{said}. The request stands; if nothing "
+                "happens, see whether the provider runs: vkprovider doctor"
+            )
+        progress.stage(f"pod/{name}", f"{now.metadata.annotations.get(names.ANNOTATION_STATE, '')}{said}")
+        await asyncio.sleep(max(_LOOK_EVERY_S, progress.waiting * _LOOK_EACH_S))

@@ -18,8 +18,8 @@ from vkprovider.lablet.models.fields import (
     VERSION_PATTERN,
     Model,
     Quantity,
+    parse,
 )
-from vkprovider.lablet.models.parsing import parse
 
 INLINE_CHARS_MAX: Final = 1_000_000
 """An object may have 1.5 MiB in etcd."""

@@ -1,14 +1,16 @@
-"""The types and patterns of fields of custom resources."""
+"""The types and patterns of fields of custom resources, and a spec as its model, or every field that is wrong."""
 
 import ipaddress
 import re
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 import pydantic
 from pydantic import BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from vkprovider.lablet.reasons import WorkerReason
 from vkprovider.platform import quantities
+from vkprovider.platform.errors import InputError
 
 
 class Model(BaseModel):
@@ -76,3 +78,22 @@ Quantity = Annotated[
     Field(json_schema_extra={"x-kubernetes-int-or-string": True}, description="A Kubernetes quantity."),
 ]
 Port = Annotated[int, Field(ge=1, le=65535)]
+
+
+M = TypeVar("M", bound=Model)
+
+
+def parse(model: type[M], spec: object) -> M:
+    """Validate a spec.
+
+    Raises:
+        InputError: `SpecInvalid`, with every field that is wrong.
+    """
+    try:
+        return model.model_validate(spec)
+    except pydantic.ValidationError as error:
+        faults = [
+            f"{'.'.join(map(str, ('spec', *e['loc'])))}: {e['msg'].removeprefix('Value error, ')}"
+            for e in error.errors(include_input=False)
+        ]
+        raise InputError(WorkerReason.SPEC_INVALID, "; ".join(faults)) from None

@@ -5,8 +5,7 @@ from typing import Literal, Self
 import pydantic
 from pydantic import ConfigDict, Field
 
-from vkprovider.lablet.models.fields import OBJECT_NAME, Address, Labels, Model, Port, Quantity
-from vkprovider.lablet.models.parsing import parse
+from vkprovider.lablet.models.fields import OBJECT_NAME, Address, Labels, Model, Port, Quantity, parse
 
 
 class TlsSpec(Model):

@@ -1,22 +1,19 @@
 """Reasons of lablets, workers and definitions: what each means, and what to do about it.
 
-* `pod`, `worker`, `definition`, `console`: the reasons by the object that shows them.
-* `happened`: what a Pod's Events and conditions report; `environment`: its environment variables.
-* `conditions`: types of conditions; `stock`: what Kubernetes itself reports, with remedies.
+* `pod`: reasons for which a container of a Pod waits.
+* `resources`: reasons of a CMLWorker with its Node, and of a LabletDefinition.
+* `happened`: reasons of a Pod's Events and last states, of its environment variables, and of refused consoles.
+* `conditions`: what Kubernetes itself shows of our Pods and Nodes, explained: types of conditions, and stock reasons.
 """
 
 from collections.abc import Mapping
 from typing import Final
 
 from vkprovider.lablet.reasons.conditions import CONDITIONS, ConditionReason
-from vkprovider.lablet.reasons.console import ConsoleReason
-from vkprovider.lablet.reasons.definition import DefinitionReason
-from vkprovider.lablet.reasons.environment import EnvironmentReason
-from vkprovider.lablet.reasons.happened import Happened
+from vkprovider.lablet.reasons.happened import ConsoleReason, EnvironmentReason, Happened
 from vkprovider.lablet.reasons.pod import Progress, Trouble
-from vkprovider.lablet.reasons.worker import WorkerReason
-from vkprovider.platform.ports.allocator import PortReason
-from vkprovider.platform.reasons import Reason, Reasons
+from vkprovider.lablet.reasons.resources import DefinitionReason, WorkerReason
+from vkprovider.platform.reasons import PortReason, Reason, Reasons
 
 __all__ = [
     "CONDITIONS",

@@ -1,4 +1,6 @@
-"""Reasons of a Pod's Events, conditions and last states."""
+"""Reasons of a Pod's Events and last states, of its environment variables, and of refused consoles."""
+
+from typing import Final
 
 from vkprovider.platform.reasons import Reasons, Trait
 
@@ -102,4 +104,148 @@ class Happened(Reasons):
         "Unschedulable",
         "The scheduler finds no Node for a lablet; the message is from it.",
         "Add workers of its environment, or wait until lablets end.",
+    )
+
+
+_CREATE: Final = "Create it in the Pod's namespace; the lablet then continues by itself."
+_BIND: Final = "Bind ClusterRole vkprovider-parameter-reader in the Pod's namespace, with the command of the message."
+
+
+class EnvironmentReason(Reasons):
+    """Events about references of environment variables; while a mandatory one is missing no lab is imported."""
+
+    MANDATORY_CONFIG_MAP_NOT_FOUND = (
+        "MandatoryConfigMapNotFound",
+        "A ConfigMap that a variable needs does not exist; nothing is imported.",
+        _CREATE,
+    )
+    MANDATORY_CONFIG_MAP_KEY_NOT_FOUND = (
+        "MandatoryConfigMapKeyNotFound",
+        "A ConfigMap lacks the key that a variable needs; nothing is imported.",
+        "Add the key; the lablet then continues by itself.",
+    )
+    FAILED_TO_READ_MANDATORY_CONFIG_MAP = (
+        "FailedToReadMandatoryConfigMap",
+        "A ConfigMap that a variable needs may not be read, or cannot be used; nothing is imported.",
+        _BIND,
+    )
+    MANDATORY_SECRET_NOT_FOUND = (
+        "MandatorySecretNotFound",
+        "A Secret that a variable needs does not exist; nothing is imported.",
+        _CREATE,
+    )
+    MANDATORY_SECRET_KEY_NOT_FOUND = (
+        "MandatorySecretKeyNotFound",
+        "A Secret lacks the key that a variable needs; nothing is imported.",
+        "Add the key; the lablet then continues by itself.",
+    )
+    FAILED_TO_READ_MANDATORY_SECRET = (
+        "FailedToReadMandatorySecret",
+        "A Secret that a variable needs may not be read, or cannot be used; nothing is imported.",
+        _BIND,
+    )
+    OPTIONAL_CONFIG_MAP_NOT_FOUND = (
+        "OptionalConfigMapNotFound",
+        "An optional ConfigMap did not exist at the import of the lab; its variables have no value.",
+    )
+    OPTIONAL_CONFIG_MAP_KEY_NOT_FOUND = (
+        "OptionalConfigMapKeyNotFound",
+        "A ConfigMap lacked an optional key at the import of the lab; the variable has no value.",
+    )
+    FAILED_TO_READ_OPTIONAL_CONFIG_MAP = (
+        "FailedToReadOptionalConfigMap",
+        "An optional ConfigMap could not be used at the import of the lab; its variables have no value.",
+        _BIND,
+    )
+    OPTIONAL_SECRET_NOT_FOUND = (
+        "OptionalSecretNotFound",
+        "An optional Secret did not exist at the import of the lab; its variables have no value.",
+    )
+    OPTIONAL_SECRET_KEY_NOT_FOUND = (
+        "OptionalSecretKeyNotFound",
+        "A Secret lacked an optional key at the import of the lab; the variable has no value.",
+    )
+    FAILED_TO_READ_OPTIONAL_SECRET = (
+        "FailedToReadOptionalSecret",
+        "An optional Secret could not be used at the import of the lab; its variables have no value.",
+        _BIND,
+    )
+    INVALID_ENVIRONMENT_VARIABLE_NAMES = (
+        "InvalidEnvironmentVariableNames",
+        "Keys of a ConfigMap or Secret in `envFrom` cannot be names of variables, or have no text; they are left out.",
+        "Rename the keys, or set the variables with `valueFrom`.",
+    )
+
+
+class ConsoleReason(Reasons):
+    """What is wrong with a session that a user asks for."""
+
+    NOT_A_DEVICE = (
+        "NotADevice",
+        "The container is the lablet as a whole, which has no console.",
+        "Name a device's container with `-c`; the message lists them.",
+    )
+    NO_LAB = ("NoLab", "The lablet has no lab (yet).", "Wait until it runs.")
+    DEVICE_OFF = ("DeviceOff", "The device does not run.", "Wait until it runs; `kubectl describe pod` says more.")
+    NO_CONSOLE = (
+        "NoConsole",
+        "CML has no console for the device; external connectors and unmanaged switches never have one.",
+        "Use another device.",
+    )
+    CONSOLE_IN_USE = (
+        "ConsoleInUse",
+        "Another session types at the console of the device; any number may watch.",
+        "Attach without `-i`, or take over until you leave: `kubectl lablet console POD DEVICE --take-over`.",
+    )
+    NO_CONFIGURATION = (
+        "NoConfiguration",
+        "CML extracts no configuration of the device: its kind has none, it is empty, or the device is hidden.",
+        "Use another device; the definition's author sees hidden ones in what `collect` keeps.",
+    )
+    UNSUPPORTED_DEVICE = (
+        "UnsupportedDevice",
+        "The prompt of this kind of device is not known, so that nothing says when a command has ended.",
+        "Use `kubectl lablet console`, or name the prompt in the file of VKPROVIDER_CONSOLE_PROMPTS.",
+    )
+    NO_INPUT = (
+        "NoInput",
+        "`kubectl exec` types one command at a console and passes no input on to it.",
+        "Use `kubectl attach -i POD -c DEVICE`, or `kubectl exec -i POD -c DEVICE -- console`; else leave out `-i`.",
+    )
+    NO_TERMINAL = (
+        "NoTerminal",
+        "A shell at a device is its console, which needs a person.",
+        "`kubectl exec -it POD -c DEVICE -- console`.",
+    )
+    NO_FILES = (
+        "NoFiles",
+        "A console carries text for people, so that `kubectl cp` and programs like it cannot copy files.",
+        "Tag the device's SSH port (`pat:…:22`), `kubectl port-forward POD 2222:22`, and `scp -P 2222`.",
+    )
+    COMMAND_INVALID = ("CommandInvalid", "The command cannot be typed at a console.", "Correct what the message says.")
+    UNKNOWN_PORT = (
+        "UnknownPort",
+        "The lablet has no such port, or CML does not open it.",
+        "Use one of those in the message; `kubectl lablet ports POD`.",
+    )
+    AMBIGUOUS_PORT = (
+        "AmbiguousPort",
+        "Several devices have this port inside.",
+        "Use the allocated port of one of them, or `kubectl lablet forward POD NAME`.",
+    )
+    NO_PREVIOUS_LOG = (
+        "NoPreviousLog",
+        "There is no log of a run before the last restart, or CML forgot it when the device was wiped.",
+        "Leave out `--previous`.",
+    )
+    TOO_MANY_SESSIONS = ("TooManySessions", "So many sessions are open on the worker already.", "End some.")
+
+
+class ExposureReason(Reasons):
+    """Reasons of Events about the EndpointSlices of exposed lablets."""
+
+    EXPOSURE_INVALID = (
+        "ExposureInvalid",
+        "An EndpointSlice that should stand for an exposed lablet cannot be read; its ports lead nowhere.",
+        "Delete the EndpointSlice that the message names; the provider writes it again.",
     )

@@ -1,7 +1,10 @@
 """What the doctor looks at of the provider. Checks are functions of what was read, without I/O, but for two modules.
 
-* `workers`: CMLWorkers, their Secrets and Nodes; `asking`: reads a worker's Secret and probes it.
-* `tunnels`: the broker, and workers behind agents; `agents`: probes workers through their agents.
-* `lablets`: LabletDefinitions and Pods; `classroom`: the namespace of a class; `kubelet`: the kubelet API.
-* `conditions`: what the provider reports on a custom resource or a Node.
+* `workers`: checks of CMLWorkers: what the provider reports on them, their Secrets and Nodes, and the kubelet API.
+* `asking`: asks one worker from this machine: its Secret, then version, login, rights, licence, clock.
+* `tunnels`: checks of tunnels: the broker as this process reaches it, and how workers answer through their agents.
+* `agents`: asks workers through their agents, over the broker of `spec.tunnel: mqtt`.
+* `lablets`: checks of LabletDefinitions and of Pods on the provider's Nodes.
+* `classroom`: checks of one namespace, of what an instructor can mend there, or can tell an admin.
+* `kubelet`: checks of the kubelet API of the Nodes.
 """

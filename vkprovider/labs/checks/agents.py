@@ -12,16 +12,14 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from tunnels import wire
 from tunnels.agent.core import Habits
-from tunnels.base import Response
-from tunnels.errors import ConnectFailed, ConnectionLost, DeadlineExceeded
+from tunnels.base import ConnectFailed, ConnectionLost, DeadlineExceeded, Response
 from tunnels.link.carrier import Address
-from tunnels.mqtt.broker import Broker
+from tunnels.mqtt.broker import Broker, BrokerFault
+from tunnels.mqtt.carrier import Topics
 from tunnels.mqtt.connection import BrokerConnection, Client
-from tunnels.mqtt.faults import BrokerFault
-from tunnels.mqtt.topics import Topics
 from tunnels.protocol import refusals
-from tunnels.wire import codec, messages
 from vkprovider.cml.dialect import BY_AGENT
 from vkprovider.cml.factory import session_over
 from vkprovider.cml.operations import HANDSHAKE
@@ -96,7 +94,7 @@ class _Caller:
         self._topics = Topics(wellknown.MANAGER)
         self._wanted = frozenset(wanted)
         self._heard: dict[str, _Heard] = {}
-        self._answers: dict[str, asyncio.Future[messages.Response]] = {}
+        self._answers: dict[str, asyncio.Future[wire.Response]] = {}
         self._operations = map(f"{self._identity}-{{}}".format, itertools.count(1))
         self._all_heard = asyncio.Event()
         client = Client(f"caller-{self._identity}", self._topics.of_caller(self._identity))
@@ -128,7 +126,7 @@ class _Caller:
             round_trips_s={name: taken_s for name, (probe, taken_s) in answers.items() if probe.error is None},
         )
 
-    async def request(self, heard: _Heard, head: messages.Request, deadline_s: float) -> Response:
+    async def request(self, heard: _Heard, head: wire.Request, deadline_s: float) -> Response:
         """Send a request, and return the answer.
 
         Raises:
@@ -139,7 +137,7 @@ class _Caller:
         try:
             async with asyncio.timeout(deadline_s):
                 topic = self._topics.down(heard.address, self._identity)
-                await self._connection.confirm(topic, codec.encode(head))
+                await self._connection.confirm(topic, wire.encode(head))
                 said = await answer
         except BrokerFault as fault:
             raise ConnectFailed(f"{name}: {fault}") from fault
@@ -151,10 +149,10 @@ class _Caller:
             raise ConnectionLost(f"{name}: a response of {said.size} bytes, longer than expected")
         return Response(said.status, said.body, said.headers)
 
-    def request_to(self, heard: _Heard, method: str, path: str, deadline_s: float) -> messages.Request:
+    def request_to(self, heard: _Heard, method: str, path: str, deadline_s: float) -> wire.Request:
         """Return a request to an agent that expires with its deadline, by the agent's clock."""
         expires_ms = int((_now_s() + deadline_s) * 1000 + heard.ahead_ms)
-        return messages.Request(next(self._operations), 0, max(0, expires_ms), method, path)
+        return wire.Request(next(self._operations), 0, max(0, expires_ms), method, path)
 
     async def close(self) -> None:
         """Disconnect."""
@@ -189,21 +187,21 @@ class _Caller:
         if address is None or address.name not in self._wanted:
             return
         try:
-            message = codec.from_agent(frame)
-        except codec.MalformedFrame:
+            message = wire.from_agent(frame)
+        except wire.MalformedFrame:
             return
         match message:
-            case messages.Hello() | messages.Heartbeat():
+            case wire.Hello() | wire.Heartbeat():
                 heard = _Heard(address, message.clock_ms - _now_s() * 1000)
                 self._heard.setdefault(address.name, heard)
                 if self._heard.keys() == self._wanted:
                     self._all_heard.set()
-            case messages.Response() if (answer := self._waiting(message.op)) is not None:
+            case wire.Response() if (answer := self._waiting(message.op)) is not None:
                 answer.set_result(message)
-            case messages.Refusal() if (answer := self._waiting(message.op)) is not None:
+            case wire.Refusal() if (answer := self._waiting(message.op)) is not None:
                 answer.set_exception(refusals.error_of(message, address.name))
 
-    def _waiting(self, op: str) -> asyncio.Future[messages.Response] | None:
+    def _waiting(self, op: str) -> asyncio.Future[wire.Response] | None:
         answer = self._answers.get(op)
         return None if answer is None or answer.done() else answer
 

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 
 from vkprovider.doctor.findings import Finding, note
 from vkprovider.doctor.reasons import DoctorReason
-from vkprovider.labs.kubelet.signing import SigningRequest
+from vkprovider.labs.kubelet.certificate import SigningRequest
+from vkprovider.platform.messages import count
 from vkprovider.platform.objects import Node
-from vkprovider.platform.wording import count
 
 
 def check_requests(namespace: str, requests: Iterable[SigningRequest]) -> list[Finding]:

@@ -24,7 +24,7 @@ from vkprovider.lablet.reasons import (
     Progress,
     Trouble,
 )
-from vkprovider.labs.checks.conditions import check_observed, node_ready
+from vkprovider.labs.checks.workers import check_observed, node_ready
 from vkprovider.labs.pure.definition import status as definitionstatus
 from vkprovider.labs.pure.topology.resources import Resources
 from vkprovider.platform.errors import InputError
@@ -351,7 +351,7 @@ def _waiting(pod: Pod) -> tuple[Reason, str]:
 
 
 def _pod(reason: Reason, message: str) -> Finding:
-    table = {**DOCTOR, **WORKERS, **TROUBLE}
+    table = {**DOCTOR, **WORKERS, **TROUBLE, Happened.UNSCHEDULABLE.value: Happened.UNSCHEDULABLE}
     return fault("", reason, message, remedy_of(table, reason, "kubectl describe shows more."))
 
 

@@ -5,13 +5,12 @@ from typing import Final
 
 import msgspec
 
-from tunnels.mqtt.broker import Broker
-from tunnels.mqtt.faults import BrokerFault, LoginRefused, TlsFault, TopicRefused
+from tunnels.mqtt.broker import Broker, BrokerFault, LoginRefused, TlsFault, TopicRefused
 from vkprovider.doctor.findings import Finding, fault, note, unchecked
 from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.labs.checks.workers import WorkerProbe
 from vkprovider.platform.errors import InputError
-from vkprovider.platform.wording import count, listed
+from vkprovider.platform.messages import count, listed
 
 _NAMED_MAX: Final = 5
 """CMLWorkers that one line names."""

@@ -1,4 +1,4 @@
-"""Checks of CMLWorkers: what the provider reports, and what can be seen without it."""
+"""Checks of CMLWorkers: what the provider reports on them, their Secrets and Nodes, and the kubelet API."""
 
 import re
 from collections.abc import Iterable
@@ -9,22 +9,33 @@ import msgspec
 from vkprovider.doctor.findings import Finding, check_clock, fault, note, once, remedy_of, unchecked
 from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.lablet import names
-from vkprovider.lablet.models.status import worker_status
+from vkprovider.lablet.models.status import Status, worker_status
 from vkprovider.lablet.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.lablet.reasons import WORKERS, ConditionReason, WorkerReason
-from vkprovider.labs.checks.conditions import check_observed, node_ready
 from vkprovider.labs.pure.worker import node as nodes
 from vkprovider.labs.pure.worker.capacity import too_small
-from vkprovider.labs.pure.worker.reach import same_address
+from vkprovider.labs.pure.worker.reach import insecure, same_address
 from vkprovider.labs.pure.worker.registration import unapproved
 from vkprovider.labs.pure.worker.secrets import move_command
-from vkprovider.labs.pure.worker.transport import insecure
 from vkprovider.labs.settings.cluster import PortSettings
 from vkprovider.platform.errors import InputError, OutsideError, TlsFailed, Unauthorized
-from vkprovider.platform.messages import Fault
-from vkprovider.platform.objects import CustomResource, Node
+from vkprovider.platform.messages import Fault, count
+from vkprovider.platform.objects import CustomResource, Node, NodeCondition
 from vkprovider.platform.reasons import Reason, reason_of
-from vkprovider.platform.wording import count
+
+
+def node_ready(node: Node) -> NodeCondition | None:
+    """Return a Node's condition Ready; None if there is not one."""
+    return next((condition for condition in node.status.conditions if condition.type == "Ready"), None)
+
+
+def check_observed(about: str, resource: CustomResource, status: Status) -> list[Finding]:
+    """Check that the provider has observed the resource as it is now."""
+    if status.ready is not None and status.observed_generation == resource.metadata.generation:
+        return []
+    text = "the provider has not observed " + ("its last change" if status.ready is not None else "it")
+    return [fault(about, DoctorReason.NOT_OBSERVED, text, "Check that the provider runs, and look at its log.")]
+
 
 PATTY_PORTS: Final = (2000, 7999)
 """What CML's port forwarder, PATty, opens by default."""

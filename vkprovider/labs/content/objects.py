@@ -8,7 +8,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from tunnels.outgoing.proxies import ProxyUnsupportedError, place_of, proxy_of
+from tunnels.outgoing import ProxyUnsupportedError, place_of, proxy_of
 from vkprovider.labs.content.spi import PackageName, StoredPackage
 from vkprovider.labs.pure.definition.package import too_large
 from vkprovider.labs.settings.services import ContentSettings

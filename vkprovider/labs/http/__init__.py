@@ -1,12 +1,13 @@
 """The HTTP page of a replica: received session events, downloads, logins, agents, administration.
 
-* `cloudevents`: CloudEvents 1.0 over HTTP, and the session events in them. Pure.
-* `events`: the receiver of CloudEvents: authentication, limits, answers.
-* `refusals`: the kinds of refusals, each a class.
-* `rights`: what a user must have the right to.
-* `downloads`: a lab as a file. `logins`: the login URL of its session. `archives`: what learners left.
-* `agents`: agents beside workers dial in; who may bear which name.
-* `admin`: counters, and an immediate pass.
+* `cloudevents`: cloudEvents 1.0 over HTTP: structured, binary and batched content, and the session event in one.
+* `events`: the CloudEvents receiver: `POST /events`.
+* `refusals`: what the page asks for and answers: rights on lablets, which are no resource, and kinds of refusals.
+* `lablets`: a lab as a file, and the login URL of a lablet's session, for those who may.
+* `archives`: `GET /namespaces/{namespace}/archives` and `…/archives/{id}`: what learners of a namespace left, and their
+  grades.
+* `agents`: `GET /tunnel`: agents beside workers dial in; who may bear which name.
+* `admin`: `/admin/*` and `/info`: administration of one replica.
 
 Nothing here decides: events go to an inbox, requests to the controllers. `app` mounts the handlers on one page.
 """

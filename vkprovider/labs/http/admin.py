@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from vkprovider.labs.http.rights import Path
+from vkprovider.labs.http.refusals import Path
 from vkprovider.platform.http.access import AccessControl
 
 Stats = Callable[[], Mapping[str, Any]]

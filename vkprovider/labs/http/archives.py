@@ -12,9 +12,8 @@ from typing import Final, Protocol
 import msgspec
 from aiohttp import web
 
-from vkprovider.labs.http.refusals import ArchiveUnavailable, ArchiveUnknown, ListExpired
-from vkprovider.labs.http.rights import Age, PageResource, begun
-from vkprovider.labs.pure.lablet.archive.leftovers import Entry, Leftovers
+from vkprovider.labs.http.refusals import Age, ArchiveUnavailable, ArchiveUnknown, ListExpired, PageResource, begun
+from vkprovider.labs.pure.lablet.leftovers import Entry, Leftovers
 from vkprovider.platform.errors import Gone, Invalid, OutsideError
 from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.answers import QueryInvalid

@@ -1,4 +1,4 @@
-"""The serving certificate: requested of the cluster's signer, served once it is approved, renewed before it expires.
+"""The serving certificate: requested of the cluster's signer, and renewed.
 
 One certificate serves all Nodes of a replica: its verifier compares the address that was dialled. The signer
 `kubernetes.io/kubelet-serving` wants the organization `system:nodes` and a common name `system:node:…`; nothing
@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from ipaddress import ip_address
 from typing import Any, Final
 
+import msgspec
 import structlog
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -22,14 +23,45 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from vkprovider.lablet import names
-from vkprovider.labs.kubelet.signing import REQUESTS, SIGNER
 from vkprovider.labs.kubelet.tls import ServingTls
 from vkprovider.platform import wellknown
 from vkprovider.platform.backoff import delay_s
 from vkprovider.platform.errors import OutsideError
-from vkprovider.platform.http.selfsigned import self_signed
-from vkprovider.platform.kube.resources import Resource
+from vkprovider.platform.http.tls import self_signed
+from vkprovider.platform.kube.resources import Resource, kind
+from vkprovider.platform.objects import Condition, Metadata
 from vkprovider.platform.runtime.context import Context
+
+SIGNER: Final = "kubernetes.io/kubelet-serving"
+_HOPELESS: Final = frozenset({"Denied", "Failed"})
+_DECIDED: Final = _HOPELESS | {"Approved"}
+
+
+class _Status(msgspec.Struct, frozen=True):
+    certificate: bytes = b""
+    conditions: list[Condition] = []
+
+
+class SigningRequest(msgspec.Struct, frozen=True):
+    """A CertificateSigningRequest."""
+
+    metadata: Metadata
+    status: _Status = _Status()
+
+    @property
+    def refused(self) -> str:
+        """Why no certificate will come of it; empty if one may."""
+        found = (c for c in self.status.conditions if c.type in _HOPELESS)
+        return next((f"{c.type}: {c.reason} {c.message}" for c in found), "")
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether it is neither approved nor refused."""
+        return not any(condition.type in _DECIDED for condition in self.status.conditions)
+
+
+REQUESTS: Final = kind("/apis/certificates.k8s.io/v1", "certificatesigningrequests", SigningRequest)
+
 
 _log: Final = structlog.get_logger(__name__)
 _LOOK_FIRST_S: Final = 1.0

@@ -18,7 +18,7 @@ from aiohttp import web
 from vkprovider.lablet import names
 from vkprovider.labs.kubelet.tls import ServingTls
 from vkprovider.labs.pure.worker.endpoint import Endpoint
-from vkprovider.labs.settings.kubelet import KubeletSettings
+from vkprovider.labs.settings.cluster import KubeletSettings
 from vkprovider.platform.http.connections import Connections, runner_of
 
 _log: Final = structlog.get_logger(__name__)

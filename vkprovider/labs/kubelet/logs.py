@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from vkprovider.labs.kubelet.consoles import Sessions
 from vkprovider.labs.kubelet.listeners import MOVED
 from vkprovider.labs.kubelet.server import Call, Pods, Routes
-from vkprovider.labs.kubelet.sessions import Sessions
 from vkprovider.labs.kubelet.spi import LogLine, LogOptions, Target
 from vkprovider.platform.errors import InputError, Invalid, OutsideError, Unavailable
 from vkprovider.platform.objects import Pod

@@ -1,4 +1,4 @@
-"""The application behind all listeners: who may, which Node, which Pod; the answers in a kubelet's words."""
+"""The application behind all listeners: who may, what answers, and the small paths."""
 
 from collections import Counter as Tally
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -11,10 +11,12 @@ from aiohttp import web
 from vkprovider.labs.kubelet.callers import Callers
 from vkprovider.labs.kubelet.listeners import MOVED, NodeListener
 from vkprovider.labs.kubelet.spi import Target
+from vkprovider.labs.settings.cluster import KubeletSettings
 from vkprovider.platform.errors import InputError, Invalid, NotFound, OutsideError
 from vkprovider.platform.http.access import User
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.connections import listener_of
+from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.objects import Pod
 
 _log: Final = structlog.get_logger(__name__)
@@ -152,3 +154,54 @@ class Pods:
         if container not in {c.name for c in pod.spec.containers}:
             raise web.HTTPNotFound(text=f'container "{container}" not found in pod "{pod.metadata.name}"\n')
         return pod, Target(pod.metadata.namespace, pod.metadata.name, pod.metadata.uid, container)
+
+
+_JSON: Final = "application/json"
+
+
+def routes(kube: KubeClient, pods: Pods, settings: KubeletSettings) -> Routes:
+    """Return the handlers."""
+
+    async def every(_: web.Request, call: Call) -> web.Response:
+        """Answer with whole Pods, as the API server has them: a replica keeps only what it needs of one."""
+        query = {"fieldSelector": f"spec.nodeName={call.listener.node}"}
+        return web.Response(body=await kube.get("/api/v1/pods", query), content_type=_JSON)
+
+    async def running(_: web.Request, call: Call) -> web.Response:
+        found = [_brief(pod) for pod in pods.of(call.listener) if pod.status.phase == "Running"]
+        body = {"kind": "PodList", "apiVersion": "v1", "metadata": {}, "items": found}
+        return web.Response(body=msgspec.json.encode(body), content_type=_JSON)
+
+    async def health(_: web.Request, __: Call) -> web.Response:
+        return web.Response(text="ok")
+
+    async def config(_: web.Request, __: Call) -> web.Response:
+        first, last = settings.port_range
+        shown = {
+            "kind": "KubeletConfiguration",
+            "apiVersion": "kubelet.config.k8s.io/v1beta1",
+            "authentication": {"anonymous": {"enabled": False}, "webhook": {"enabled": True}, "x509": {}},
+            "authorization": {"mode": "Webhook"},
+            "serverTLSBootstrap": settings.certificate == "csr",
+            "vkprovider": {"ports": [first, last], "sessionsMax": settings.sessions_max},
+        }
+        return web.Response(body=msgspec.json.encode({"kubeletconfig": shown}), content_type=_JSON)
+
+    return {
+        ("GET", "/pods"): every,
+        ("GET", "/pods/"): every,
+        ("GET", "/runningpods"): running,
+        ("GET", "/runningpods/"): running,
+        ("GET", "/healthz"): health,
+        ("GET", "/healthz/{check:ping|log|syncloop}"): health,
+        ("GET", "/configz"): config,
+    }
+
+
+def _brief(pod: Pod) -> dict[str, Any]:
+    meta, status = pod.metadata, pod.status
+    return {
+        "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+        "spec": {"containers": [{"name": c.name, "image": c.image, "resources": {}} for c in pod.spec.containers]},
+        "status": {"phase": status.phase, "podIP": status.pod_ip},
+    }

@@ -1,10 +1,18 @@
-"""TLS of the kubelet API: a certificate and authorities of clients that change while connections are open."""
+"""TLS of the kubelet API: its certificate, and the authorities that sign those of clients.
+
+The API server publishes them in a ConfigMap (its `--client-ca-file`); a kubelet has the same as a file.
+"""
 
 import ssl
 import weakref
-from typing import Any
+from typing import Any, Final
 
-from vkprovider.platform.http import contexts
+import structlog
+
+from vkprovider.platform.http import tls as contexts
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.informer import Informer
+from vkprovider.platform.objects import ConfigMap
 
 
 class ServingTls:
@@ -74,3 +82,31 @@ class ServingTls:
 
     def _handshake(self, connection: ssl.SSLObject, _name: str | None, _context: ssl.SSLContext) -> None:
         connection.context = self._current
+
+
+_log: Final = structlog.get_logger(__name__)
+_NAME: Final = "extension-apiserver-authentication"
+_KEY: Final = "client-ca-file"
+
+
+def client_authorities(kube: KubeClient, tls: ServingTls) -> Informer[ConfigMap]:
+    """Return the informer that keeps the authorities of the kubelet API up to date while it runs."""
+
+    def changed(_: ConfigMap | None, new: ConfigMap | None) -> None:
+        found = new.data.get(_KEY, "") if new is not None else ""
+        if not found:
+            _log.warning("client certificates cannot be verified: the API server publishes no authority", name=_NAME)
+        try:
+            tls.trust(found)
+        except ssl.SSLError as error:
+            _log.warning("the authorities of client certificates cannot be read", name=_NAME, error=str(error))
+
+    informer = Informer(
+        kube,
+        "/api/v1/namespaces/kube-system/configmaps",
+        ConfigMap,
+        name="client-authorities",
+        field_selector=f"metadata.name={_NAME}",
+    )
+    informer.add_handler(changed)
+    return informer

@@ -1,4 +1,4 @@
-"""The calls of the LDS over HTTP, for one deployment."""
+"""The calls of the LDS over HTTP, for one deployment that is opened by its URL."""
 
 import asyncio
 from collections.abc import Sequence
@@ -7,11 +7,13 @@ from datetime import UTC, datetime
 from typing import Final, TypeVar
 
 import msgspec
+from yarl import URL
 
 from tunnels.base import Response
-from tunnels.outgoing.guard import Guard
-from vkprovider.labs.lds import operations
-from vkprovider.labs.lds.errors import Lacking
+from tunnels.direct import DirectTransport, trusting
+from tunnels.outgoing import Guard
+from vkprovider.labs.lds import dialect
+from vkprovider.labs.lds.dialect import BASE, OPERATIONS, Lacking, LdsDialect
 from vkprovider.labs.lds.spi import LabDelivery
 from vkprovider.labs.lds.wire import (
     CLIENT_KEY,
@@ -26,8 +28,10 @@ from vkprovider.labs.lds.wire import (
 )
 from vkprovider.labs.pure.topology.devices import DeviceAccessInfo
 from vkprovider.platform.errors import NotFound, Unavailable
-from vkprovider.rest.client import ServiceClient
-from vkprovider.rest.operations import Operation, OperationRequest
+from vkprovider.rest.client import Reporter, Retry, ServiceClient
+from vkprovider.rest.exchange import Calls, Exchange
+from vkprovider.rest.operations import Operation, OperationRequest, allow_list
+from vkprovider.rest.tokens import GivenToken, TokenReader
 
 INFO_KEPT_S: Final = 300.0
 NO_INFO_KEPT_S: Final = 30.0
@@ -118,7 +122,7 @@ class LdsClient(LabDelivery):
     async def info(self) -> Info:
         now_s = asyncio.get_running_loop().time()
         if self._known.info is None or now_s >= self._known.until_s:
-            info = await self._fetch(operations.INFO.to(), Info, missing=_NO_INFO)
+            info = await self._fetch(dialect.INFO.to(), Info, missing=_NO_INFO)
             self._known.info = info
             self._known.until_s = now_s + (NO_INFO_KEPT_S if info is _NO_INFO else INFO_KEPT_S)
         return self._known.info
@@ -137,43 +141,43 @@ class LdsClient(LabDelivery):
             username, _utc(timeslot_start), _utc(timeslot_end), form_qualified_name, client_key=client_key, owner=owner
         )
         repeat = CLIENT_KEY in (await self.info()).extensions
-        return await self._fetch(operations.CREATE_SESSION.to(json=wish), LabSessionInfo, repeat=repeat)
+        return await self._fetch(dialect.CREATE_SESSION.to(json=wish), LabSessionInfo, repeat=repeat)
 
     async def set_devices(self, session_id: str, devices: Sequence[DeviceAccessInfo]) -> None:
         secrets = [device.password for device in devices if device.password]
-        await self._send(operations.SET_DEVICES.to(session=session_id, json={"devices": devices}, secrets=secrets))
+        await self._send(dialect.SET_DEVICES.to(session=session_id, json={"devices": devices}, secrets=secrets))
 
     async def set_timeslot(self, session_id: str, timeslot_start: datetime, timeslot_end: datetime) -> None:
         if TIMESLOT not in (await self.info()).extensions:
             raise Lacking(f"LDS {self.deployment} cannot change the timeslot of a session")
         wish = _Timeslot(_utc(timeslot_start), _utc(timeslot_end))
-        await self._send(operations.SET_TIMESLOT.to(session=session_id, json=wish))
+        await self._send(dialect.SET_TIMESLOT.to(session=session_id, json=wish))
 
     async def get_session_info(self, session_id: str) -> LabSessionInfo:
-        return await self._fetch(operations.GET_SESSION.to(session=session_id), LabSessionInfo)
+        return await self._fetch(dialect.GET_SESSION.to(session=session_id), LabSessionInfo)
 
     async def get_login_url(self, session_id: str) -> str:
-        return (await self._fetch(operations.GET_LOGIN_URL.to(session=session_id), _LoginUrl)).login_url
+        return (await self._fetch(dialect.GET_LOGIN_URL.to(session=session_id), _LoginUrl)).login_url
 
     async def archive_session(self, session_id: str) -> None:
         try:
-            await self._send(operations.ARCHIVE_SESSION.to(session=session_id))
+            await self._send(dialect.ARCHIVE_SESSION.to(session=session_id))
         except NotFound:
             return
 
     async def refresh_content(self, form_qualified_name: str) -> ContentMetadata:
-        request = operations.REFRESH_CONTENT.to(json={"form_qualified_name": form_qualified_name})
+        request = dialect.REFRESH_CONTENT.to(json={"form_qualified_name": form_qualified_name})
         return await self._fetch(request, ContentMetadata)
 
     async def collect_responses(self, session_id: str) -> ResponseData:
-        return await self._fetch(operations.COLLECT_RESPONSES.to(session=session_id), ResponseData)
+        return await self._fetch(dialect.COLLECT_RESPONSES.to(session=session_id), ResponseData)
 
     async def collect_user_feedback_by_session(self, session_id: str) -> FeedbackData:
-        return await self._fetch(operations.COLLECT_FEEDBACK.to(session=session_id), FeedbackData)
+        return await self._fetch(dialect.COLLECT_FEEDBACK.to(session=session_id), FeedbackData)
 
     async def collect_user_feedback_by_form(self, form_qualified_name: str) -> FeedbackData:
         params = {"form_qualified_name": form_qualified_name}
-        pages = await self._pages(operations.COLLECT_FORM_FEEDBACK, params, _FeedbackPage)
+        pages = await self._pages(dialect.COLLECT_FORM_FEEDBACK, params, _FeedbackPage)
         return FeedbackData(tuple(entry for page in pages for entry in page.entries))
 
     async def list_sessions(self, *, owner: str, client_key: str | None = None) -> tuple[LabSessionInfo, ...]:
@@ -183,7 +187,7 @@ class LdsClient(LabDelivery):
                 f"LDS {self.deployment} cannot tell its sessions apart: it lacks {', '.join(sorted(lacking))}"
             )
         params = {"owner": owner} | ({} if client_key is None else {"client_key": client_key})
-        pages = await self._pages(operations.LIST_SESSIONS, params, _SessionPage)
+        pages = await self._pages(dialect.LIST_SESSIONS, params, _SessionPage)
         sessions = {session.id: session for page in pages for session in page.sessions}
         return tuple(
             session
@@ -233,3 +237,55 @@ def _utc(moment: datetime) -> datetime:
     if moment.tzinfo is None:
         raise ValueError(f"{moment} has no zone")
     return moment.astimezone(UTC)
+
+
+RETRY: Final = Retry(attempts_max=3, first_s=0.2, cap_s=2.0)
+
+CALLS: Final = Calls(long_bounds=5)
+"""The calls of this process: clients come and go with the configuration, but a count only ever grows."""
+
+
+def open_deployment(
+    deployment: str,
+    base_url: str,
+    *,
+    token: TokenReader,
+    timeout_s: float,
+    ca_bundle: str | None = None,
+    report: Reporter | None = None,
+    user_agent: str = "",
+    retry: Retry = RETRY,
+) -> LdsClient:
+    """Open a deployment; nothing is sent before the first call.
+
+    Args:
+        deployment: Its id, for messages and metrics.
+        base_url: `https://host[:port][/path]`.
+        token: Reads its token.
+        timeout_s: Seconds for one call, retries included.
+        ca_bundle: PEM text of the authorities to trust instead of the system's.
+        report: Called with the outcome of each call.
+        user_agent: The name of this client in the LDS's log.
+        retry: When to send a request again.
+
+    Raises:
+        CertificateInvalid: `ca_bundle` is not PEM text.
+    """
+    url = URL(base_url)
+    base = url.raw_path.rstrip("/") + BASE
+    name = f"LDS {deployment}"
+    transport = DirectTransport(
+        str(url.origin()),
+        tls=trusting(ca_bundle=ca_bundle),
+        allow=allow_list(OPERATIONS, base),
+        guard=check_guard,
+        user_agent=user_agent,
+    )
+    service = ServiceClient(
+        Exchange(transport, LdsDialect(name), base=base, calls=CALLS, labels=(deployment,)),
+        GivenToken(name, token),
+        timeout_s=lambda operation: max(operation.timeout_s, timeout_s),
+        retry=retry,
+        report=report,
+    )
+    return LdsClient(deployment, service)

@@ -22,8 +22,8 @@ import yaml
 from pydantic import BaseModel, ConfigDict, Field, field_validator
 from yarl import URL
 
+from tunnels.base import CertificateInvalid
 from tunnels.direct import ssl_context
-from tunnels.errors import CertificateInvalid
 from vkprovider.labs.pure.session.deployments import Deployment
 from vkprovider.labs.settings.services import LdsSettings
 from vkprovider.platform.errors import InputError

@@ -12,9 +12,9 @@ import structlog
 
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.labs.lds import config
+from vkprovider.labs.lds.client import open_deployment
 from vkprovider.labs.lds.config import Configured
-from vkprovider.labs.lds.errors import Full
-from vkprovider.labs.lds.factory import open_deployment
+from vkprovider.labs.lds.dialect import Full
 from vkprovider.labs.lds.spi import LabDelivery
 from vkprovider.labs.lds.wire import ContentMetadata
 from vkprovider.labs.pure.session import deployments

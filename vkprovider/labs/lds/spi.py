@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from tunnels.outgoing.guard import Guard
+from tunnels.outgoing import Guard
 from vkprovider.labs.lds.wire import ContentMetadata, FeedbackData, Info, LabSessionInfo, ResponseData
 from vkprovider.labs.pure.topology.devices import DeviceAccessInfo
 
@@ -13,13 +13,13 @@ class LabDelivery(Protocol):
     """The sessions of one deployment.
 
     Every method may raise what an outside call may raise: `Unavailable` (with `Throttled`, `DeadlineExceeded`, and
-    `Unsent` of `vkprovider.rest.errors`, `Full` of `vkprovider.labs.lds.errors`), `Unauthorized`, `Forbidden`,
+    `Unsent` of `vkprovider.rest.dialect`, `Full` of `vkprovider.labs.lds.dialect`), `Unauthorized`, `Forbidden`,
     `TlsFailed`, `Invalid`; and what the guard raises. `NotFound` is raised only when the LDS itself said that session
     or form do not exist. An incomplete list is an error, never a shorter list.
 
     Every method but `create_session_with_part` may be called again with the same arguments, whatever came of the first
     call. A create may be called again if it has a client key and the deployment has the extension; else see
-    `vkprovider.rest.errors.may_have_happened`.
+    `vkprovider.rest.dialect.may_have_happened`.
     """
 
     def guarded(self, guard: Guard) -> "LabDelivery":

@@ -1,5 +1,5 @@
 """Settings of the provider.
 
-* `process`: all of one replica; `cluster`: workers, ports and lablets; `consoles`, `kubelet`: consoles and the kubelet
-  API; `services`: content packages, the LDS and the grader.
+* `cluster`: settings of the provider: workers, ports, lablets, consoles, the kubelet API; and all of one replica.
+* `services`: settings of content packages, the LDS, the grader, the HTTP page and the log.
 """

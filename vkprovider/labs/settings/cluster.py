@@ -1,10 +1,117 @@
-"""Settings of the replica, the API server, workers, ports and lablets."""
+"""Settings of the provider: workers, ports, lablets, consoles, the kubelet API; and all of one replica."""
 
-from typing import Literal, Self
+import ipaddress
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import AfterValidator, AliasChoices, Field, model_validator
 
-from vkprovider.platform.settings import Group
+from vkprovider.carriers.settings import HttpTunnelSettings, MqttSettings, TunnelSettings
+from vkprovider.labs.settings.services import (
+    ContentSettings,
+    GraderSettings,
+    LdsSettings,
+    PackageSettings,
+    UnusedSettings,
+)
+from vkprovider.platform.settings import (
+    PORT_MAX,
+    Group,
+    HttpSettings,
+    KubeSettings,
+    LogSettings,
+    ProgramSettings,
+    ReplicaSettings,
+    bounds,
+)
+
+
+class ConsoleSettings(Group):
+    """Consoles of devices through kubectl."""
+
+    prompts_file: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_CONSOLE_PROMPTS",
+        description="YAML file of further prompts for `kubectl exec`, by node definition: `{acme-os: ios}`, or "
+        "`{acme-fw: {like: asa, prompt: 'fw[>#]'}}`; kinds are ios, iosxe, iosxr, nxos, "
+        "asa, firepower, aireos, viptela, frr and linux.",
+    )
+    exec_timeout_s: float = Field(
+        30.0,
+        validation_alias="VKPROVIDER_CONSOLE_EXEC_SECONDS",
+        gt=0,
+        description="Seconds for which a device may be silent during `kubectl exec` before the command ends with 124.",
+    )
+
+
+def _ports(text: str) -> str:
+    """Check a range of ports: `0`, `FIRST-LAST` or one port."""
+    try:
+        first, last = bounds(text)
+    except ValueError:
+        first, last = -1, -1
+    if not (0 < first <= last <= PORT_MAX or first == last == 0):
+        raise ValueError(f"{text[:40]!r} is neither 0 nor a range of ports such as 20250-24249")
+    return text
+
+
+def _address(text: str | None) -> str | None:
+    """Check an IP address."""
+    return str(ipaddress.ip_address(text)) if text else None
+
+
+Address = Annotated[str | None, AfterValidator(_address)]
+
+
+class KubeletSettings(Group):
+    """The kubelet API of the Nodes."""
+
+    enabled: bool = Field(
+        default=True,
+        validation_alias="VKPROVIDER_KUBELET",
+        description="Whether the replica serves the kubelet API of its Nodes: `kubectl logs`, `attach`, `exec`, "
+        "`port-forward` and `top`. Without it the Nodes declare neither a port nor an InternalIP.",
+    )
+    internal_ip: Address = Field(
+        None,
+        validation_alias=AliasChoices("VKPROVIDER_INTERNAL_IP", "POD_IP"),
+        description="InternalIP of the Nodes: where the API server and metrics-server reach the kubelet API of this "
+        "replica. By default the address by which it reaches others.",
+    )
+    host: Address = Field(
+        None,
+        validation_alias="VKPROVIDER_KUBELET_HOST",
+        description="Address that the kubelet API listens on; every one of this host if unset.",
+    )
+    ports: Annotated[str, AfterValidator(_ports)] = Field(
+        "20250-24249",
+        validation_alias="VKPROVIDER_KUBELET_PORTS",
+        description="Ports of the kubelet API, one for each Node of the replica: `FIRST-LAST`, or `0` for any free "
+        "ones. The API server must reach them all.",
+    )
+    certificate: Literal["csr", "self-signed"] = Field(
+        "csr",
+        validation_alias="VKPROVIDER_KUBELET_CERTIFICATE",
+        description="The certificate of the kubelet API: `csr` requests one of the signer "
+        "`kubernetes.io/kubelet-serving`, and until that is approved uses one that the replica makes itself; "
+        "`self-signed` stays with the latter, which metrics-server accepts only by `--kubelet-insecure-tls`.",
+    )
+    certificate_s: int = Field(
+        30 * 86400,
+        validation_alias="VKPROVIDER_KUBELET_CERTIFICATE_SECONDS",
+        ge=600,
+        description="Seconds for which a certificate is requested; it is renewed after four fifths of its life.",
+    )
+    sessions_max: int = Field(
+        1000,
+        validation_alias="VKPROVIDER_KUBELET_SESSIONS_MAX",
+        ge=1,
+        description="Open logs, consoles and port-forwards of a replica, at most.",
+    )
+
+    @property
+    def port_range(self) -> tuple[int, int]:
+        """The first and the last port; 0, 0 for any free ones."""
+        return bounds(self.ports)
 
 
 class WorkerSettings(Group):
@@ -173,3 +280,31 @@ class LabletSettings(Group):
     def sign_s(self) -> float:
         """Seconds after which a lab is given up that shows no sign of life."""
         return self.sign_default_s if self.start_timeout_s is None else self.start_timeout_s
+
+
+class Settings(ProgramSettings):
+    """The settings of one replica, by subject."""
+
+    replica: ReplicaSettings = Field(default_factory=ReplicaSettings)
+    kube: KubeSettings = KubeSettings()
+    workers: WorkerSettings = WorkerSettings()
+    ports: PortSettings = PortSettings()
+    lablets: LabletSettings = LabletSettings()
+    consoles: ConsoleSettings = ConsoleSettings()
+    content: ContentSettings = ContentSettings()
+    packages: PackageSettings = PackageSettings()
+    lds: LdsSettings = LdsSettings()
+    grader: GraderSettings = GraderSettings()
+    http: HttpSettings = HttpSettings()
+    kubelet: KubeletSettings = KubeletSettings()
+    mqtt: MqttSettings = MqttSettings()
+    http_tunnel: HttpTunnelSettings = HttpTunnelSettings()
+    tunnels: TunnelSettings = TunnelSettings()
+    log: LogSettings = LogSettings()
+    unused: UnusedSettings = UnusedSettings()
+
+    @property
+    def ignored(self) -> list[str]:
+        """Variables that are set, accepted and without effect."""
+        fields = type(self.unused).model_fields
+        return [str(fields[name].validation_alias) for name in sorted(self.unused.model_fields_set)]

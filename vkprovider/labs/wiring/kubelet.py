@@ -8,26 +8,23 @@ from typing import Final
 import structlog
 
 from vkprovider.labs.controllers.worker.worker import Worker
-from vkprovider.labs.kubelet import pods as podlists
-from vkprovider.labs.kubelet.authorities import client_authorities
+from vkprovider.labs.kubelet import server as podlists
 from vkprovider.labs.kubelet.callers import Callers
 from vkprovider.labs.kubelet.certificate import Certificates
-from vkprovider.labs.kubelet.consoles import Consoles
+from vkprovider.labs.kubelet.consoles import Consoles, Sessions
 from vkprovider.labs.kubelet.listeners import Listeners
 from vkprovider.labs.kubelet.logs import Logs
 from vkprovider.labs.kubelet.server import Pods, application
-from vkprovider.labs.kubelet.sessions import Sessions
-from vkprovider.labs.kubelet.sources import Sources
 from vkprovider.labs.kubelet.spi import Devices
-from vkprovider.labs.kubelet.story import Stories
-from vkprovider.labs.kubelet.streams.limits import Limits
-from vkprovider.labs.kubelet.tls import ServingTls
+from vkprovider.labs.kubelet.story import Sources, Stories
+from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.labs.kubelet.tls import ServingTls, client_authorities
 from vkprovider.labs.kubelet.usage import Meter, Usage
 from vkprovider.labs.pure.definition.content import Content
 from vkprovider.labs.pure.worker.endpoint import Endpoint
-from vkprovider.labs.settings.kubelet import KubeletSettings
+from vkprovider.labs.settings.cluster import KubeletSettings
 from vkprovider.platform.http.access import AccessControl
-from vkprovider.platform.http.selfsigned import self_signed
+from vkprovider.platform.http.tls import self_signed
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.runtime.context import Context, own_ip
 from vkprovider.platform.runtime.parts import Loops

@@ -1,6 +1,7 @@
-"""The process of one replica: connect, listen, run, stop."""
+"""The process of one replica of the provider: connect, listen, run, stop."""
 
 import asyncio
+import ssl
 from typing import Final
 
 import structlog
@@ -9,16 +10,50 @@ from vkprovider.labs.content.parsing import shared_parser
 from vkprovider.labs.lds.config import takes_part
 from vkprovider.labs.lds.deployments import Deployments
 from vkprovider.labs.lds.grader import HttpGrader
-from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.settings.cluster import Settings
 from vkprovider.labs.settings.services import plain_text
-from vkprovider.labs.wiring.page import page_of
+from vkprovider.labs.wiring.parts.labs import NO_LABS
 from vkprovider.labs.wiring.provider import provider
 from vkprovider.labs.wiring.tunnels import agent_tokens
 from vkprovider.platform.concurrency import stop_on_signals
+from vkprovider.platform.errors import InputError
 from vkprovider.platform.http.page import Page
+from vkprovider.platform.http.tls import page_tls
 from vkprovider.platform.kube.client import user_agent
-from vkprovider.platform.runtime.connecting import connect
-from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.reasons import StartReason
+from vkprovider.platform.runtime.context import Context, connect
+
+
+def page_of(settings: Settings) -> Page:
+    """Return the page of a replica; nothing listens before `Page.start`.
+
+    Raises:
+        InputError: `SettingInvalid`: the certificate cannot be used.
+    """
+    return Page(
+        settings.http,
+        settings.replica.instance_id,
+        tls=_tls(settings),
+        starting={**NO_LABS, "owned_nodes": []},
+    )
+
+
+def _tls(settings: Settings) -> ssl.SSLContext | None:
+    """Return the context of the page; None if it is plain HTTP.
+
+    Raises:
+        InputError: `SettingInvalid`: the certificate cannot be used.
+    """
+    own = ["localhost", "127.0.0.1", f"vkprovider.{settings.replica.namespace}.svc", settings.kubelet.internal_ip]
+    client_ca = settings.http_tunnel.client_ca_file
+    tls = page_tls(settings.http, filter(None, own), client_ca=client_ca)
+    if tls is None and client_ca is not None:
+        text = (
+            "VKPROVIDER_TUNNEL_HTTP_CLIENT_CA_FILE is set, but the page serves plain HTTP: see VKPROVIDER_HTTP_TLS_CERT"
+        )
+        raise InputError(StartReason.SETTING_INVALID, text)
+    return tls
+
 
 _log: Final = structlog.get_logger(__name__)
 

@@ -5,16 +5,15 @@ from dataclasses import dataclass
 from vkprovider.labs.controllers.worker.observer import Observer
 from vkprovider.labs.lds.deployments import Deployments
 from vkprovider.labs.lds.grader import HttpGrader
-from vkprovider.labs.settings.process import Settings
+from vkprovider.labs.settings.cluster import Settings
 from vkprovider.labs.wiring.base import Base, base
 from vkprovider.labs.wiring.parts.admin import admin
 from vkprovider.labs.wiring.parts.changes import agent_handlers, changes
 from vkprovider.labs.wiring.parts.definitions import DefinitionsPart, definitions
 from vkprovider.labs.wiring.parts.kubelet import KubeletPart, kubelet
 from vkprovider.labs.wiring.parts.labs import LabsPart, labs
-from vkprovider.labs.wiring.parts.nodes import NodesPart, nodes
+from vkprovider.labs.wiring.parts.nodes import NodesPart, TunnelsPart, nodes, tunnels
 from vkprovider.labs.wiring.parts.sessions import SessionsPart, sessions
-from vkprovider.labs.wiring.parts.tunnels import TunnelsPart, tunnels
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.process import Process
 

@@ -1,7 +1,5 @@
 """The debug page of muxes: what a replica knows of them. It changes nothing.
 
-* `callers`: who asks, by password or by a token of the cluster, and which muxes they may see.
-* `views`: what is shown, as data; `html`: the same as a page for people.
-* `probe`: whether a backend of a mux accepts connections.
-* `routes`: the paths, with security headers and a log of requests.
+* `routes`: the paths of the debug page, who asks, and whether a backend accepts connections.
+* `views`: what the debug page shows, as data and as plain HTML: only of muxes that the caller may see.
 """

@@ -1,29 +1,152 @@
-"""The paths of the debug page."""
+"""The paths of the debug page, who asks, and whether a backend accepts connections."""
 
+import asyncio
+import base64
+import contextlib
+import hmac
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from typing import Any, Final
 
 import structlog
 from aiohttp import web
 
-from vkprovider.mux.debug import html, views
-from vkprovider.mux.debug.callers import Caller, Callers
-from vkprovider.mux.debug.probe import Probe
+from vkprovider.mux.debug import views
 from vkprovider.mux.events import Events
 from vkprovider.mux.index import Index
 from vkprovider.mux.memory import Memory
 from vkprovider.mux.settings import DebugWebSettings, MuxSettings
 from vkprovider.platform.errors import shorten
-from vkprovider.platform.http.answers import NotAllowed, QueryInvalid
+from vkprovider.platform.http.access import AccessControl, ResourceRight, User
+from vkprovider.platform.http.answers import NotAllowed, QueryInvalid, Refused
 from vkprovider.platform.runtime.parts import Route
+
+SLOW_S: Final = 2.0
+"""How long a wrong password is not answered."""
+
+
+class PasswordMissing(Refused):
+    """Neither the password of the debug page was sent, nor a token."""
+
+    status_code = 401
+    remedy = "Send the password of the debug page of muxes with any user name, or a token of the cluster."
+
+    def directions(self) -> dict[str, str]:
+        """Return the headers by which a browser asks for the password."""
+        return {"WWW-Authenticate": 'Basic realm="vkprovider-mux", charset="UTF-8"'}
+
+
+class Caller:
+    """Somebody who is known, and what they may see."""
+
+    def __init__(self, access: AccessControl, user: User | None) -> None:
+        """Create it.
+
+        Args:
+            access: Asks for rights.
+            user: The user of a token; None for who knows the password.
+        """
+        self._access = access
+        self._user = user
+
+    @property
+    def sees_all(self) -> bool:
+        """Whether every mux is visible."""
+        return self._user is None
+
+    async def visible(self, keys: Iterable[str]) -> list[str]:
+        """Return the muxes among these that may be seen, in the order of their names.
+
+        Raises:
+            Refused: 503: the API server cannot be asked.
+        """
+        if self._user is None:
+            return sorted(keys)
+        user, found = self._user, []
+        for key in sorted(keys):
+            namespace, _, name = key.partition("/")
+            if await self._access.may(user, ResourceRight("get", "services", namespace, name)):
+                found.append(key)
+        return found
+
+
+class Callers:
+    """Finds out who asks."""
+
+    def __init__(self, access: AccessControl, password: str | None) -> None:
+        """Create it.
+
+        Args:
+            access: Asks for the user of a token.
+            password: The password of the page; None if there is none.
+        """
+        self._access = access
+        self._password = password
+
+    async def known(self, request: web.Request) -> Caller:
+        """Return who asks.
+
+        Raises:
+            Refused: 401: nobody that is known; 503: the API server cannot be asked.
+        """
+        header = request.headers.get("Authorization", "")
+        scheme = header.partition(" ")[0].lower()
+        if scheme == "bearer":
+            return Caller(self._access, await self._access.user(request))
+        if scheme == "basic" and self._password is not None:
+            if _password_of(header, self._password):
+                return Caller(self._access, None)
+            await asyncio.sleep(SLOW_S)
+            raise PasswordMissing("the password is wrong")
+        ways = "a token of the cluster as `Authorization: Bearer …`"
+        raise PasswordMissing(f"send {'the password, with any user name, or ' if self._password else ''}{ways}")
+
+
+def _password_of(header: str, expected: str) -> bool:
+    """Return whether a header of Basic authentication has the password, in a time that tells nothing of it."""
+    try:
+        _, colon, sent = base64.b64decode(header.partition(" ")[2], validate=True).partition(b":")
+    except ValueError:
+        return False
+    return bool(colon) and hmac.compare_digest(sent, expected.encode())
+
+
+TIMEOUT_S: Final = 3.0
+AT_ONCE: Final = 4
+"""Probes at once, of all callers."""
+
+
+class Probe:
+    """Connects, and closes the connection at once."""
+
+    def __init__(self) -> None:
+        """Probe nothing yet."""
+        self._turns = asyncio.Semaphore(AT_ONCE)
+
+    async def test(self, host: str, port: int) -> dict[str, Any]:
+        """Return whether a connection was accepted, and how long that took."""
+        async with self._turns:
+            began = time.monotonic()
+            try:
+                async with asyncio.timeout(TIMEOUT_S):
+                    _, writer = await asyncio.open_connection(host, port)
+            except TimeoutError:
+                return {"success": False, "error": f"no answer within {TIMEOUT_S:g} s"}
+            except OSError as error:
+                return {"success": False, "error": error.strerror or str(error)}
+            took_ms = round((time.monotonic() - began) * 1000, 1)
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+            return {"success": True, "took_ms": took_ms}
+
 
 _log: Final = structlog.get_logger(__name__)
 _PORT_MAX: Final = 65535
 _QUOTED_CHARS: Final = 60
 HEADERS: Final = {
     "Cache-Control": "no-store",
-    "Content-Security-Policy": f"default-src 'none'; style-src {html.STYLE_SOURCE}; frame-ancestors 'none'; "
+    "Content-Security-Policy": f"default-src 'none'; style-src {views.STYLE_SOURCE}; frame-ancestors 'none'; "
     "base-uri 'none'; form-action 'none'",
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
     "Referrer-Policy": "no-referrer",
@@ -88,7 +211,7 @@ class DebugPage:
         caller = await self._callers.known(request)
         visible = await caller.visible(self._index.muxes)
         topology = views.topology(self._index, self._memory, visible)
-        text = html.page(self._replica, self._state_for(caller, visible), topology)
+        text = views.page(self._replica, self._state_for(caller, visible), topology)
         return web.Response(text=text, content_type="text/html")
 
     async def _state(self, request: web.Request) -> web.StreamResponse:

@@ -4,9 +4,9 @@ from collections.abc import Container, Mapping
 from typing import Any, Final, Literal
 
 from vkprovider.mux.effects.reports import AT_ONCE
-from vkprovider.mux.effects.writes import Writes
+from vkprovider.mux.effects.store import Writes
 from vkprovider.mux.index import Index
-from vkprovider.mux.pure import ended
+from vkprovider.mux.pure import endpoints as ended
 from vkprovider.mux.pure import slices as muxslices
 from vkprovider.mux.pure.facts import MuxRef
 from vkprovider.mux.pure.reasons import MuxReason
@@ -15,11 +15,11 @@ from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import Conflict, NotFound
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.kube.resources import Resource, kind
+from vkprovider.platform.messages import count as counted
 from vkprovider.platform.objects import EndpointSlice
 from vkprovider.platform.reasons import Reason
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.times import unix
-from vkprovider.platform.wording import count as counted
 
 _ENDPOINTS: Final = kind("/api/v1", "endpoints", dict[str, Any])
 Form = Literal["slices", "endpoints"]

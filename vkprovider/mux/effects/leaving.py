@@ -1,6 +1,6 @@
 """The end of a mux: its backends go, its channels show nothing of it, and then its Service is released.
 
-Its UDP ports lead to nobody for a while before, so that kube-proxy ends the flows that are open: `mux.pure.draining`.
+Its UDP ports lead to nobody for a while before, so that kube-proxy ends the flows that are open: `mux.pure.state`.
 The stamp of what leads there says since when, whichever replica goes on. A mux whose namespace is deleted goes at once,
 because its backends do and nothing can be created there; from 1.37 on kube-proxy ends flows without a backend.
 Its ConfigMap stays, so that a mux that is made again with the same name has the same ports.
@@ -10,20 +10,17 @@ from typing import Any, Final
 
 import structlog
 
-from vkprovider.mux.effects.answers import refusal
 from vkprovider.mux.effects.carriers import Carriers
-from vkprovider.mux.effects.reports import AT_ONCE, Report, Reports
-from vkprovider.mux.effects.writes import Writes
-from vkprovider.mux.index import Index
+from vkprovider.mux.effects.reports import AT_ONCE, Report, Reports, refusal
+from vkprovider.mux.effects.store import Writes
+from vkprovider.mux.index import SERVICES, Index, Service, finalizer, mux_of
 from vkprovider.mux.memory import Memory
 from vkprovider.mux.pure import muxnames
 from vkprovider.mux.pure import slices as muxslices
-from vkprovider.mux.pure.draining import DRAIN_S
-from vkprovider.mux.pure.facts import MuxRef
+from vkprovider.mux.pure.facts import MuxRef, annotation_key
 from vkprovider.mux.pure.reasons import MuxReason
-from vkprovider.mux.pure.refs import annotation_key
 from vkprovider.mux.pure.slices import MuxObject
-from vkprovider.mux.service import SERVICES, Service, finalizer, mux_of
+from vkprovider.mux.pure.state import DRAIN_S
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import Forbidden
 from vkprovider.platform.kube.client import Guard

@@ -1,4 +1,4 @@
-"""What channels and muxes show of a pass: annotations, and the address of the load balancer."""
+"""What channels, muxes and lablets are shown of a pass: annotations."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -6,14 +6,13 @@ from typing import Any, Final, NamedTuple
 import structlog
 
 from vkprovider.lablet import names
-from vkprovider.lablet.exposure import Access, answer_patch, encode_answer
-from vkprovider.mux.effects.writes import Writes
-from vkprovider.mux.index import ExposedLablet
+from vkprovider.lablet.exposure import LIVE, PENDING, REFUSED, Access, answer_patch, encode_answer
+from vkprovider.mux.effects.store import Writes
+from vkprovider.mux.index import SERVICES, ExposedLablet, Service
 from vkprovider.mux.pure import muxnames
 from vkprovider.mux.pure.decide import Plan
-from vkprovider.mux.pure.endpoints import Backends
-from vkprovider.mux.pure.facts import MuxRef, Owner
-from vkprovider.mux.pure.refs import annotation_key
+from vkprovider.mux.pure.endpoints import Backends, owner_of
+from vkprovider.mux.pure.facts import MuxRef, Owner, annotation_key
 from vkprovider.mux.pure.slices import Sources
 from vkprovider.mux.pure.text import (
     format_channels_annotation,
@@ -21,13 +20,55 @@ from vkprovider.mux.pure.text import (
     format_summary_annotation,
     format_topology_annotation,
 )
-from vkprovider.mux.service import SERVICES, Service
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import Conflict, Forbidden, Invalid, NotFound
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.kube.resources import Resource
-from vkprovider.platform.kube.store import key_of
+from vkprovider.platform.kube.watch import key_of
 from vkprovider.platform.runtime.context import Context
+
+_TWICE = "another lablet of this name and learner is still there"
+_NO_ADDRESS = "the mux has no address yet"
+
+
+def answers_of(
+    lablets: Iterable[ExposedLablet], plan: Plan, addresses: Sequence[str]
+) -> list[tuple[ExposedLablet, dict[str, Access]]]:
+    """Return the answer to each lablet, by the names of its ports.
+
+    Args:
+        lablets: Those that name the mux, in the order in which they were decided about.
+        plan: What was decided, and is written already: a port is live when it is answered so.
+        addresses: Those of the load balancer.
+    """
+    waits = {each.channel.owner: each for each in plan.refused}
+    answers, had = [], set[Owner]()
+    for lablet in lablets:
+        owner = owner_of(lablet.exposure)
+        numbers = {each.row.port_name: each.row.mux_port for each in plan.mapped.get(owner, ())}
+        refused = waits.get(owner)
+        answer: dict[str, Access] = {}
+        for port in lablet.exposure.ports:
+            if owner in had:
+                answer[port.name] = Access(PENDING, why=_TWICE)
+            elif port.name in numbers:
+                answer[port.name] = (
+                    Access(LIVE, addresses[0], numbers[port.name])
+                    if addresses
+                    else Access(PENDING, port=numbers[port.name], why=_NO_ADDRESS)
+                )
+            elif refused is not None:
+                why = f"{refused.fault.reason}: {refused.fault.message}"
+                answer[port.name] = Access(REFUSED if refused.until is None else PENDING, why=why)
+        had.add(owner)
+        answers.append((lablet, answer))
+    return answers
+
+
+def refusal(lablet: ExposedLablet, why: str) -> dict[str, Access]:
+    """Return the answer that refuses all ports of a lablet."""
+    return {port.name: Access(REFUSED, why=why) for port in lablet.exposure.ports}
+
 
 _log: Final = structlog.get_logger(__name__)
 AT_ONCE: Final = 16

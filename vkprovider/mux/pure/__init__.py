@@ -2,18 +2,16 @@
 
 A channel is a Service whose `loadBalancerClass` names a mux, or a lablet with its ports: a virtual channel.
 
-* `muxnames`: annotations and labels; `reasons`: what is said in Events.
-* `facts`: muxes and channels as they were found.
-* `refs`: which Service is a mux, which mux a channel names, and whether the mux serves its namespace.
-* `requests`: the outside ports that a channel asks for, and the limits of a mux.
-* `state`: which channel has which outside port, and which numbers rest; the ConfigMap of a mux.
-* `lablets`: lablets as channels, from their EndpointSlices.
-* `owners`: whose a port is, where the store knows nothing; which requests contradict the owners.
-* `ledger`: who has which port while a pass decides.
-* `draining`: UDP ports that nobody serves, and that stay so that open flows end.
-* `decide`: the decision of one pass.
-* `endpoints`: the backends of a mux, under the names that the ports have there; `slices`: what carries them.
-* `ended`: backends that nobody lends any more, where nothing can be decided.
-* `addresses`: addresses that are no backends.
-* `text`: what people read on a mux and its channels.
+* `muxnames`: names on the wire of muxes and channels.
+* `reasons`: reasons of Services that share one load balancer: of the mux that owns it, and of the channels that lend it
+  ports.
+* `facts`: muxes and channels as they were found: which Service is a mux, and which mux a channel names.
+* `requests`: the outside ports that a channel asks for, and the limits of a mux: annotations that people write.
+* `state`: what a mux remembers: which channel has which outside port, and UDP ports that drain.
+* `endpoints`: the backends of a mux: those of channels and lablets, those that have ended, and addresses that are none.
+* `ledger`: the ports of one mux while a pass decides: whose each is, also where the store knows nothing.
+* `decide`: the decision of one pass: which channel of a mux has which outside port, and which are refused, with the
+  reason.
+* `slices`: what carries the backends of a mux: EndpointSlices, or one object of the kind Endpoints.
+* `text`: what people read on a mux and on its channels: annotations that repeat what was decided, and decide nothing.
 """

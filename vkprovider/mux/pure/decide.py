@@ -10,19 +10,16 @@ from collections.abc import Collection, Iterable, Mapping
 from typing import Final, NamedTuple
 
 from vkprovider.mux.pure import muxnames
-from vkprovider.mux.pure.draining import Drain, find_drains
-from vkprovider.mux.pure.facts import Channel, Mux, Owner, ServicePort
-from vkprovider.mux.pure.ledger import Ledger, row_for
-from vkprovider.mux.pure.owners import collect_existing_port_owners, find_mux_port_conflicts
+from vkprovider.mux.pure.facts import Channel, Mux, Owner, ServicePort, annotation_key, serves
+from vkprovider.mux.pure.ledger import Ledger, collect_existing_port_owners, find_mux_port_conflicts, row_for
 from vkprovider.mux.pure.reasons import MuxReason
-from vkprovider.mux.pure.refs import annotation_key, serves
 from vkprovider.mux.pure.requests import Request, bounds_of, requests_of, within
-from vkprovider.mux.pure.state import STORE_BYTES_MAX, MuxState
+from vkprovider.mux.pure.state import STORE_BYTES_MAX, Drain, MuxState, find_drains
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.messages import Fault
+from vkprovider.platform.messages import count as counted
 from vkprovider.platform.ports.rows import PortRow
 from vkprovider.platform.times import iso
-from vkprovider.platform.wording import count as counted
 
 REST_S: Final = 300.0
 """The shortest time for which a freed number rests."""

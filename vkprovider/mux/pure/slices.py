@@ -11,10 +11,9 @@ from typing import Any, Final, NamedTuple
 from vkprovider.lablet import names
 from vkprovider.mux.pure import muxnames
 from vkprovider.mux.pure.decide import Plan
-from vkprovider.mux.pure.draining import DISCARD
 from vkprovider.mux.pure.endpoints import Backends, collect_channel_endpoints
-from vkprovider.mux.pure.facts import Mux, MuxRef, Owner, ServicePort
-from vkprovider.mux.pure.refs import annotation_key
+from vkprovider.mux.pure.facts import Mux, MuxRef, Owner, ServicePort, annotation_key
+from vkprovider.mux.pure.state import DISCARD
 from vkprovider.platform import wellknown
 from vkprovider.platform.objects import EndpointSlice
 from vkprovider.platform.ports.allocator import UDP

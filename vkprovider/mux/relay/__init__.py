@@ -4,8 +4,6 @@ HAProxy (haproxy.cfg) listens on a range of ports and carries the connections; t
 socket, where each port leads. HAProxy is never started, reloaded or ended here, and what is established goes on while
 this process is down.
 
-* `wanted`: from the Service and the slices of a mux to HAProxy's maps. Pure.
-* `runtime`: what HAProxy's runtime socket is told and what it answers. Pure.
-* `haproxy`: one HAProxy, through that socket.
-* `settings`: its settings; `process`: follows the mux, fills HAProxy and ends connections.
+* `wanted`: what HAProxy's maps should hold, and the commands of its runtime socket that make them so.
+* `process`: the process of a relay: follow the mux, and keep one HAProxy as the mux wants it.
 """

@@ -1,4 +1,4 @@
-"""The process of a relay: follow the mux, keep HAProxy as the mux wants it, end the connections of what has ended.
+"""The process of a relay: follow the mux, and keep one HAProxy as the mux wants it.
 
     change of the Service or a slice ─┐
     HAProxy has started again ────────┼─▶ fill ──a port ended or moved──▶ end connections, until two looks find none
@@ -8,21 +8,91 @@ Nothing is told before Service and slices are read completely, and what cannot b
 """
 
 import asyncio
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager
+from importlib.resources import files
 from typing import Final
 
 import structlog
 
-from vkprovider.mux.relay.haproxy import Haproxy
-from vkprovider.mux.relay.runtime import takes_away
-from vkprovider.mux.relay.settings import RelaySettings
-from vkprovider.mux.relay.wanted import Goal, MuxService, outside_of, wanted
+from vkprovider.mux.relay import wanted as runtime
+from vkprovider.mux.relay.wanted import Backend, Goal, MuxService, outside_of, takes_away, wanted
+from vkprovider.mux.settings import RelaySettings
 from vkprovider.platform.concurrency import stop_on_signals
-from vkprovider.platform.errors import OutsideError
+from vkprovider.platform.errors import OutsideError, Unavailable
 from vkprovider.platform.kube.client import KubeClient, user_agent
 from vkprovider.platform.kube.informer import ALERT, Informer
 from vkprovider.platform.objects import EndpointSlice
 from vkprovider.platform.runtime.loops import running
 from vkprovider.platform.settings import KubeSettings
+
+CONFIG: Final = files("vkprovider.mux.relay").joinpath("haproxy.cfg").read_text("utf-8")
+"""HAProxy's configuration; its variables are settings."""
+_DEADLINE_S: Final = 5.0
+_LINE_CHARS_MAX: Final = 8000
+"""Characters of the commands in one line: HAProxy reads a line into a buffer of 16 KiB."""
+
+
+class Haproxy:
+    """One HAProxy; each question takes a connection of its own, which HAProxy closes after its answer.
+
+    Raises from each method:
+        Unavailable: It does not answer.
+    """
+
+    def __init__(self, socket: str) -> None:
+        self._socket: Final = socket
+
+    async def is_filled(self) -> bool:
+        """Return whether it accepts connections: it does not after its start."""
+        return runtime.is_open(await self._ask(runtime.SHOW_GATE))
+
+    async def fill(self, wanted: Goal) -> list[str]:
+        """Make it do what is wanted, then let it accept connections; return the commands that it took."""
+        found = await self._ask(runtime.SHOW_PORTS), await self._ask(runtime.SHOW_SOURCES)
+        commands = runtime.changes(*found, wanted) + runtime.open_gate(await self._ask(runtime.SHOW_GATE))
+        for line in _lines(commands):
+            await self._ask(line)
+        return commands
+
+    async def end(self, allowed: dict[int, frozenset[Backend]]) -> int:
+        """End the connections that lead to no endpoint of their port; return how many there were."""
+        async with self._asked(runtime.SHOW_CONNECTIONS) as answer:
+            told = [line async for raw in answer if runtime.is_of_connection(line := raw.decode())]
+        commands = runtime.ended(runtime.connections(told), allowed)
+        for line in _lines(commands):
+            await self._ask(line)
+        return len(commands)
+
+    async def _ask(self, line: str) -> str:
+        async with self._asked(line) as answer:
+            return (await answer.read()).decode()
+
+    @asynccontextmanager
+    async def _asked(self, line: str) -> AsyncIterator[asyncio.StreamReader]:
+        try:
+            async with asyncio.timeout(_DEADLINE_S):
+                reader, writer = await asyncio.open_unix_connection(self._socket)
+                try:
+                    writer.write(line.encode() + b"\n")
+                    yield reader
+                finally:
+                    writer.close()
+        except OSError as error:  # also TimeoutError
+            raise Unavailable(f"HAProxy at {self._socket}: {str(error) or type(error).__name__}") from error
+
+
+def _lines(commands: Sequence[str]) -> Iterator[str]:
+    """Yield lines of several commands each, in their order."""
+    line = ""
+    for command in commands:
+        if len(line) + len(command) > _LINE_CHARS_MAX:
+            yield line
+            line = ""
+        line += f"{command};"
+    if line:
+        yield line
+
 
 _log: Final = structlog.get_logger(__name__)
 

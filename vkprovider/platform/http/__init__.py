@@ -1,11 +1,11 @@
 """What every server shares: the page of a process, and the kubelet API of Nodes.
 
-* `page`: the HTTP page of a process: probes, metrics, and what its parts mount.
-* `access`: authentication and authorization by the cluster: TokenReview, SubjectAccessReview, with caches and lanes.
-* `answers`: refusals, each kind a class with its remedy; bearer tokens.
-* `bodies`: the gate for bodies, and forms.
-* `connections`: limits on connections and heads of requests.
-* `sse`: streams of server-sent events.
-* `tls`: a certificate that can be renewed while a page is served; `contexts`: TLS contexts; `selfsigned`: a
-  certificate that a replica makes itself.
+* `page`: the HTTP page of a process: probes and metrics for everyone, and the routes of its parts.
+* `access`: authentication and authorization by the cluster: TokenReview and SubjectAccessReview, as in stock
+  components.
+* `answers`: refusals, each kind a class, and bearer tokens.
+* `bodies`: the gate for bodies: every body that a server of ours reads comes through `read` or `read_form`.
+* `connections`: limits on the connections of a server: how many there are, and how long one may wait for a reader.
+* `sse`: server-sent events: an open stream to one client, and an event as it is sent.
+* `tls`: TLS of servers: certificate and key from files, read again when they change, or made by the replica itself.
 """

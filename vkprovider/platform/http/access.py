@@ -28,7 +28,7 @@ from vkprovider.platform.http.answers import (
     bearer,
 )
 from vkprovider.platform.kube.client import KubeClient
-from vkprovider.platform.kube.pace import TokenBucket
+from vkprovider.platform.kube.flow import TokenBucket
 from vkprovider.platform.kube.resources import Kind
 from vkprovider.platform.kube.resources import Resource as Collection
 from vkprovider.platform.kube.resources import kind as kind_of

@@ -18,10 +18,9 @@ from vkprovider.platform.errors import InputError
 from vkprovider.platform.http.answers import Refused, Starting
 from vkprovider.platform.http.connections import listen, runner_of
 from vkprovider.platform.reasons import StartReason
-from vkprovider.platform.runtime import report
-from vkprovider.platform.runtime.connecting import NO_API_SERVER
-from vkprovider.platform.runtime.context import Context
-from vkprovider.platform.runtime.metrics.exposition import exposition, registry_of
+from vkprovider.platform.runtime import parts
+from vkprovider.platform.runtime.context import NO_API_SERVER, Context
+from vkprovider.platform.runtime.metrics import exposition, registry_of
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.platform.runtime.process import Process
 from vkprovider.platform.settings import HttpSettings
@@ -61,7 +60,7 @@ class Page:
         self._headers = headers
         self._process: Process | None = None
         self._waits_for = NO_API_SERVER
-        self._starting = {**report.starting(replica), **starting}
+        self._starting = {**parts.starting(replica), **starting}
         self._routes = _Routes()
         self._runner = runner_of(self._application(), shutdown_s=_FINISH_S)
         self._listener: asyncio.Server | None = None
@@ -147,7 +146,7 @@ class Page:
         """Answer 200 as long as the process does: a fault outside of it does not call for a restart."""
         found = self._process
         return web.json_response(
-            report.health(found.ctx, found.membership, found.parts) if found is not None else self._starting
+            parts.health(found.ctx, found.membership, found.parts) if found is not None else self._starting
         )
 
     async def _ready(self, _: web.Request) -> web.Response:

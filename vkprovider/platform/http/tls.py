@@ -1,19 +1,81 @@
-"""TLS of the page: certificate and key from files, read again when they are renewed, or of the replica's own making."""
+"""TLS of servers: certificate and key from files, read again when they change, or made by the replica itself."""
 
 import functools
 import ssl
+import tempfile
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Final
 
 import structlog
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from vkprovider.platform.errors import InputError
-from vkprovider.platform.http import contexts
-from vkprovider.platform.http.selfsigned import self_signed
 from vkprovider.platform.reasons import StartReason
 from vkprovider.platform.rereading import Reread
 from vkprovider.platform.settings import HttpSettings
+
+
+def of_pair(pair: bytes) -> ssl.SSLContext:
+    """Return the context of a server with a key and its certificate, PEM.
+
+    Raises:
+        ssl.SSLError: They do not belong together.
+    """
+    # Python's ssl loads certificates only from files; this one exists for the call.
+    with tempfile.TemporaryDirectory(prefix="vkprovider-") as folder:  # mode 0700
+        path = Path(folder) / "pair.pem"
+        path.write_bytes(pair)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
+        context.load_cert_chain(path)
+        return context
+
+
+_VALID_DAYS: Final = 3650
+"""The certificate's life, longer than that of any process: nobody renews it."""
+_BEFORE: Final = timedelta(days=1)
+"""How far the clocks of clients may be behind."""
+
+
+def self_signed(hosts: Sequence[str]) -> bytes:
+    """Return a new key and its certificate, PEM.
+
+    Args:
+        hosts: Names and addresses that the certificate is for.
+    """
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "vkprovider self-signed")])
+    now = datetime.now(UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - _BEFORE)
+        .not_valid_after(now + timedelta(days=_VALID_DAYS))
+        .add_extension(x509.SubjectAlternativeName([_general(host) for host in dict.fromkeys(hosts)]), critical=False)
+        .add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    return private + certificate.public_bytes(serialization.Encoding.PEM)
+
+
+def _general(host: str) -> x509.GeneralName:
+    try:
+        return x509.IPAddress(ip_address(host))
+    except ValueError:
+        return x509.DNSName(host)
+
 
 _log: Final = structlog.get_logger(__name__)
 _SETTINGS: Final = "VKPROVIDER_HTTP_TLS_CERT", "VKPROVIDER_HTTP_TLS_KEY"
@@ -83,7 +145,7 @@ def _read_pair(files: Sequence[str]) -> bytes:
     """
     try:
         pair = b"\n".join(Path(name).read_bytes() for name in dict.fromkeys(files))
-        contexts.of_pair(pair)
+        of_pair(pair)
     except (OSError, ssl.SSLError) as error:
         text = " and ".join(f"{name} {file}" for name, file in zip(_SETTINGS, files, strict=True))
         raise InputError(
@@ -112,7 +174,7 @@ def _read_authorities(file: str | None) -> str:
 
 def _serving(pair: bytes, authorities: str) -> ssl.SSLContext:
     """Return the context that serves a certificate, and asks clients for theirs where there are authorities."""
-    context = contexts.of_pair(pair)
+    context = of_pair(pair)
     if authorities:
         context.load_verify_locations(cadata=authorities)
         context.verify_mode = ssl.CERT_OPTIONAL

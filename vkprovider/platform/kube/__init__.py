@@ -1,16 +1,16 @@
 """The Kubernetes shell: all communication with an API server, and no decisions.
 
-* `client`: verbs over one API server; raw JSON bytes in and out; every failure becomes one of `platform.errors`. Below
-  it: the package `http` (credentials, requests, streams of lines, errors), `flow` (which request goes next), `window`
-      (how many are in flight) and `pace` (rate limit).
-* `resources`: typed handles: get, list, create, replace, patch, delete; `api`: one handle per kind that we use.
-* `access`: what the user may do.
-* `clock`: the API server's, by its answers.
-* `informer`: a typed cache of one collection, kept up to date by list and watch; `store` is the cache with its
-  handlers, `watch` decodes lists and watch lines.
-* `queue`: runs a reconciler per key: serial for one key, parallel across keys; `due`: which of the keys that are due
-  comes first; `pauses`: how long a key waits for its next run.
-* `events`: records Events in the background; `event` is one of them.
+* `client`: the Kubernetes API as verbs over raw JSON bytes.
+* `http`: HTTP to one API server: bytes in, bytes out, every failure one of `platform.errors`.
+* `flow`: in which order requests go to the API server, how many at once, and how fast.
+* `resources`: typed handles for Kubernetes resources, so that no caller holds a URL, a decoder or a paging loop.
+* `api`: the kinds of resources that our programs work with, and what the user of a client may do.
+* `clock`: the API server's clock, learned from the `Date` of its answers.
+* `informer`: a typed cache of one collection, kept up to date by list and watch.
+* `watch`: decode lists and watch lines in one pass, and keep the collection with its handlers.
+* `queue`: run a reconciler per key: serial for one key, parallel across keys, with delays and back-off.
+* `due`: which keys of a queue are due, by priority, and how long each waits for its next run.
+* `events`: record Events in the background, as client-go's broadcaster does.
 
 Three libraries, each for what it is best at: `kubernetes_asyncio` reads kubeconfigs: only `http.login` and
 `http.kubeconfig` import it, where there is one, and its `Configuration` ends there. aiohttp carries the bytes, as to

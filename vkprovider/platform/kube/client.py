@@ -19,8 +19,7 @@ from vkprovider import __version__
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import DeadlineExceeded, Throttled
 from vkprovider.platform.kube.clock import ApiClock
-from vkprovider.platform.kube.flow import Flow, Lane
-from vkprovider.platform.kube.pace import TokenBucket
+from vkprovider.platform.kube.flow import Flow, Lane, TokenBucket
 from vkprovider.platform.settings import KubeSettings
 
 if TYPE_CHECKING:

@@ -1,4 +1,9 @@
-"""In which order requests go to the API server, and how many await its answer.
+"""In which order requests go to the API server, how many at once, and how fast.
+
+The rule is TCP's: slow start (one more for each answer, which doubles a window in the time of one), and after the first
+congestion additive increase and multiplicative decrease. The sign of congestion is a refusal (429) or no answer, as
+TCP's is a lost packet. A slow answer only ends the growth: where all clients of a busy server wait, one that gives way
+to its slowness gives its share to the others, and its lablets wait for them.
 
 Requests wait here rather than in the server's own queues, because here the order is ours: what finishes a lablet goes
 before what begins the next one, and news last. So a burst is delivered one lablet after the other, instead of all of
@@ -10,10 +15,88 @@ import enum
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
 from vkprovider.platform.errors import Throttled, Unavailable
-from vkprovider.platform.kube.window import Window
+
+MIN: Final = 8
+START: Final = 24
+QUICK_S: Final = 0.5
+"""Answers below it let the window grow; beyond, the server only queues what is sent."""
+_SHRINK: Final = 2 / 3
+
+
+@dataclass(slots=True)
+class Window:
+    """The number of requests that may be in flight.
+
+    Attributes:
+        most: Its upper bound.
+        size: The number now; its fraction counts answers towards the next increase.
+        slow_from: From here on it grows slowly; what it shrank to last.
+        shrunk_at: When it shrank last, on the caller's clock; what was sent before says nothing new.
+        closed_until: Until when the server asked for silence (Retry-After).
+    """
+
+    most: int
+    size: float = field(init=False)
+    slow_from: float = float("inf")
+    shrunk_at: float = float("-inf")
+    closed_until: float = float("-inf")
+
+    def __post_init__(self) -> None:
+        """Begin with `START`."""
+        self.size = float(min(START, self.most))
+
+    def admits(self, in_flight: int) -> bool:
+        """Return whether one more request may be sent."""
+        return in_flight < int(self.size)
+
+    def answered(self, took_s: float, *, full: bool) -> None:
+        """Note an answer, of whatever status but 429.
+
+        Args:
+            took_s: Seconds from its request.
+            full: Whether the window was used up; one that is not used says nothing about what it could be.
+        """
+        if full and took_s < QUICK_S:
+            step = 1.0 if self.size < self.slow_from else 1 / self.size
+            self.size = min(float(self.most), self.size + step)
+
+    def refused(self, sent_at: float, now: float, after_s: float = 0.0) -> None:
+        """Note a 429, or that no answer came: send less, and nothing for `after_s`."""
+        if sent_at >= self.shrunk_at:
+            self.size = self.slow_from = max(float(min(MIN, self.most)), self.size * _SHRINK)
+            self.shrunk_at = now
+        self.closed_until = max(self.closed_until, now + after_s)
+
+
+class TokenBucket:
+    """Allow `rate_per_s` actions a second on average and `burst` at once.
+
+    A token is reserved when it is requested, so callers are served in order without a queue: each sleeps for the time
+    that `reserve` returns. A caller that gives up returns its token, or else abandoned requests would use up the rate.
+    """
+
+    def __init__(self, rate_per_s: float, burst: float, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._rate_per_s = rate_per_s
+        self._burst = burst
+        self._tokens = burst
+        self._now = now
+        self._counted_at_s = now()
+
+    def reserve(self) -> float:
+        """Reserve one token; return the seconds until it may be used, 0 for at once."""
+        now_s = self._now()
+        self._tokens = min(self._burst, self._tokens + (now_s - self._counted_at_s) * self._rate_per_s) - 1
+        self._counted_at_s = now_s
+        return 0.0 if self._tokens >= 0 else -self._tokens / self._rate_per_s
+
+    def cancel(self) -> None:
+        """Return a reserved token that will not be used."""
+        self._tokens += 1
+
 
 _FAIR_EVERY: Final = 8
 """One of so many requests is that which has waited longest, whatever its lane: none starves."""

@@ -25,8 +25,7 @@ from vkprovider.platform.kube import watch
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.flow import Lane
 from vkprovider.platform.kube.http import answers
-from vkprovider.platform.kube.store import Handler, Store, key_of
-from vkprovider.platform.kube.watch import Decoder, HasMetadata, Head, Named, T
+from vkprovider.platform.kube.watch import Decoder, Handler, HasMetadata, Head, Named, Store, T, key_of
 
 __all__ = ["ALERT", "CALM", "HasMetadata", "Head", "Informer", "Patience"]
 

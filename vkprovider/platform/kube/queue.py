@@ -21,8 +21,7 @@ import structlog
 
 from vkprovider.platform.errors import Fenced
 from vkprovider.platform.histogram import BRIEF_S, COARSE_S, Histogram
-from vkprovider.platform.kube.due import Due, Priority
-from vkprovider.platform.kube.pauses import Pauses
+from vkprovider.platform.kube.due import Due, Pauses, Priority
 
 K = TypeVar("K", bound=Hashable)
 

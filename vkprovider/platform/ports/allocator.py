@@ -8,38 +8,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from vkprovider.platform.errors import InputError
-from vkprovider.platform.reasons import Reasons
-from vkprovider.platform.wording import count
+from vkprovider.platform.messages import count
+from vkprovider.platform.reasons import PortReason
 
 TCP: Final = "TCP"
 UDP: Final = "UDP"
-
-
-class PortReason(Reasons):
-    """Reasons for which outside ports are not given; those of a Pod that waits for them."""
-
-    TOO_MANY_PORTS = (
-        "TooManyPorts",
-        "The topology's port tags need more outside ports than one lablet may have; none was allocated.",
-        "Remove port tags from the topology, or raise PORTS_PER_INSTANCE_MAX.",
-    )
-    PORT_RANGE_FULL = (
-        "PortRangeFull",
-        "Fewer ports of the worker's range are free than the lablet needs; none was allocated.",
-        "Wait until a lablet of this worker ends, or widen spec.portRange together with the range of PATty.",
-    )
-    PORT_CONFLICT = (
-        "PortConflict",
-        (
-            "A port of the lablet's row is claimed by another one on the same worker; the row was not written. Or "
-            "two labs on the worker have the port in their tags: the claims were lost, or two CMLWorkers are one CML "
-            "controller."
-        ),
-        (
-            "Compare the port mappings of both in NAME-port-allocations, and delete the Pod that should not "
-            "have the port."
-        ),
-    )
 
 
 class PortRange(NamedTuple):

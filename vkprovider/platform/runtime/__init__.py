@@ -1,12 +1,17 @@
 """What every process needs that acts under a fence; nothing here knows labs or workers.
 
-* `context`: what every controller is given: API client, Events, clocks, dice, identity; `connecting`: how a process
-  reaches the API server, and learns which installation it belongs to.
-* `membership`: this replica's own Lease, the fence, and which replica leads; `members`: the Leases of all replicas.
-* `home`: which namespace the cluster's installation is in; a replica of another one is no member.
-* `ownership`: take, renew and release keys of one kind, and prove ownership at every side effect; `leases`: a kind of
-  keys, and their Leases.
-* `planning`: which replica should own which key, and what this one has to do about it.
-* `parts`: a part of a process, as a record; `process`: the parts, run together: every loop by name, readiness, the end.
-* `loops`: run loops beside each other; `report`: health and counts; `metrics`: what is counted.
+* `context`: what every controller needs: the API server, clocks, which replica; and how a process reaches them.
+* `membership`: which replicas live, whether this one may still act, and whether it leads.
+* `members`: the Leases of replicas as the watch shows them: which count as gone, and how one that is gone is ended.
+* `home`: which namespace the cluster's installation is in: a replica of another one does nothing.
+* `ownership`: which keys of one kind this replica owns: Nodes, say; a process may own keys of several kinds.
+* `leases`: leases that say which replica acts for which key, one kind of keys at a time: read, taken, renewed,
+  released.
+* `planning`: which replica should own which key, planned again whenever a replica, a Lease or a key changes.
+* `parts`: a part of a process, and what a process says of its parts: `GET /health`, `GET /admin/state`.
+* `process`: a process that acts under a fence: its parts, every loop by name, when it is ready, and how it ends.
+* `process_metrics`: the metrics of every process: whether it is ready, its queues, watches, requests, Events and
+  memory.
+* `loops`: run endless loops beside each other, so that none ends unnoticed.
+* `metrics`: metrics for Prometheus: how each is declared, and the counts of one process, read at every scrape.
 """

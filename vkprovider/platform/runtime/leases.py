@@ -8,13 +8,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from vkprovider.platform import wellknown
+from vkprovider.platform import leases, wellknown
 from vkprovider.platform.errors import Conflict, InputError, NotFound
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.kube.events import ObjectRef
 from vkprovider.platform.kube.flow import Lane
 from vkprovider.platform.kube.informer import CALM, Informer
-from vkprovider.platform.leases import lease as leases
 from vkprovider.platform.objects import Lease
 from vkprovider.platform.reasons import Reason
 from vkprovider.platform.runtime.context import Context

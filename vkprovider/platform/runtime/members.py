@@ -13,11 +13,11 @@ from typing import Final
 
 import structlog
 
+from vkprovider.platform import leases
 from vkprovider.platform.errors import Conflict
 from vkprovider.platform.kube.flow import Lane
 from vkprovider.platform.kube.informer import CALM, Informer
-from vkprovider.platform.leases import lease as leases
-from vkprovider.platform.leases.lease import Seen
+from vkprovider.platform.leases import Seen
 from vkprovider.platform.objects import Lease
 from vkprovider.platform.runtime.context import PROVIDER, Context
 

@@ -18,11 +18,10 @@ from typing import Final, Protocol
 import structlog
 
 from vkprovider import __version__
-from vkprovider.platform import wellknown
+from vkprovider.platform import leases, wellknown
 from vkprovider.platform.errors import Conflict, NotFound, OutsideError
 from vkprovider.platform.kube.clock import is_off
 from vkprovider.platform.kube.flow import Lane
-from vkprovider.platform.leases import lease as leases
 from vkprovider.platform.objects import Lease
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.members import Members

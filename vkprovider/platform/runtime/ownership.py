@@ -14,11 +14,11 @@ from weakref import WeakValueDictionary
 
 import structlog
 
+from vkprovider.platform import leases
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import Fenced, InputError, OutsideError
 from vkprovider.platform.kube.client import Guard
-from vkprovider.platform.leases import lease as leases
-from vkprovider.platform.leases.lease import LeaseVerdict
+from vkprovider.platform.leases import LeaseVerdict
 from vkprovider.platform.objects import Lease
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.leases import LeaseKind, Leases, epoch_of, owner_uid_of

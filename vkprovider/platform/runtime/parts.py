@@ -1,11 +1,12 @@
-"""A part of a process: what it follows, works on, serves and counts, and what it does at the turns of its life.
+"""A part of a process, and what a process says of its parts: `GET /health`, `GET /admin/state`.
 
 A process is a list of parts. Whatever is to be done for all of them (open the queues, list the metrics, tell whether
 everything is known, hand over) iterates over the parts: there is no second list of queues, informers or metrics.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -14,7 +15,9 @@ from aiohttp import web
 from vkprovider.platform.kube.informer import Informer
 from vkprovider.platform.kube.queue import KeyedQueue, Reconcile
 from vkprovider.platform.kube.watch import HasMetadata
-from vkprovider.platform.runtime.metrics.measure import Measure
+from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.runtime.membership import Membership
+from vkprovider.platform.runtime.metrics import Measure
 from vkprovider.platform.runtime.ownership import Ownership
 
 T = TypeVar("T", bound=HasMetadata)
@@ -136,3 +139,39 @@ def informers(parts: Iterable[Part]) -> Iterator[Informer[Any]]:
 def works(parts: Iterable[Part]) -> Iterator[Work]:
     """Yield the queues of a process."""
     return (work for part in parts for work in part.works)
+
+
+def starting(replica: str) -> dict[str, Any]:
+    """Return the health of a process that has no parts yet: the API server has not answered."""
+    return {"status": "starting", "is_leader": False, "instance_id": replica, "last_reconciliation": None}
+
+
+def health(ctx: Context, membership: Membership, parts: Sequence[Part]) -> dict[str, Any]:
+    """Return the health of a process."""
+    ended = max((work.queue.ended_unix for work in works(parts)), default=0.0)
+    found: dict[str, Any] = {
+        "status": "fenced" if membership.is_fenced else "healthy",
+        "is_leader": any(ownership.epochs for ownership in owned(parts)),
+        "instance_id": ctx.replica,
+        "last_reconciliation": datetime.fromtimestamp(ended, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") if ended else None,
+    }
+    for part in parts:
+        found |= part.health()
+    return found
+
+
+def stats(ctx: Context, membership: Membership, parts: Sequence[Part]) -> dict[str, Any]:
+    """Return the health and the counts of a process."""
+    found = health(ctx, membership, parts)
+    for part in parts:
+        found |= part.stats()
+    queues = [work.queue for work in works(parts)]
+    return {
+        **found,
+        "queues": {
+            queue.name: {"waiting": queue.depth, "runs": queue.runs_total, "failures": queue.failures_total}
+            for queue in queues
+        },
+        "api_requests": ctx.kube.requests_total,
+        "api_errors": dict(ctx.kube.errors),
+    }

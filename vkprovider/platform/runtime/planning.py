@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from vkprovider.platform.leases import plan
-from vkprovider.platform.leases.plan import Duty, OwnersView
+from vkprovider.platform import leases as plan
+from vkprovider.platform.leases import Duty, OwnersView
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.leases import Leases
 from vkprovider.platform.runtime.membership import LOOK_S, Membership

@@ -17,9 +17,9 @@ from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.home import Home
 from vkprovider.platform.runtime.loops import running, work
 from vkprovider.platform.runtime.membership import Membership
-from vkprovider.platform.runtime.metrics.measure import Measure
-from vkprovider.platform.runtime.metrics.process import process_measures
+from vkprovider.platform.runtime.metrics import Measure
 from vkprovider.platform.runtime.parts import Loops, Part, Work
+from vkprovider.platform.runtime.process_metrics import process_measures
 
 _log: Final = structlog.get_logger(__name__)
 _HAND_OVER_S: Final = 8.0

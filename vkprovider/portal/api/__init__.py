@@ -1,6 +1,9 @@
 """The REST API of the portal: the routes by which a user has a lab, and a hub or an instructor looks after labs.
 
-* `callers`: who asks, by token or by the headers of an ingress, and whether they may.
-* `dialects`: what differs between SQR-066 and Nublado; `bodies`, `refusals`, `form`, `openapi`: answers.
-* `streams`: the events of a lab; `routes`: the paths; `parts`: the page, made of all these.
+* `callers`: who asks, and whether they may: a user of the cluster, by a token or by the headers of an ingress that
+  proves itself.
+* `bodies`: what the API says of a lab, in its two dialects: that of SQR-066, and that of Nublado's spawner.
+* `answers`: what the API answers beside labs: the form, the description of the routes, refusals.
+* `streams`: streams of the events of labs, as long as an operation goes on and the listener may follow it.
+* `routes`: the paths of the API, made of all that serves them.
 """

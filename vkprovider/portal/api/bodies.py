@@ -1,18 +1,87 @@
-"""What the page says of a lab, in one of the dialects. Of the environment of a request, it says the names alone."""
+"""What the API says of a lab, in its two dialects: that of SQR-066, and that of Nublado's spawner.
+
+| | sqr066 | nublado |
+|---|---|---|
+| create | 303 with `Location` | 201 with `Location` |
+| delete | 202 at once | 204 when the lab is gone |
+| an event's data | text; `progress` is an event of its own | JSON `{message, progress}`; no event `progress` |
+| an image named in two ways | the most particular counts | refused |
+| keys of images | `latest-weekly` | `latest_weekly` |
+"""
 
 import math
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+import msgspec
+
 from vkprovider.lablet import names
+from vkprovider.platform.http.sse import frame
 from vkprovider.platform.objects import Event
 from vkprovider.platform.times import iso
-from vkprovider.portal.api.dialects import SQR066, PortalDialect
-from vkprovider.portal.pure import clock, stream
-from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.position import Position, news
-from vkprovider.portal.pure.quota import Amounts, amounts_of
-from vkprovider.portal.pure.state import UserLabStatus, presence_of, status_of
+from vkprovider.portal.pure import facts, stream
+from vkprovider.portal.pure.config import Amounts, amounts_of
+from vkprovider.portal.pure.facts import UserLab, UserLabStatus, presence_of, status_of
+from vkprovider.portal.pure.stream import LineKind, Position, Sent, news
+
+_GOING_ON: Final = "The lab is on its way"
+
+
+class PortalDialect(msgspec.Struct, frozen=True):
+    """How requests are answered.
+
+    Attributes:
+        name: As the setting has it.
+        created: The status of the answer to a request that creates a lab.
+        deleted: The status of the answer to one that deletes a lab.
+        waits: Whether the latter is answered when the lab is gone.
+        one_image: Whether a request that names its image in two ways is refused.
+    """
+
+    name: str
+    created: int
+    deleted: int
+    waits: bool
+    one_image: bool
+
+    def frames(self, sent: Iterable[Sent]) -> bytes:
+        """Return events as they are sent."""
+        if self is SQR066:
+            return b"".join(frame(each.id, _text(each), each.kind) for each in sent)
+        return b"".join(_in_json(list(sent)))
+
+    def said(self, sent: Sent) -> dict[str, Any]:
+        """Return an event as the status of a lab lists it."""
+        return {"event": str(sent.kind), "data": _text(sent), "sent": False}
+
+    def keyed(self, keys: dict[str, Any]) -> dict[str, Any]:
+        """Return an object with the keys of the dialect, where they may have hyphens, and without those of no value."""
+        given = {key: value for key, value in keys.items() if value is not None}
+        return given if self is SQR066 else {key.replace("-", "_"): value for key, value in given.items()}
+
+
+SQR066: Final = PortalDialect("sqr066", created=303, deleted=202, waits=False, one_image=False)
+NUBLADO: Final = PortalDialect("nublado", created=201, deleted=204, waits=True, one_image=True)
+DIALECTS: Final = {dialect.name: dialect for dialect in (SQR066, NUBLADO)}
+
+
+def _text(sent: Sent) -> str:
+    return str(sent.progress) if sent.kind is LineKind.PROGRESS else sent.text
+
+
+def _in_json(sent: list[Sent]) -> Iterable[bytes]:
+    """Yield events with data in JSON; progress goes with the next line, or is one if none follows."""
+    for number, each in enumerate(sent):
+        kind, message = each.kind, each.text
+        if kind is LineKind.PROGRESS:
+            if any(later.kind is LineKind.INFO for later in sent[number + 1 :]):
+                continue
+            kind, message = LineKind.INFO, message or _GOING_ON
+        data: dict[str, Any] = {"message": message}
+        if kind is LineKind.INFO and each.progress:
+            data["progress"] = each.progress
+        yield frame(each.id, msgspec.json.encode(data).decode(), kind)
+
 
 _RUNNING: Final = UserLabStatus.RUNNING
 Body = dict[str, Any]
@@ -50,7 +119,7 @@ class Bodies:
     def end(self, end: float) -> Body:
         """Return the end of a lab, which may be infinite."""
         at = None if math.isinf(end) else iso(int(end))
-        return {"ends_at": at, "ends": clock.words(end, self.wall())}
+        return {"ends_at": at, "ends": facts.words(end, self.wall())}
 
     def _sqr066(self, lab: UserLab, events: Iterable[Event]) -> Body:
         record = lab.record

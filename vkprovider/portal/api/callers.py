@@ -23,10 +23,10 @@ from aiohttp import web
 from vkprovider.platform import wellknown
 from vkprovider.platform.http.access import AccessControl, Right, User
 from vkprovider.platform.http.answers import NotAllowed, Starting, TokenInvalid, TokenMissing, TooManyReviews, bearer
-from vkprovider.platform.kube.pace import TokenBucket
+from vkprovider.platform.kube.flow import TokenBucket
 from vkprovider.portal.origin import may_change
 from vkprovider.portal.pure.names import user_of, username_of
-from vkprovider.portal.pure.rejections import BODY, Grounds
+from vkprovider.portal.pure.options import BODY, Grounds
 from vkprovider.portal.service.requests import Caller, Rejected
 
 PROOF: Final = "X-Portal-Ingress-Secret"

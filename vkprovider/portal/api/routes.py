@@ -1,4 +1,4 @@
-"""The paths of the page."""
+"""The paths of the API, made of all that serves them."""
 
 import asyncio
 import time
@@ -13,24 +13,26 @@ import msgspec
 import structlog
 from aiohttp import web
 
+from vkprovider.platform.http.access import AccessControl, Pace
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.bodies import Body, BodyLate, BodyTooLarge, read
+from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.parts import Route
-from vkprovider.portal.api import form, openapi
-from vkprovider.portal.api.bodies import Bodies
-from vkprovider.portal.api.callers import PortalCallers
-from vkprovider.portal.api.dialects import PortalDialect
-from vkprovider.portal.api.refusals import refused, rejected
-from vkprovider.portal.api.streams import LabStreams
+from vkprovider.platform.settings import reveal
+from vkprovider.portal.api import answers
+from vkprovider.portal.api.answers import refused, rejected
+from vkprovider.portal.api.bodies import DIALECTS, Bodies, PortalDialect
+from vkprovider.portal.api.callers import ByHeaders, ByToken, PortalCallers
+from vkprovider.portal.api.streams import LabStreams, StreamTimes
 from vkprovider.portal.pure import options
-from vkprovider.portal.pure.menu.form import offer
-from vkprovider.portal.pure.menu.menu import Menu
-from vkprovider.portal.pure.menu.prepulled import images_answer, prepulls_answer
+from vkprovider.portal.pure.facts import unknown
+from vkprovider.portal.pure.form import images_answer, offer, prepulls_answer
+from vkprovider.portal.pure.menu import Menu
+from vkprovider.portal.pure.options import BODY, Grounds
 from vkprovider.portal.pure.record import LabRecord
-from vkprovider.portal.pure.rejections import BODY, Grounds
-from vkprovider.portal.pure.state import unknown
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.informers import Informers
 from vkprovider.portal.service.requests import Caller, Rejected, Requests
 from vkprovider.portal.settings import PortalSettings
 
@@ -110,7 +112,7 @@ class PortalPage:
     # ------------------------------------------------------------------------------------------ for hubs and classes
 
     async def _document(self, _: web.Request) -> web.StreamResponse:
-        return web.json_response(openapi.document(self._dialect.name))
+        return web.json_response(answers.document(self._dialect.name))
 
     async def _labs(self, request: web.Request) -> web.StreamResponse:
         await self._callers.manager(request)
@@ -199,7 +201,7 @@ class PortalPage:
     async def _lab_form(self, request: web.Request) -> web.StreamResponse:
         caller = await self._callers.owner(request, request.match_info["username"])
         found = offer(await self._menu_of(request), self._choices.quota(caller), self._choices.nodes())
-        return web.Response(text=form.html(found), content_type="text/html")
+        return web.Response(text=answers.html(found), content_type="text/html")
 
     async def _menu_of(self, request: web.Request) -> Menu:
         """Return the menu of the sender of a request."""
@@ -291,3 +293,49 @@ def _wrapped(handler: Handler) -> Handler:
         return response
 
     return handle
+
+
+_PACE: Final = Pace(at_once=16, per_s=100, burst=500)
+"""The limits of reviews: a whole class asks for labs in the same second, each learner with another token."""
+
+
+def portal_callers(ctx: Context, settings: PortalSettings, objects: Informers) -> PortalCallers:
+    """Make what finds out who asks; `objects` is all that is known of labs."""
+    access = AccessControl(ctx.kube, audiences=settings.token_audiences, pace=_PACE)
+    secret, prefix = reveal(settings.ingress_secret), settings.username_prefix
+    by_headers = settings.callers == "headers" and secret is not None
+    source = ByHeaders(secret, prefix) if by_headers and secret is not None else ByToken(access)
+    return PortalCallers(access, source, ctx.namespace, prefix, objects.are_complete)
+
+
+def portal_page(
+    ctx: Context,
+    settings: PortalSettings,
+    index: Index,
+    requests: Requests,
+    choices: Choices,
+    callers: PortalCallers,
+    times: StreamTimes | None = None,
+) -> PortalPage:
+    """Make the page of a replica.
+
+    Args:
+        ctx: The replica.
+        settings: What answers are like.
+        index: All user labs.
+        requests: Makes, deletes and extends labs.
+        choices: The menu and the quotas.
+        callers: Finds out who asks.
+        times: Those of streams; None for the usual ones.
+    """
+    dialect = DIALECTS[settings.dialect]
+    return PortalPage(
+        settings,
+        index,
+        requests,
+        choices,
+        callers,
+        dialect,
+        Bodies(dialect, ctx.wall, choices.amounts_of),
+        LabStreams(index, dialect, times or StreamTimes()),
+    )

@@ -15,12 +15,11 @@ from aiohttp import web
 
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.sse import HEARTBEAT_S, EventStream
-from vkprovider.portal.api.dialects import PortalDialect
+from vkprovider.portal.api.bodies import PortalDialect
 from vkprovider.portal.pure import stream
-from vkprovider.portal.pure.position import Position, news, parse
-from vkprovider.portal.pure.rejections import Grounds
-from vkprovider.portal.pure.state import unknown
-from vkprovider.portal.pure.stream import LabStory
+from vkprovider.portal.pure.facts import unknown
+from vkprovider.portal.pure.options import Grounds
+from vkprovider.portal.pure.stream import LabStory, Position, news, parse
 from vkprovider.portal.service.index import Index
 from vkprovider.portal.service.requests import Rejected
 

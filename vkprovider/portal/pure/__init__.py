@@ -1,19 +1,21 @@
 """User labs: one lablet for one user, at the request of that user.
 
-* `names`: names of objects, for any user; `portalnames`: their labels and annotations; `reasons`: what has failed.
-* `config`: the file that says what the portal offers.
-* `view`: a lab as its learner sees it; `classes`: a class as its instructor sees it.
-* `record`: the Namespace of a user lab, which says whose it is and what was asked for.
-* `facts`: a user lab as it was found.
-* `state`: its state in the words of the interface, and its place in the queue.
-* `decide`: its next step; `steps`: the steps.
-* `options`: the body of a request.
-* `clock`: the end of a user's time, and its words.
-* `quota`: what a user may have.
-* `menu`: the labs that users may ask for.
-* `warm`: labs that are made before a user asks.
-* `instructors`: who instructs in the lab of a class.
-* `rejections`: why a request is refused.
-* `operations`: the operation that goes on, or ended last; `stream`: its story as lines, equal on every replica;
-  `position`: which of them a listener has.
+* `names`: names of a user lab's objects: valid for any user, and never those of another user.
+* `portalnames`: names on the wire of user labs: the labels and annotations of their Namespaces, Pods and definitions.
+* `reasons`: reasons of user labs: why one is ended, and why one has failed.
+* `config`: what the portal offers and whom: the file `VKPROVIDER_PORTAL_CONFIG`, and quotas.
+* `view`: a lab as its learner sees it: how it stands, what goes on, its devices, its end, and what is wrong.
+* `classes`: a class as its instructor sees it: rows, sorted, filtered and counted, and what is asked of many.
+* `record`: the record of a user lab: its Namespace, whose labels and annotations say whose it is and what was asked
+  for.
+* `facts`: a user lab as it was found, its state in the words of the interface, and the end of its time.
+* `decide`: the next step of a user lab, each of which may be repeated: from what is known and the time.
+* `options`: what a user asks for, the body of a request; and why it is refused.
+* `menu`: the menu: which labs users may ask for, from the definitions; their versions, ordered and named.
+* `warm`: warm labs: which one a user takes, how many more are made, and which are of no more use.
+* `instructors`: who instructs in the lab of a class: the people whom RoleBindings of the class name, and nobody else.
+* `stream`: the story of an operation of a user lab as lines, and a listener's position in it.
+* `form`: the form of a user: images and sizes that may be chosen, and which workers have them already.
+* `progress`: what goes on with a lab at present, and what is wrong with it.
+* `picture`: the picture of a lab: where its devices stand and which lines join them.
 """

@@ -1,4 +1,4 @@
-"""What a user asks for: the body of a request for a lab, checked and in one form.
+"""What a user asks for, the body of a request; and why it is refused.
 
     {"options": {"image_list": ["netlab:1.0"], "size": ["large"], "enable_debug": ["true"]},
      "env": {"JUPYTERHUB_API_URL": "http://hub:8081/hub/api"}}
@@ -8,13 +8,61 @@ Values come plain, or as the lists of one text that a form of JupyterHub makes o
 
 import re
 from collections.abc import Mapping
-from enum import StrEnum
+from enum import Enum, StrEnum
 from typing import Annotated, Any, Final, NamedTuple
 
 import pydantic
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StringConstraints
 
-from vkprovider.portal.pure.rejections import BODY, Grounds, Rejection
+BODY: Final = "body"
+USERNAME: Final = ("path", "username")
+
+
+class Grounds(Enum):
+    """The grounds of a rejection, each with the word that clients compare and the HTTP status."""
+
+    INVALID_TOKEN = "invalid_token", 401
+    PERMISSION_DENIED = "permission_denied", 403
+    INSUFFICIENT_QUOTA = "insufficient_quota", 403
+    UNKNOWN_USER = "unknown_user", 404
+    NOT_SUPPORTED = "not_supported", 404
+    LAB_EXISTS = "lab_exists", 409
+    OPERATION_IN_PROGRESS = "operation_in_progress", 409
+    NAMESPACE_CONFLICT = "namespace_conflict", 409
+    CANNOT_EXTEND = "cannot_extend", 409
+    CANNOT_RESET = "cannot_reset", 409
+    UNKNOWN_IMAGE = "unknown_image", 400
+    INVALID_JSON = "json_invalid", 422
+    INVALID_BODY = "value_error", 422
+    INVALID_LAB_SIZE = "invalid_lab_size", 422
+    INVALID_REFERENCE = "invalid_docker_reference", 422
+    DELETE_FAILED = "delete_failed", 500
+    UNAVAILABLE = "unavailable", 503
+
+    @property
+    def word(self) -> str:
+        """The `type` of the answer."""
+        return self.value[0]
+
+    @property
+    def status(self) -> int:
+        """The HTTP status of the answer."""
+        return self.value[1]
+
+
+class Rejection(NamedTuple):
+    """Why a request is refused.
+
+    Attributes:
+        grounds: Its kind.
+        msg: What is wrong and what to do about it, for people.
+        loc: The part of the request that is to blame, such as `("body", "options", "size")`; empty if it is none.
+    """
+
+    grounds: Grounds
+    msg: str
+    loc: tuple[str, ...] = ()
+
 
 USE_DROPDOWN: Final = "use_image_from_dropdown"
 """The value of `image_list` that means the one of `image_dropdown`."""

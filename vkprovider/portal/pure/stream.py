@@ -1,4 +1,4 @@
-"""The story of an operation of a user lab as lines of a stream, derived from objects that every replica sees alike.
+"""The story of an operation of a user lab as lines, and a listener's position in it.
 
 A line comes from a request in the record, the transition of a condition, or an Event. Its source and order are equal on
 every replica: the hash of what it tells of, and the time of the transition or the number of repetitions. What only a
@@ -6,12 +6,17 @@ waiting reason tells is no line but the present state, which a listener gets whe
 
 Events expire. When an operation ends, its last lines are therefore saved in the record, with their sources, so that
 nobody gets a line twice.
+
+It names each source whose lines the listener has, with the order of the last one. A line that arrives late, with an
+earlier time than those before it, is therefore still sent, and no other is sent again, by whichever replica.
 """
 
 import hashlib
 import math
+import re
 from base64 import urlsafe_b64encode
 from collections.abc import Iterable, Iterator
+from enum import StrEnum
 from typing import Final
 
 import msgspec
@@ -21,8 +26,93 @@ from vkprovider.lablet.reasons import Happened, Progress, Trouble
 from vkprovider.platform.errors import shorten
 from vkprovider.platform.objects import Event, Pod
 from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.operations import LabLine, LineKind, ToldOperation, operation_of
-from vkprovider.portal.pure.record import Saved
+from vkprovider.portal.pure.record import LabRecord, Saved
+
+_ENDED: Final = "The lab is to be deleted"
+_NEW_S: Final = 5.0
+"""How much younger than its namespace a request may be whose namespace was made for it; else the lab was kept warm, or
+replaces one that failed, and what happened before is not its story."""
+
+
+class LineKind(StrEnum):
+    """The kinds of what a listener gets."""
+
+    INFO = "info"
+    ERROR = "error"
+    PROGRESS = "progress"
+    COMPLETE = "complete"
+    FAILED = "failed"
+
+
+class LabLine(msgspec.Struct, frozen=True):
+    """A line of a stream.
+
+    Attributes:
+        at: Seconds since the epoch, by the clock of its source.
+        source: What it tells of, hashed.
+        order: Grows with each line of the same source.
+    """
+
+    at: float
+    kind: LineKind
+    source: str
+    order: int
+    text: str
+
+
+class ToldOperation(msgspec.Struct, frozen=True):
+    """An operation of a user lab, as its record has it.
+
+    Attributes:
+        id: Names it; another operation has another one.
+        deletes: Whether it deletes the lab; else it creates one.
+        at: When it was asked for, seconds since the epoch.
+        title: What it is about, in words.
+        since: The time before which nothing belongs to it; 0 if all of the namespace does.
+        phase: `complete` or `failed` once it has ended, else "".
+        ended_at: When it ended.
+        fault: Why it failed, in words.
+        saved: The lines that the record has kept of it, once it has ended.
+    """
+
+    id: str
+    deletes: bool
+    at: float
+    title: str
+    since: float = 0.0
+    phase: str = ""
+    ended_at: float = 0.0
+    fault: str = ""
+    saved: tuple[LabLine, ...] = ()
+
+
+def operation_of(record: LabRecord) -> ToldOperation:
+    """Return the current operation of a lab; a record that cannot be read tells of one that has failed."""
+    request, ending, outcome = record.request, record.ending, record.outcome
+    if ending is not None:
+        found = ToldOperation(ending.id, deletes=True, at=ending.at, title=_ENDED, since=ending.at)
+    elif request is not None:
+        since = 0.0 if request.at - record.created_at < _NEW_S else request.at
+        title = f"Lab asked for: {request.definition}"
+        found = ToldOperation(request.id, deletes=False, at=request.at, title=title, since=since)
+    else:
+        damaged = ", ".join(record.damaged)
+        why = f"The record of the lab cannot be read ({damaged}): have it deleted, and ask for a new one."
+        at, title = record.created_at, "A lab was asked for"
+        return ToldOperation(
+            record.uid, deletes=False, at=at, title=title, phase=LineKind.FAILED, ended_at=at, fault=why
+        )
+    if outcome is None:
+        return found
+    lines = tuple(
+        LabLine(each.at, LineKind(each.kind), each.source, each.order, each.text)
+        for each in outcome.lines
+        if each.kind in {LineKind.INFO, LineKind.ERROR}
+    )
+    return msgspec.structs.replace(
+        found, phase=outcome.phase, ended_at=float(outcome.at), fault=outcome.text, saved=lines
+    )
+
 
 LINES_MAX: Final = 200
 """The most lines of an operation; the oldest ones are left out."""
@@ -232,3 +322,78 @@ def _hash(*parts: str) -> str:
     """Return a short text of `A-Z a-z 0-9 _ -` that stands for these."""
     digest = hashlib.sha256("\0".join(parts).encode()).digest()
     return urlsafe_b64encode(digest[:_SOURCE_BYTES]).decode()
+
+
+_SOURCES_MAX: Final = LINES_MAX + 2
+"""The lines of an operation with its end."""
+_CHARS_MAX: Final = 16 * 1024
+_FORM: Final = re.compile(r"(?P<operation>[\w-]{8})~(?P<progress>\d{1,3})~(?P<seen>[\w.,-]*)", re.ASCII)
+_SEEN: Final = re.compile(r"(?P<source>[\w-]{8})\.(?P<order>\d{1,15})", re.ASCII)
+
+
+class Position(msgspec.Struct, frozen=True):
+    """What a listener has of the stream.
+
+    Attributes:
+        operation: The operation, hashed; "" before its first line.
+        progress: The highest progress that it was told.
+        seen: The order of the last line of each source.
+        state: The present state that it was told; not part of the text.
+    """
+
+    operation: str = ""
+    progress: int = 0
+    seen: dict[str, int] = {}
+    state: str = ""
+
+    def __str__(self) -> str:
+        """Return it as the id of an event."""
+        newest = list(self.seen.items())[-_SOURCES_MAX:]
+        return f"{self.operation}~{self.progress}~{','.join(f'{source}.{order}' for source, order in newest)}"
+
+
+def parse(text: str) -> Position:
+    """Return a position from the text of a listener; the beginning if it is none of ours."""
+    if len(text) > _CHARS_MAX or (form := _FORM.fullmatch(text)) is None:
+        return Position()
+    seen = {}
+    for part in form["seen"].split(",") if form["seen"] else ():
+        if (each := _SEEN.fullmatch(part)) is None:
+            return Position()
+        seen[each["source"]] = int(each["order"])
+    return Position(form["operation"], min(int(form["progress"]), 100), seen)
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """What a listener is sent.
+
+    Attributes:
+        kind: A line's kind, or progress.
+        text: The line; with progress alone, what goes on.
+        progress: In percent, with this event.
+        id: The position after it; "" for a present state, which nobody needs later.
+    """
+
+    kind: LineKind
+    text: str
+    progress: int
+    id: str = ""
+
+
+def news(position: Position, told: LabStory) -> tuple[Position, list[Sent]]:
+    """Return the events that a listener lacks, after its position thereafter."""
+    operation = operation_key(told.operation)
+    if position.operation != operation:
+        position = Position(operation)
+    sent = list[Sent]()
+    rest = [line for line in told.lines if position.seen.get(line.source, 0) < line.order]
+    if told.progress > position.progress:
+        position = msgspec.structs.replace(position, progress=told.progress)
+        sent.append(Sent(LineKind.PROGRESS, told.state, told.progress, str(position)))
+    for line in rest:
+        seen = {**position.seen, line.source: line.order}
+        position = msgspec.structs.replace(position, seen=seen)
+        sent.append(Sent(line.kind, line.text, position.progress, str(position)))
+    if told.state and told.state != position.state:
+        sent.append(Sent(LineKind.INFO, told.state, position.progress))
+    return msgspec.structs.replace(position, state=told.state), sent

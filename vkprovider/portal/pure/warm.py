@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.menu.menu import Menu
+from vkprovider.portal.pure.menu import Menu
 from vkprovider.portal.pure.options import ImageType
 
 

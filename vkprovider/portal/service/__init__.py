@@ -1,8 +1,14 @@
 """What the portal keeps and does: user labs are made, extended and taken away.
 
-* `informers`: what is followed; `index`: what is known of each lab; `line`: which labs wait for their start.
-* `lablets`: what is known of other lablets, such as those of a class; `listeners`: who waits for news.
-* `choices`: the menu and the quotas; `locks`: which replica writes for which user.
-* `requests`: the verbs of the API; `effects`: what is written, a package.
-* `reconciler`: one turn of a lab; `keeper`: what no event announces; `instructors`: those of a class work in its labs.
+* `informers`: what the portal follows.
+* `index`: what a replica knows of user labs: to look them up, the line of those that wait, and who waits for news.
+* `lablets`: lablets that are not user labs, such as those of a class: each Pod that the RuntimeClass of a definition
+  sends off.
+* `choices`: what users may choose: the menu, made of definitions, and the quotas of the configuration.
+* `locks`: which replica writes for which user: a Lease per user, held only while an operation of the user's lab writes.
+* `requests`: the verbs of the page: make, delete, extend and reset the lab of a user.
+* `effects`: what is written for user labs; each write is guarded by the lock of the user, and may be repeated.
+* `reconciler`: one turn of a user lab: look at what is known, decide, take the user's lock, take one step.
+* `keeper`: periodic work: labs are looked at again, enough warm ones are kept, instructors bound in the labs of a
+  class.
 """

@@ -10,12 +10,10 @@ from vkprovider.lablet import names
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.objects import CustomResource, Node
 from vkprovider.platform.reasons import StartReason
-from vkprovider.portal.pure.config import PortalConfig
-from vkprovider.portal.pure.menu.menu import LabChoice, Menu, menu_of, resolve
-from vkprovider.portal.pure.menu.prepulled import MenuNode
-from vkprovider.portal.pure.options import WantedLab
-from vkprovider.portal.pure.quota import Amounts, LabQuota, quota_of
-from vkprovider.portal.pure.rejections import Rejection
+from vkprovider.portal.pure.config import Amounts, LabQuota, PortalConfig, quota_of
+from vkprovider.portal.pure.form import MenuNode
+from vkprovider.portal.pure.menu import LabChoice, Menu, menu_of, resolve
+from vkprovider.portal.pure.options import Rejection, WantedLab
 from vkprovider.portal.service.informers import Informers
 
 if TYPE_CHECKING:

@@ -1,24 +1,111 @@
-"""What a replica knows of user labs, kept up to date by informers: to look here costs no request.
+"""What a replica knows of user labs: to look them up, the line of those that wait, and who waits for news.
+
+`portal.pure.facts` says who is in line; here it is asked only when a change of a lab can move the line.
 
 A change wakes the reconciler of the lab that it concerns, and everybody who listens to its user or class.
 """
 
 import asyncio
 import math
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractAsyncContextManager
-from typing import Final
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final, Generic, TypeVar
 
 from vkprovider.lablet import names
-from vkprovider.platform.kube.event import ObjectRef
+from vkprovider.platform.kube.events import ObjectRef
 from vkprovider.platform.kube.resources import PartialObject
 from vkprovider.platform.objects import CustomResource, Event, Pod
-from vkprovider.portal.pure.facts import UserLab
+from vkprovider.portal.pure.facts import UserLab, UserLabStatus, places, precedence, status_of
 from vkprovider.portal.pure.names import pod_name
 from vkprovider.portal.pure.record import LabRecord, record_of
-from vkprovider.portal.pure.state import precedence
-from vkprovider.portal.service.line import Line
-from vkprovider.portal.service.listeners import Listeners
+
+
+class Line:
+    """Which labs wait for their start, and how long the line is before each."""
+
+    def __init__(self, starts_max: int) -> None:
+        """Begin with nobody in line.
+
+        Args:
+            starts_max: Labs that start at once, at most.
+        """
+        self._starts_max = starts_max
+        self._pending: dict[str, UserLab] = {}
+        self._ahead: Mapping[str, int] = {}
+
+    def put(self, namespace: str, lab: UserLab | None) -> list[str]:
+        """Note a lab, None if there is none; return the namespaces of those whose place has changed."""
+        if lab is not None and status_of(lab) is not UserLabStatus.PENDING:
+            lab = None
+        old = self._pending.get(namespace)
+        if _standing(old) == _standing(lab):
+            return []
+        if lab is None:
+            self._pending.pop(namespace, None)
+        else:
+            self._pending[namespace] = lab
+        before, self._ahead = self._ahead, places(self._pending.values(), self._starts_max)
+        uids = {each: lab.record.uid for each, lab in self._pending.items()}
+        return [each for each, uid in uids.items() if before.get(uid) != self._ahead.get(uid)]
+
+    @property
+    def waiting(self) -> int:
+        """How many labs may not start yet."""
+        return sum(ahead > 0 for ahead in self._ahead.values())
+
+    def ahead(self, namespace: str) -> int:
+        """Return how many labs must have started before this one may; 0 if it may now, or is not in line."""
+        lab = self._pending.get(namespace)
+        return self._ahead.get(lab.record.uid, 0) if lab is not None else 0
+
+
+def _standing(lab: UserLab | None) -> object:
+    """Return what counts in the line of a lab that is pending: nothing else moves it."""
+    if lab is None:
+        return None
+    return (
+        lab.record.uid,
+        lab.record.request and lab.record.request.at,
+        lab.second,
+        lab.own_pod is None,
+        lab.pod is None,
+        lab.ready_at is None,
+        lab.pod is not None and lab.pod.terminal,
+    )
+
+
+K = TypeVar("K", bound=Hashable)
+
+
+class Listeners(Generic[K]):
+    """Who waits for news, by key."""
+
+    def __init__(self) -> None:
+        """Begin without anybody."""
+        self._events: dict[K, set[asyncio.Event]] = {}
+
+    def __len__(self) -> int:
+        """Count those who wait."""
+        return sum(map(len, self._events.values()))
+
+    @asynccontextmanager
+    async def listen(self, key: K) -> AsyncIterator[asyncio.Event]:
+        """Yield an event that is set whenever there are news about a key; the caller clears it."""
+        news = asyncio.Event()
+        self._events.setdefault(key, set()).add(news)
+        try:
+            yield news
+        finally:
+            its = self._events.get(key, set())
+            its.discard(news)
+            if not its:
+                self._events.pop(key, None)
+
+    def tell(self, key: K) -> None:
+        """Set the events of a key."""
+        for news in self._events.get(key, ()):
+            news.set()
+
 
 _NO_PODS: Final[Mapping[str, Pod]] = {}
 

@@ -1,22 +1,26 @@
-"""What no event announces: labs are looked at again, enough warm ones are kept, and locks of the dead are cleared away.
+"""Periodic work: labs are looked at again, enough warm ones are kept, instructors bound in the labs of a class.
 
 Every replica looks, and clears away locks of its own that it could not release; the rest is done by the one that leads.
 """
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import structlog
 
-from vkprovider.platform.errors import Conflict, Fenced, InputError, NotFound, OutsideError
+from vkprovider.platform.errors import Conflict, Fenced, Forbidden, InputError, NotFound, OutsideError
+from vkprovider.platform.kube.queue import DONE, Result
+from vkprovider.platform.objects import RoleBinding
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.portal.pure import warm
+from vkprovider.portal.pure.instructors import change, is_of_class, is_of_lab, names_somebody, of_class
 from vkprovider.portal.pure.names import lease_name, namespace_name, warm_key
-from vkprovider.portal.pure.record import LabRequest, annotation, ending, warm_labels_for
+from vkprovider.portal.pure.record import LabRequest, annotation, ending, labels_for, warm_labels_for
 from vkprovider.portal.service.choices import Choices
+from vkprovider.portal.service.effects.making import Contents
 from vkprovider.portal.service.effects.records import Records
 from vkprovider.portal.service.index import Index
 from vkprovider.portal.service.locks import Locks
@@ -140,3 +144,94 @@ class Keeper:
 
     def _is_idle(self, key: str) -> bool:
         return key not in self._requests.in_hand and not self._index.namespaces_of(key)
+
+
+_UNSEEN_S: Final = 1.0
+"""How soon to look again after a write that came too late: the watch shows the other one soon."""
+_REFUSED_S: Final = 5.0
+
+
+class Instructors:
+    """Knows the RoleBindings of classes and of their labs, and keeps the latter like the former."""
+
+    def __init__(self, ctx: Context, index: Index, membership: Membership, wake: Callable[[str], None]) -> None:
+        """Know none.
+
+        Args:
+            ctx: The replica; its namespace is the mark.
+            index: The labs.
+            membership: Tells whether this replica leads.
+            wake: Called with the namespace of a lab whose instructors may have changed.
+        """
+        self._ctx = ctx
+        self._index = index
+        self._membership = membership
+        self._wake = wake
+        self._contents = Contents(ctx)
+        self._of_class: dict[str, dict[str, RoleBinding]] = {}
+        self._of_lab: dict[str, RoleBinding] = {}
+
+    def binding_changed(self, old: RoleBinding | None, new: RoleBinding | None) -> None:
+        """Note a RoleBinding, and wake the labs that it concerns."""
+        known = new or old
+        if known is None:
+            return
+        namespace, name = known.metadata.namespace, known.metadata.name
+        if is_of_lab(known):
+            if new is not None:
+                self._of_lab[namespace] = new
+            else:
+                self._of_lab.pop(namespace, None)
+            self._wake(namespace)
+        if is_of_class(known):
+            its = self._of_class.setdefault(namespace, {})
+            if new is not None:
+                its[name] = new
+            else:
+                its.pop(name, None)
+            if not its:
+                del self._of_class[namespace]
+            for lab in self._index.of_class(namespace):
+                self._wake(lab.record.namespace)
+
+    def classes_of(self, username: str, groups: Iterable[str]) -> set[str]:
+        """Return the classes whose RoleBindings name somebody, or one of their groups."""
+        its = set(groups)
+        return {
+            namespace
+            for namespace, bindings in self._of_class.items()
+            if any(names_somebody(subject, username, its) for subject in of_class(bindings.values()))
+        }
+
+    def has_any(self, namespace: str) -> bool:
+        """Return whether RoleBindings make anybody an instructor of a namespace, or would."""
+        return namespace in self._of_class
+
+    async def reconcile(self, namespace: str) -> Result:
+        """Have a lab name the instructors of its class, if it does not.
+
+        Raises:
+            Fenced: This replica does not lead any more.
+            OutsideError: The API server refused or did not answer.
+        """
+        lab = self._index.at(namespace)
+        if lab is None or not self._membership.leads():
+            return DONE
+        class_ = lab.record.class_
+        step = change(lab.record, of_class(self._of_class.get(class_, {}).values()), self._of_lab.get(namespace))
+        if step is None:
+            return DONE
+        labels = labels_for(self._ctx.namespace, lab.user, class_=class_)
+        try:
+            await self._contents.instructors(namespace, labels, step, self._leads)
+        except (Conflict, NotFound):  # somebody was quicker: the watch will show it
+            return Result(_UNSEEN_S)
+        except Forbidden as error:  # such as in a namespace that ends
+            _log.warning("the instructors of a lab are not those of its class", namespace=namespace, error=str(error))
+            return Result(_REFUSED_S)
+        _log.info("instructors of a lab", namespace=namespace, class_=class_, step=type(step).__name__)
+        return DONE
+
+    def _leads(self) -> None:
+        if not self._membership.leads():
+            raise Fenced("this replica does not lead any more")

@@ -22,7 +22,7 @@ from vkprovider.platform.kube.informer import ALERT, Head, Informer
 from vkprovider.platform.objects import Condition, Container, Pod
 from vkprovider.platform.runtime.context import Context
 from vkprovider.portal.pure import portalnames
-from vkprovider.portal.service.listeners import Listeners
+from vkprovider.portal.service.index import Listeners
 
 _ANY: Final = ""
 """The name under which those listen who want news about all lablets of a namespace."""

@@ -10,18 +10,18 @@ import structlog
 
 from vkprovider.platform.errors import Conflict, Forbidden, Invalid, NotFound
 from vkprovider.platform.kube.client import Guard
-from vkprovider.platform.kube.event import ObjectRef
+from vkprovider.platform.kube.events import ObjectRef
 from vkprovider.platform.kube.queue import DONE, Result
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.times import length
-from vkprovider.portal.pure import steps, stream
-from vkprovider.portal.pure.decide import HELD_S, decide
+from vkprovider.portal.pure import decide as steps
+from vkprovider.portal.pure import stream
+from vkprovider.portal.pure.decide import HELD_S, LabPlan, decide
 from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.pure.reasons import UserLabReason
 from vkprovider.portal.pure.record import annotation, ended, ending
-from vkprovider.portal.pure.steps import LabPlan
 from vkprovider.portal.service.effects.making import LabObjects, Making
 from vkprovider.portal.service.index import Index
 from vkprovider.portal.service.locks import Locks

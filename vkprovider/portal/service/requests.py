@@ -16,15 +16,15 @@ import structlog
 from vkprovider.lablet import names
 from vkprovider.platform.errors import Conflict, Fenced, InputError, NotFound, OutsideError
 from vkprovider.platform.kube.client import Guard
-from vkprovider.platform.kube.pace import TokenBucket
+from vkprovider.platform.kube.flow import TokenBucket
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.times import iso
-from vkprovider.portal.pure import clock, portalnames, warm
-from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.menu.menu import Menu
+from vkprovider.portal.pure import facts, portalnames, warm
+from vkprovider.portal.pure.facts import UserLab, may_create, may_reset, unknown
+from vkprovider.portal.pure.menu import Menu
 from vkprovider.portal.pure.names import env_name, namespace_of, secret_name, user_key
-from vkprovider.portal.pure.options import WantedLab
+from vkprovider.portal.pure.options import USERNAME, Grounds, Rejection, WantedLab
 from vkprovider.portal.pure.record import (
     Ending,
     LabRecord,
@@ -36,11 +36,8 @@ from vkprovider.portal.pure.record import (
     labels_for,
     replaced,
 )
-from vkprovider.portal.pure.rejections import USERNAME, Grounds, Rejection
-from vkprovider.portal.pure.state import may_create, may_reset, unknown
 from vkprovider.portal.service.choices import Choices
-from vkprovider.portal.service.effects.contents import Contents
-from vkprovider.portal.service.effects.making import LabObjects
+from vkprovider.portal.service.effects.making import Contents, LabObjects
 from vkprovider.portal.service.index import Index
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.settings import PortalSettings
@@ -181,7 +178,7 @@ class Requests:
         choice = self._choices.choose(caller, wanted, menu)
         if isinstance(choice, Rejection):
             raise Rejected(*choice)
-        duration_s = clock.duration_of(wanted.duration_s, self._settings)
+        duration_s = facts.duration_of(wanted.duration_s, self._settings)
         if isinstance(duration_s, Rejection):
             raise Rejected(*duration_s)
         request = LabRequest(
@@ -224,7 +221,7 @@ class Requests:
         lab = self._lab_of(user, of_class)
         if lab is None or lab.own_pod is None:
             raise Rejected(Grounds.UNKNOWN_USER, f"user {user!r} has no lab that could be extended", USERNAME)
-        end = clock.extended(lab, asked_s, self._ctx.wall(), self._settings)
+        end = facts.extended(lab, asked_s, self._ctx.wall(), self._settings)
         if isinstance(end, Rejection):
             raise Rejected(*end)
         note = {names.ANNOTATION_TIMESLOT_END: iso(int(end))}

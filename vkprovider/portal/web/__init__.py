@@ -3,12 +3,20 @@
 Whatever it shows is made by the server, and works without scripts, but for consoles and changes that appear by
 themselves. A visitor logs in with a token of the cluster, which then is in encrypted cookies alone.
 
-* `assets`: files under names with a hash; `headers`: the headers of every answer; `layout`: templates.
-* `keys`: the keys of the portal; `cookie`: the cookies of a session; `origin`: which page a request comes from.
-* `visitor`, `visitors`: who looks at the site; `login`: log in and out; `codes`: one-time codes; `limits`: on
-  what costs requests.
-* `asvisitor`: requests to the API server in a visitor's name.
-* `context`: what every view is given; the views, each a package: `lab`, `consoles`, `classes`, `live`.
-* `hub`: the site a second time, behind a JupyterHub that logs people in.
-* `front`: the front page; `answers`: refusals as pages, and the log; `parts`: the site, made of all these.
+* `layout`: pages and pieces of pages: templates, links, and files under names that change with their content.
+* `answers`: how requests end: each with its headers, refusals as pages, and a line in the log.
+* `cookie`: the cookies of a session, encrypted and authenticated, and the keys for them.
+* `visitors`: who looks at the pages, by cookies or headers, and requests to the API server in their name.
+* `login`: log in with a token of the cluster, and log out; how often somebody may try.
+* `codes`: one-time codes: who has a token of the cluster gets a code, by which a browser logs in once, at any replica.
+* `context`: what every view of the site is given.
+* `lab`: a view of the site: the page of one lab, for its learner, and for those who teach.
+* `consoles`: a view of the site: consoles of devices in the browser, with the visitor's own token and no right of the
+  portal.
+* `classes`: a view of the site: the classes of an instructor.
+* `live`: a view of the site: changes that reach open pages by themselves, without a request to the API server.
+* `hub`: the site behind a JupyterHub: a second time, under the path of a service of the hub, where the hub logs people
+  in.
+* `build`: the web pages of the portal, made of all their views, and the front page that leads to each.
+* `visitor`: somebody who looks at the site.
 """

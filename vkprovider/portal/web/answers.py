@@ -1,4 +1,4 @@
-"""How requests of the site end: each with its headers, refusals as pages with their words, and one line in the log."""
+"""How requests end: each with its headers, refusals as pages, and a line in the log."""
 
 import time
 from http import HTTPStatus
@@ -10,8 +10,7 @@ from aiohttp import web
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.service.requests import Rejected
-from vkprovider.portal.web.headers import HEADERS
-from vkprovider.portal.web.layout import PIECE, Layout
+from vkprovider.portal.web.layout import HEADERS, PIECE, Layout
 from vkprovider.portal.web.visitors import Handler
 
 _log: Final = structlog.get_logger(__name__)

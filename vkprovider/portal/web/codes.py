@@ -19,13 +19,12 @@ import structlog
 from vkprovider.lablet import names
 from vkprovider.platform.errors import Conflict, OutsideError
 from vkprovider.platform.http.answers import TooManyReviews
-from vkprovider.platform.kube.pace import TokenBucket
+from vkprovider.platform.kube.flow import TokenBucket
 from vkprovider.platform.objects import Lease
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.times import unix
 from vkprovider.portal.pure import portalnames
-from vkprovider.portal.web.cookie import seal, unseal
-from vkprovider.portal.web.keys import is_marked, mark
+from vkprovider.portal.web.cookie import is_marked, mark, seal, unseal
 
 CODE_S: Final = 60
 """How long a code is valid."""

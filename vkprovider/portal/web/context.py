@@ -6,13 +6,12 @@ from vkprovider.platform.runtime.context import Context
 from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import Index
-from vkprovider.portal.service.instructors import Instructors
+from vkprovider.portal.service.keeper import Instructors
 from vkprovider.portal.service.lablets import Lablets
 from vkprovider.portal.service.requests import Requests
 from vkprovider.portal.settings import PortalSettings
-from vkprovider.portal.web.asvisitor import AsVisitor
 from vkprovider.portal.web.layout import Layout
-from vkprovider.portal.web.visitors import Visitors
+from vkprovider.portal.web.visitors import AsVisitor, Visitors
 
 
 @dataclass(frozen=True, slots=True)

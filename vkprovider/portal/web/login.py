@@ -1,7 +1,9 @@
-"""Log in with a token of the cluster, and log out."""
+"""Log in with a token of the cluster, and log out; how often somebody may try."""
 
+import hashlib
 import secrets
 import shlex
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -10,17 +12,81 @@ from typing import Final
 from aiohttp import web
 
 from vkprovider.platform.errors import OutsideError
-from vkprovider.platform.http.answers import ApiServerUnavailable, NotAllowed, TokenInvalid, TokenMissing, bearer
+from vkprovider.platform.http.answers import (
+    ApiServerUnavailable,
+    NotAllowed,
+    TokenInvalid,
+    TokenMissing,
+    TooManyReviews,
+    bearer,
+)
 from vkprovider.platform.http.bodies import FORM, Body
+from vkprovider.platform.kube.flow import TokenBucket
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.origin import is_from_elsewhere, is_loopback, is_own, keeps_cookies, safe_next
 from vkprovider.portal.web import cookie
 from vkprovider.portal.web.codes import CODE_S, Codes
-from vkprovider.portal.web.keys import Keys, is_marked, mark
+from vkprovider.portal.web.cookie import Keys, is_marked, mark
 from vkprovider.portal.web.layout import BASE, PIECE, VISITOR, Layout, link
-from vkprovider.portal.web.limits import Limits, attempt_of
 from vkprovider.portal.web.visitors import COOKIE, CSRF_FIELD, Visitors, cookie_name, form_field, require_own
+
+_SENDERS_MAX: Final = 2000
+
+
+class Limits:
+    """Counts what each of many senders does."""
+
+    def __init__(self, per_s: float, burst: float, words: str) -> None:
+        """Count nothing yet.
+
+        Args:
+            per_s: How often a sender may in the long run.
+            burst: How often at once.
+            words: Why more is refused, and what to do.
+        """
+        self._per_s = per_s
+        self._burst = burst
+        self._words = words
+        self._pace: OrderedDict[str, TokenBucket] = OrderedDict()
+
+    def check(self, sender: str) -> None:
+        """Refuse a sender of whom too much was counted.
+
+        Raises:
+            Refused: 429.
+        """
+        pace = self._pace.get(sender)
+        if pace is None:
+            return
+        wait_s = pace.reserve()
+        pace.cancel()
+        if wait_s > 0:
+            raise TooManyReviews(self._words)
+
+    def count(self, sender: str) -> None:
+        """Note that a sender did it once more."""
+        pace = self._pace.setdefault(sender, TokenBucket(self._per_s, self._burst))
+        self._pace.move_to_end(sender)
+        if len(self._pace) > _SENDERS_MAX:
+            self._pace.popitem(last=False)
+        if pace.reserve() > 0:
+            pace.cancel()
+
+
+def attempt_of(peer: str, secret: str) -> str:
+    """Return the name of an attempt to log in: by the connection's other end, and what is shown there.
+
+    A whole class may share one address, and all people that of a proxy, so that what one person tries must not count
+    against the others. What a header says of the sender counts for nothing: anybody may write it. Tokens that nobody
+    has asked the API server about have the limits of all reviews together.
+
+    Args:
+        peer: The other end of the connection.
+        secret: The token or the code; the name does not tell it.
+    """
+    return f"{peer} {hashlib.sha256(secret.encode(errors='replace')).hexdigest()}"
+
 
 FORM_COOKIE: Final = "vkprovider-portal-form"
 """Binds the form of the login to the browser that asked for it, before there is a session."""

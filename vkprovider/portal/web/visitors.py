@@ -1,7 +1,11 @@
-"""Who looks at the site: by the cookies of a session, or by the headers of an ingress that proves itself."""
+"""Who looks at the pages, by cookies or headers, and requests to the API server in their name.
+
+Without the token nothing is asked: the portal never acts for a visitor with its own rights, and impersonates nobody.
+"""
 
 import hmac
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import quote
 
@@ -9,13 +13,61 @@ from aiohttp import web
 
 from vkprovider.platform.http.answers import NotAllowed, TokenInvalid, TokenMissing
 from vkprovider.platform.http.bodies import FORM, Body, read_form
+from vkprovider.platform.kube.client import KubeClient, user_agent
+from vkprovider.platform.kube.http import auth
+from vkprovider.platform.kube.http.credentials import ClusterAccess
+from vkprovider.platform.settings import KubeSettings
 from vkprovider.portal.api.callers import KnownCaller, PortalCallers
 from vkprovider.portal.origin import is_loopback, is_own
 from vkprovider.portal.settings import PortalSettings
 from vkprovider.portal.web import cookie
-from vkprovider.portal.web.keys import Keys, mark
+from vkprovider.portal.web.cookie import Keys, mark
 from vkprovider.portal.web.layout import BASE, VISITOR, link
 from vkprovider.portal.web.visitor import Visitor
+
+
+class AsVisitor:
+    """Reaches the API server of the portal for others."""
+
+    def __init__(self, settings: KubeSettings, replica: str) -> None:
+        """Create it.
+
+        Args:
+            settings: Name the API server.
+            replica: The name of this replica, for audit logs.
+        """
+        self._settings = settings
+        self._agent = user_agent(replica, "vkprovider-portal-visitor")
+
+    async def access(self, token: str) -> ClusterAccess:
+        """Return how to reach the API server with a token.
+
+        Raises:
+            InputError: The kubeconfig of the portal has changed, and is wrong.
+            Refused: 401: there is no token.
+        """
+        if not token:
+            raise TokenMissing("the ingress sends no token of yours, so that nothing can be done here in your name")
+        return await auth.load_for(token, self._settings.kubeconfig)
+
+    @asynccontextmanager
+    async def client(self, token: str) -> AsyncIterator[KubeClient]:
+        """Yield a client that has a token, as long as it is needed.
+
+        Raises:
+            InputError: The kubeconfig of the portal has changed, and is wrong.
+            Refused: 401: there is no token.
+        """
+
+        async def reload() -> ClusterAccess:
+            return await self.access(token)
+
+        client = KubeClient(await reload(), reload, self._settings, user_agent=self._agent)
+        try:
+            yield client
+        finally:
+            await client.close()
+
 
 COOKIE: Final = "vkprovider-portal"
 CSRF_FIELD: Final = "csrf"

@@ -7,7 +7,7 @@ import pytest
 
 from tests.support.apiserver import until
 from tests.support.kubeletserver import KubeletServer
-from vkprovider.labs.kubelet.streams.limits import Limits
+from vkprovider.labs.kubelet.streams.inlets import Limits
 
 LIMITS = Limits(opening_s=30.0, closing_s=20.0)
 

@@ -13,7 +13,7 @@ import pytest
 from tests.support.apiserver import ApiServer, until
 from tests.support.kubectlsessions import WITHOUT_WEBSOCKETS, Stage, staged
 from tests.support.tcp import digest, echo, port_of, there_and_back
-from vkprovider.labs.kubelet.streams.limits import Limits
+from vkprovider.labs.kubelet.streams.inlets import Limits
 
 pytestmark = pytest.mark.cluster
 V5 = "v5.channel.k8s.io"

@@ -11,7 +11,7 @@ import pytest
 from tests.support.apiserver import until
 from tests.support.kubeletserver import KubeletServer
 from tests.support.spdyclient import SpdyClient, raw
-from vkprovider.labs.kubelet.streams.limits import Limits
+from vkprovider.labs.kubelet.streams.inlets import Limits
 from vkprovider.labs.kubelet.wire import spdy
 
 SUCCESS = {"metadata": {}, "status": "Success"}

@@ -13,7 +13,7 @@ import pytest
 from tests.support.apiserver import until
 from tests.support.kubeletserver import KubeletServer
 from tests.support.spdyclient import Refused, SpdyClient, raw, tunnelled
-from vkprovider.labs.kubelet.streams.limits import Limits
+from vkprovider.labs.kubelet.streams.inlets import Limits
 from vkprovider.labs.kubelet.wire import spdy
 
 Connect = Callable[[KubeletServer], AbstractAsyncContextManager[SpdyClient]]

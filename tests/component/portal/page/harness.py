@@ -25,7 +25,7 @@ from vkprovider.platform.runtime.parts import Change, Part
 from vkprovider.platform.runtime.process import Process
 from vkprovider.platform.shipped import find_manifests
 from vkprovider.platform.times import iso
-from vkprovider.portal.api.parts import portal_callers, portal_page
+from vkprovider.portal.api.routes import portal_callers, portal_page
 from vkprovider.portal.api.streams import LabStreams, StreamTimes
 from vkprovider.portal.process import context_of, page_of
 from vkprovider.portal.pure import portalnames

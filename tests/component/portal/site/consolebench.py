@@ -15,6 +15,7 @@ import aiohttp
 from tests.component.controllers import harness as provider
 from tests.component.controllers.consolesite import Site, open_site
 from tests.component.controllers.looking import eventually
+from tests.component.controllers.running import SHORT, Groups
 from tests.component.portal.harness import PortalWorld, Running, open_world
 from tests.component.portal.people import INSTRUCTOR_ROLE, USER_ROLE, People
 from tests.component.portal.site.browsing import Browsing
@@ -125,14 +126,16 @@ class Bench:
 
 
 @asynccontextmanager
-async def console_bench(server: ApiServer, folder: Path, **env: str) -> AsyncIterator[Bench]:
+async def console_bench(
+    server: ApiServer, folder: Path, intervals: Groups = SHORT, /, **env: str
+) -> AsyncIterator[Bench]:
     (folder / "portal").mkdir()
     async with (
         provider.open_world(server, folder) as world,
         open_world(server, folder / "portal") as portal,
         aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http,
     ):
-        site = await open_site(world)
+        site = await open_site(world, intervals=intervals)
         people = People(portal.admin)
         await people.open()
         given = {"VKPROVIDER_PORTAL_USERNAME_PREFIX": people.prefix, "VKPROVIDER_PORTAL_COOKIE_KEY": KEY, **env}

@@ -5,7 +5,7 @@ from typing import Any, Final
 from tests.component.controllers.looking import eventually, when
 from tests.component.portal.asking import Setting
 from tests.support.apiserver import GROUP, SYSTEM
-from vkprovider.lablet.words import standing_of
+from vkprovider.lablet.standing import standing_of
 from vkprovider.platform.times import iso
 
 _PROVIDER: Final = f"system:serviceaccount:{SYSTEM}:vkprovider"

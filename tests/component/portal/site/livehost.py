@@ -14,12 +14,11 @@ from vkprovider.platform.http.answers import NotAllowed
 from vkprovider.platform.http.connections import listen, runner_of
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller, LabRight
-from vkprovider.portal.service.listeners import Listeners
+from vkprovider.portal.service.index import Listeners
 from vkprovider.portal.service.requests import Caller
 from vkprovider.portal.web.answers import answering
-from vkprovider.portal.web.assets import Assets
-from vkprovider.portal.web.keys import keys_of
-from vkprovider.portal.web.layout import HERE, VIEWS, Layout
+from vkprovider.portal.web.cookie import keys_of
+from vkprovider.portal.web.layout import HERE, VIEWS, Assets, Layout
 from vkprovider.portal.web.live.rendered import Rendered
 from vkprovider.portal.web.live.reviews import Reviews, ReviewTimes
 from vkprovider.portal.web.live.streams import Streams

@@ -19,12 +19,11 @@ from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.livehost import Host, hosting
 from vkprovider.platform.http.access import User
 from vkprovider.portal.api.callers import KnownCaller, LabRight
-from vkprovider.portal.service.listeners import Listeners
+from vkprovider.portal.service.index import Listeners
 from vkprovider.portal.service.requests import Caller
 from vkprovider.portal.web.live.rendered import Rendered
-from vkprovider.portal.web.live.streams import OF_CALLER_MAX
+from vkprovider.portal.web.live.streams import OF_CALLER_MAX, TOPICS_MAX
 from vkprovider.portal.web.live.topics import Allowed, TopicSource
-from vkprovider.portal.web.live.wanted import TOPICS_MAX
 from vkprovider.portal.web.visitor import Visitor
 
 KEY = b64encode(os.urandom(32)).decode()

@@ -12,7 +12,7 @@ from vkprovider.platform.errors import Forbidden, Unauthorized
 from vkprovider.platform.http.answers import TokenMissing
 from vkprovider.platform.kube.api import Api
 from vkprovider.platform.settings import KubeSettings
-from vkprovider.portal.web.asvisitor import AsVisitor
+from vkprovider.portal.web.visitors import AsVisitor
 
 
 async def test_who_has_a_certificate_acts_as_the_visitor_all_the_same(world: PortalWorld) -> None:

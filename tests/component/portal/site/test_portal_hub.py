@@ -17,7 +17,7 @@ from aiohttp import web
 from tests.component.portal.asking import Setting, setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.site.browsing import Browsing
-from vkprovider.portal.web.hub.oauth import BODY_BYTES_MAX, HubLogins, HubSilentError
+from vkprovider.portal.web.hub.login import BODY_BYTES_MAX, HubLogins, HubSilentError
 from vkprovider.portal.web.hub.place import HubPlace
 
 KEY = b64encode(os.urandom(32)).decode()

@@ -13,7 +13,7 @@ from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.labs import EVIL, LearnersLab
 from tests.component.portal.site.test_live_streams import stream
 from vkprovider.portal.pure import portalnames
-from vkprovider.portal.pure.rejections import Grounds
+from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.requests import Rejected
 
 KEY = b64encode(os.urandom(32)).decode()

@@ -14,9 +14,9 @@ from tests.component.portal.asking import setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.site.browsing import Browsing
 from vkprovider.platform.http.access import Pace
-from vkprovider.portal.api import parts
+from vkprovider.portal.api import routes
 from vkprovider.portal.web import cookie
-from vkprovider.portal.web.keys import keys_of
+from vkprovider.portal.web.cookie import keys_of
 from vkprovider.portal.web.visitors import COOKIE
 
 KEY = b64encode(os.urandom(32)).decode()
@@ -81,7 +81,7 @@ async def test_made_up_tokens_keep_nobody_out_who_has_a_session(
     world: PortalWorld, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A session is sealed by the portal's key, so that its token was the cluster's: such have reviews of their own."""
-    monkeypatch.setattr(parts, "_PACE", Pace(at_once=1, per_s=0.0001, burst=3))
+    monkeypatch.setattr(routes, "_PACE", Pace(at_once=1, per_s=0.0001, burst=3))
     async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, Browsing(made.client.url) as browser:
         statuses = []
         for at in range(5):

@@ -18,7 +18,7 @@ from tests.component.portal.site.consolebench import Bench, console_bench
 from tests.component.portal.site.test_live_streams import Stream, stream
 from tests.support.apiserver import ApiServer
 from vkprovider.portal.web import cookie
-from vkprovider.portal.web.keys import keys_of
+from vkprovider.portal.web.cookie import keys_of
 from vkprovider.portal.web.visitors import COOKIE
 
 KEY = b64encode(os.urandom(32)).decode()

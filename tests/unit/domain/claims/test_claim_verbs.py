@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.builders import DIGEST, claim
-from tools.figures import ROOT, Module, claim_changes
+from tools.figures import claim_changes
+from tools.sources import ROOT, Module
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.session.delivery import Session, Verdict
@@ -122,9 +123,9 @@ def test_claims_are_changed_by_their_verbs_alone() -> None:
     """The class has a verb for each change, whose docstring says what it means."""
     texts = {
         str(path.relative_to(ROOT)): path.read_text(encoding="utf-8")
-        for package in ("domain", "controllers")
-        for path in (ROOT / "vkprovider" / package).rglob("*.py")
+        for package in ("pure", "controllers")
+        for path in (ROOT / "vkprovider" / "labs" / package).rglob("*.py")
     }
-    texts["vkprovider/controllers/wrong.py"] = "changed = msgspec.structs.replace(claim, lab_id='x')\n"
+    texts["vkprovider/labs/controllers/wrong.py"] = "changed = msgspec.structs.replace(claim, lab_id='x')\n"
     modules = [Module(path, text, ast.parse(text, path)) for path, text in texts.items()]
-    assert claim_changes(modules) == ["vkprovider/controllers/wrong.py:1"]
+    assert claim_changes(modules) == ["vkprovider/labs/controllers/wrong.py:1"]

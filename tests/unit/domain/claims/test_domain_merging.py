@@ -14,8 +14,7 @@ from tests.unit.domain.claims.test_domain_portrows import (
     with_rows,
 )
 from vkprovider.labs.pure.claims import merge as merging
-from vkprovider.labs.pure.claims.document import Stored
-from vkprovider.labs.pure.claims.resting import RestingPort
+from vkprovider.labs.pure.claims.document import RestingPort, Stored
 from vkprovider.platform.errors import InputError
 
 

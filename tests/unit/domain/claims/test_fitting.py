@@ -9,7 +9,7 @@ import pytest
 from tests.unit.domain import builders
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.claims.document import Stored
-from vkprovider.labs.pure.claims.fitting import fit
+from vkprovider.labs.pure.claims.merge import fit
 from vkprovider.platform.errors import InputError
 
 DICE = Random(15)

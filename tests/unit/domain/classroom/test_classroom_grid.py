@@ -11,16 +11,28 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.unit.domain.userlab.builders import NOW
-from vkprovider.classroom.sheet import sheet
+from vkprovider.classroom.roster import sheet
 from vkprovider.lablet import names
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.lablet.standings import Standing, Tone
 from vkprovider.platform import wellknown
 from vkprovider.platform.objects import Condition, Container, ContainerStatus, Metadata, Pod, PodSpec, PodStatus
 from vkprovider.platform.times import iso
-from vkprovider.portal.pure.classes.asked import ACTS, Act, CannotBeDoneError, notes_for
-from vkprovider.portal.pure.classes.grid import SORTS, Wish, as_csv, chosen, counted, held_up, wish_of
-from vkprovider.portal.pure.classes.rows import Row, of_lablet
+from vkprovider.portal.pure.classes import (
+    ACTS,
+    SORTS,
+    Act,
+    CannotBeDoneError,
+    Row,
+    Wish,
+    as_csv,
+    chosen,
+    counted,
+    held_up,
+    notes_for,
+    of_lablet,
+    wish_of,
+)
 
 NAMES = wellknown.GROUP
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.unit.domain.builders import claim
 from vkprovider.lablet import names
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.console.activity import EVERY_S, NO_ACTIVITY, Activity, noted, reported
+from vkprovider.labs.pure.console.writers import EVERY_S, NO_ACTIVITY, Activity, noted, reported
 from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform.times import iso, unix
 

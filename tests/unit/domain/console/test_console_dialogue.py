@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.labs.pure.console.dialogue import DOUBT_S, SETTLE_S, WAKE_AGAIN_S, Dialogue, End, Output, Print, Type
+from vkprovider.labs.pure.console.history import shown
 from vkprovider.labs.pure.console.manners import KINDS, Manners, read_manners
-from vkprovider.labs.pure.console.screen import shown
 from vkprovider.platform.errors import InputError
 
 ERASED = "\b" * 9 + " " * 8 + "\b" * 9

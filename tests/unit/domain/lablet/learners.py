@@ -11,16 +11,15 @@ import msgspec
 
 from tests.unit.domain import builders
 from tests.unit.domain.lablet.world import AUTHORS, ModelLab, World
-from vkprovider.lablet import labs, names
+from vkprovider.lablet import names, observations
 from vkprovider.lablet.inputs import inputs_of
-from vkprovider.lablet.lifecycle import State
 from vkprovider.lablet.reasons import Happened, Trouble
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.lablet import outcomes, steps
-from vkprovider.labs.pure.lablet.archive import leftovers
-from vkprovider.labs.pure.lablet.archive.leftovers import Leftovers
-from vkprovider.labs.pure.lablet.description import described
+from vkprovider.labs.pure.lablet import leftovers, outcomes, steps
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report
+from vkprovider.labs.pure.lablet.identity import described
+from vkprovider.labs.pure.lablet.leftovers import Leftovers
 from vkprovider.labs.pure.lablet.outcomes import Archived, Done, Outcome
 from vkprovider.labs.pure.lablet.steps import Step
 from vkprovider.labs.pure.session.delivery import Delivery, Verdict
@@ -29,7 +28,7 @@ from vkprovider.platform.errors import DeadlineExceeded, Unavailable
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.times import iso
-from vkprovider.rest.errors import Unsent
+from vkprovider.rest.dialect import Unsent
 
 POOL = "evening"
 _LEARNERS = (
@@ -337,7 +336,9 @@ class LearnerWorld(World):
         for session in self._live():
             assert session.username == row.learner, f"{session} is delivered with the lab of {row.learner!r}"
         lab = self.cml.labs.get(row.lab_id)
-        if lab is None or set(lab.states) == {labs.DEFINED}:  # perhaps never started, so that nothing is to be wiped
+        if lab is None or set(lab.states) == {
+            observations.DEFINED
+        }:  # perhaps never started, so that nothing is to be wiped
             self._is_fresh(row.lab_id)
         elif row.learner and not row.closing_reason:
             _only(self.named, row.lab_id, row.learner)
@@ -381,7 +382,7 @@ class LearnerWorld(World):
                 outcome = super()._execute(step, facts, answer)
                 self.wiped = True
                 for lab in self.ours:
-                    if set(lab.states) == {labs.DEFINED}:
+                    if set(lab.states) == {observations.DEFINED}:
                         lab.shown_ready = False
                         self._is_fresh(lab.id)
                 return outcome

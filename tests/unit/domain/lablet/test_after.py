@@ -8,17 +8,17 @@ import pytest
 
 from tests.unit.domain.builders import POD_UID, claim, devices, facts_with, pod
 from tests.unit.domain.lablet.test_steps import step_classes
-from vkprovider.lablet import labs
+from vkprovider.lablet import observations
 from vkprovider.lablet.exposure import Exposure
 from vkprovider.lablet.inputs import Inputs
-from vkprovider.lablet.lifecycle import State
 from vkprovider.lablet.reasons import EnvironmentReason, Happened, Progress, Trouble, WorkerReason
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import outcomes, steps
 from vkprovider.labs.pure.lablet.after import After, after, begun, decided, failed
-from vkprovider.labs.pure.lablet.archive.leftovers import of_claim
 from vkprovider.labs.pure.lablet.decisions.stepfault import fault_report
 from vkprovider.labs.pure.lablet.facts import Decision, Report
+from vkprovider.labs.pure.lablet.leftovers import of_claim
 from vkprovider.labs.pure.lablet.memory import BLANK, Memory, Presence, held_s, lab_seen, refreshed
 from vkprovider.labs.pure.lablet.outcomes import Acted, Adopted, Archived, Circumstances, Done, Failure, Outcome
 from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, Step
@@ -34,8 +34,7 @@ from vkprovider.platform.errors import (
     Unavailable,
 )
 from vkprovider.platform.messages import Fault, Notice
-from vkprovider.platform.ports.allocator import PortReason
-from vkprovider.platform.reasons import reason_of
+from vkprovider.platform.reasons import PortReason, reason_of
 
 NOW = 5000.0
 UNIX = 1_800_000_000
@@ -44,7 +43,7 @@ ROW = claim(lab_id="lab-1", started_at=UNIX - 60)
 BARE = claim()
 ASKED = Session("eu-1", POD_UID, "alice")
 MADE = msgspec.structs.replace(ASKED, id="s-1", login_url="https://lds/login", ready_at=UNIX)
-DEVICES = devices(labs.DEFINED, labs.DEFINED)
+DEVICES = devices(observations.DEFINED, observations.DEFINED)
 LEFT = of_claim(ROW, {"r1": "hostname r1"}, {"r2": "it is off"}, at=UNIX)
 EXPOSED = Exposure("w1", "labs", "team", "pod-1", POD_UID, "", "198.51.100.1", ())
 EXTRACT: tuple[Any, ...] = (ROW, DEVICES, "alice", True)
@@ -629,7 +628,7 @@ def test_deadline_counts_from_the_start_of_the_pod_and_may_be_lowered() -> None:
 
 
 def test_what_is_seen_of_a_lab() -> None:
-    off = devices(labs.STOPPED)
+    off = devices(observations.STOPPED)
     assert lab_seen(Memory(absent=True), Presence.PRESENT, off) == (Presence.ABSENT, ())
     assert lab_seen(Memory(assumed=DEVICES), Presence.UNKNOWN, ()) == (Presence.PRESENT, DEVICES)
     assert lab_seen(Memory(assumed=DEVICES), Presence.PRESENT, off) == (Presence.PRESENT, off)

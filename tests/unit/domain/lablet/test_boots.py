@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.domain import builders
 from tests.unit.domain.lablet.world import ModelLab, World
-from vkprovider.lablet import labs
+from vkprovider.lablet import observations
 from vkprovider.labs.pure.lablet import steps
 from vkprovider.labs.pure.lablet.after import After
 from vkprovider.labs.pure.lablet.boots import NO_PATIENCE, Patience, boot_timeout_of, limit_of, longest
@@ -46,18 +46,23 @@ class Slow:
         for device, state in enumerate(lab.states):
             first = device == 0 or not self.stages
             before = lab.states[device - 1]
-            if state == labs.QUEUED and not first and before != labs.BOOTED and device not in self.since:
-                lab.states[device] = labs.DEFINED  # CML keeps it for a later stage
-            elif state == labs.DEFINED and not first and before == labs.BOOTED and lab.ever_started:
+            if (
+                state == observations.QUEUED
+                and not first
+                and before != observations.BOOTED
+                and device not in self.since
+            ):
+                lab.states[device] = observations.DEFINED  # CML keeps it for a later stage
+            elif state == observations.DEFINED and not first and before == observations.BOOTED and lab.ever_started:
                 begun = self.since.setdefault(-device, now)
                 if now >= begun + self.gap_s:
-                    lab.states[device], self.since[device] = labs.QUEUED, now
-            elif state == labs.QUEUED and now >= self.since.setdefault(device, now) + self.queued_s[device]:
-                lab.states[device], self.since[device] = labs.STARTED, now
-            elif state == labs.STARTED:
+                    lab.states[device], self.since[device] = observations.QUEUED, now
+            elif state == observations.QUEUED and now >= self.since.setdefault(device, now) + self.queued_s[device]:
+                lab.states[device], self.since[device] = observations.STARTED, now
+            elif state == observations.STARTED:
                 if now >= self.since[device] + min(self.boot_s[device], self.timeout_s):
-                    lab.states[device] = labs.BOOTED
-            elif state == labs.STOPPED:
+                    lab.states[device] = observations.BOOTED
+            elif state == observations.STOPPED:
                 self.since.pop(device, None)
 
 
@@ -79,7 +84,7 @@ class SlowWorld(World):
         while self.now < until:
             for lab in self.cml.labs.values():
                 if lab.stopping:
-                    lab.states, lab.stopping = [labs.STOPPED] * len(lab.states), False
+                    lab.states, lab.stopping = [observations.STOPPED] * len(lab.states), False
                     self.slow.since.clear()
                 self.slow.go_on(lab, self.now)
             for _ in range(6 if seen else 0):
@@ -209,7 +214,7 @@ def test_the_pod_says_what_is_missing_since_when_and_how_long_the_last_such_lab_
 def test_who_says_how_long_a_device_may_boot(
     setting: float | None, patience: Patience, seconds: float, how: str
 ) -> None:
-    found = limit_of(setting, patience, builders.devices(labs.STARTED), definition="netlab")
+    found = limit_of(setting, patience, builders.devices(observations.STARTED), definition="netlab")
     assert found.seconds == seconds
     assert found.raise_by.startswith(how)
 

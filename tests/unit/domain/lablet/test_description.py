@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
-from vkprovider.labs.pure.lablet.description import DESCRIPTION_CHARS_MAX, described
+from vkprovider.labs.pure.lablet.identity import DESCRIPTION_CHARS_MAX, described
 
 ALICE = "Learner: alice (vkprovider)"
 LEARNERS = st.sampled_from(["", "alice", "bob (vkprovider)", "Ann Ä.", "x" * 256])

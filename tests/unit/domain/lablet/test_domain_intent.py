@@ -12,8 +12,8 @@ from tests.unit.domain.builders import pod
 from vkprovider.lablet import inputs, names
 from vkprovider.lablet.reasons import DefinitionReason
 from vkprovider.labs.pure.definition.content import Content
-from vkprovider.labs.pure.lablet.pod import intent
-from vkprovider.labs.pure.lablet.pod.intent import Definition
+from vkprovider.labs.pure.lablet import intent
+from vkprovider.labs.pure.lablet.intent import Definition
 from vkprovider.labs.pure.topology.resources import Resources
 from vkprovider.labs.pure.topology.topology import parse
 from vkprovider.platform.errors import InputError

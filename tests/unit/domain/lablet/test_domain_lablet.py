@@ -7,10 +7,10 @@ import pytest
 
 from tests.unit.domain.builders import BOOTED, claim, devices, facts_with, pod
 from tests.unit.domain.lablet.world import WRITER, World
-from vkprovider.lablet import labs, names
+from vkprovider.lablet import names, observations
 from vkprovider.lablet.inputs import Inputs, inputs_of
-from vkprovider.lablet.lifecycle import State
 from vkprovider.lablet.reasons import Happened, Trouble
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import steps
 from vkprovider.labs.pure.lablet.decisions.decide import decide
@@ -68,16 +68,58 @@ def message_of(decision: Decision) -> str:
         ({"claim": claim(), "claim_saved": False}, (), steps.Wait, "INSTANTIATING", "Pending", "AllocatingPorts"),
         ({"claim": claim()}, (), steps.Search, "INSTANTIATING", "Pending", "ImportingLab"),
         ({"claim": claim(), "searched": True}, (), steps.Import, "INSTANTIATING", "Pending", "ImportingLab"),
-        ({}, (labs.DEFINED, labs.DEFINED), steps.Start, "INSTANTIATING", "Pending", "StartingNodes"),
-        ({"claim": STARTED}, (labs.QUEUED, labs.QUEUED), steps.Wait, "INSTANTIATING", "Pending", "LabQueued"),
-        ({"claim": STARTED}, (labs.STARTED, labs.QUEUED), steps.Wait, "INSTANTIATING", "Pending", "LabQueued"),
-        ({"claim": STARTED}, (labs.STARTING, labs.STARTED), steps.Wait, "INSTANTIATING", "Pending", "StartingNodes"),
-        ({"claim": STARTED}, (labs.BOOTED, labs.STARTED), steps.Wait, "INSTANTIATING", "Pending", "StartingNodes"),
+        ({}, (observations.DEFINED, observations.DEFINED), steps.Start, "INSTANTIATING", "Pending", "StartingNodes"),
+        (
+            {"claim": STARTED},
+            (observations.QUEUED, observations.QUEUED),
+            steps.Wait,
+            "INSTANTIATING",
+            "Pending",
+            "LabQueued",
+        ),
+        (
+            {"claim": STARTED},
+            (observations.STARTED, observations.QUEUED),
+            steps.Wait,
+            "INSTANTIATING",
+            "Pending",
+            "LabQueued",
+        ),
+        (
+            {"claim": STARTED},
+            (observations.STARTING, observations.STARTED),
+            steps.Wait,
+            "INSTANTIATING",
+            "Pending",
+            "StartingNodes",
+        ),
+        (
+            {"claim": STARTED},
+            (observations.BOOTED, observations.STARTED),
+            steps.Wait,
+            "INSTANTIATING",
+            "Pending",
+            "StartingNodes",
+        ),
         ({"claim": STARTED}, BOOTED, steps.Save, "READY", "Running", ""),
         ({"claim": READY}, BOOTED, steps.Wait, "READY", "Running", ""),
-        ({"claim": READY}, (labs.STOPPED, labs.BOOTED), steps.Wait, "INSTANTIATING", "Running", "Recovering"),
-        ({"claim": READY}, (labs.STARTED, labs.BOOTED), steps.Wait, "INSTANTIATING", "Running", "StartingNodes"),
-        ({"claim": READY}, (labs.DISCONNECTED,), steps.Wait, "INSTANTIATING", "Running", "ComputeDisconnected"),
+        (
+            {"claim": READY},
+            (observations.STOPPED, observations.BOOTED),
+            steps.Wait,
+            "INSTANTIATING",
+            "Running",
+            "Recovering",
+        ),
+        (
+            {"claim": READY},
+            (observations.STARTED, observations.BOOTED),
+            steps.Wait,
+            "INSTANTIATING",
+            "Running",
+            "StartingNodes",
+        ),
+        ({"claim": READY}, (observations.DISCONNECTED,), steps.Wait, "INSTANTIATING", "Running", "ComputeDisconnected"),
     ],
 )
 def test_the_table_of_states(
@@ -93,29 +135,29 @@ def test_the_table_of_states(
 
 def test_started_never_means_ready() -> None:
     """R000-033, C11: a lab is ready when every device has booted, whatever CML calls the lab."""
-    for late in labs.KNOWN - {labs.BOOTED}:
-        assert not report_of(ask(labs.BOOTED, late, claim=READY)).ready
+    for late in observations.KNOWN - {observations.BOOTED}:
+        assert not report_of(ask(observations.BOOTED, late, claim=READY)).ready
 
 
 @pytest.mark.parametrize("state", ["PAUSED", "", "booted", "BOOTED "])
 def test_an_unknown_state_is_reported_and_never_success(state: str) -> None:
     """R000-035."""
-    decision = ask(labs.BOOTED, state, claim=STARTED)
+    decision = ask(observations.BOOTED, state, claim=STARTED)
     assert (type(decision.step), reason_of(decision), decision.observe) == (steps.Wait, "UnknownState", True)
     assert "r2" in message_of(decision)
 
 
 def test_queued_says_what_the_worker_lacks() -> None:
     """R000-032."""
-    decision = ask(labs.QUEUED, labs.BOOTED, claim=STARTED, starting_since=NOW - 10)
+    decision = ask(observations.QUEUED, observations.BOOTED, claim=STARTED, starting_since=NOW - 10)
     assert "queued r1" in message_of(decision)
     assert (decision.after_s, decision.observe) == (290.0, True)
 
 
 def test_the_message_names_the_devices_that_are_late() -> None:
-    decision = ask(labs.BOOTED, labs.STARTED, claim=STARTED)
+    decision = ask(observations.BOOTED, observations.STARTED, claim=STARTED)
     assert message_of(decision) == "1 of 2 devices booted, waiting for r2 (since 08:00 UTC), 5 min at most"
-    many = ask(*[labs.STARTED] * 12, claim=STARTED)
+    many = ask(*[observations.STARTED] * 12, claim=STARTED)
     assert "r1, r10, r11, r12, r2 and 7 more (since 08:00 UTC)" in message_of(many)
 
 
@@ -150,7 +192,7 @@ def test_a_clock_set_back_does_not_save_ready_for_ever() -> None:
 
 def test_a_start_whose_row_was_lost_is_late_some_day_too() -> None:
     """R000-120, R004-050: the row is written again, because time runs from it."""
-    decision = ask(labs.STARTED, claim=IMPORTED)
+    decision = ask(observations.STARTED, claim=IMPORTED)
     assert type(decision.step) is steps.Save
     assert decision.claim is not None
     assert decision.claim.started_at == UNIX
@@ -236,20 +278,20 @@ def test_a_refused_pod_that_is_deleted_goes_at_once() -> None:
 
 def test_a_start_is_late_only_if_it_was_looked_at_after_its_time() -> None:
     """A replica that was paused must not judge by what it saw before."""
-    decision = ask(labs.STARTED, claim=STARTED, starting_since=NOW - 400, observed_at=NOW - 101)
+    decision = ask(observations.STARTED, claim=STARTED, starting_since=NOW - 400, observed_at=NOW - 101)
     assert (type(decision.step), decision.observe, decision.claim) == (steps.Wait, True, None)
-    decision = ask(labs.STARTED, claim=STARTED, starting_since=NOW - 400, observed_at=NOW - 99)
+    decision = ask(observations.STARTED, claim=STARTED, starting_since=NOW - 400, observed_at=NOW - 99)
     assert type(decision.step) is steps.Save
 
 
-@pytest.mark.parametrize("state", [labs.QUEUED, labs.STARTED])
+@pytest.mark.parametrize("state", [observations.QUEUED, observations.STARTED])
 @pytest.mark.parametrize("restart", ["Always", "OnFailure"])
 def test_a_late_start_is_tried_again(restart: str, state: str) -> None:
     """R000-120, R000-021, C15: so long from its own start, or since it is queued."""
     known: dict[str, Any] = {"pod": pod(restart=restart), "claim": STARTED}
-    early = ask(state, labs.BOOTED, starting_since=NOW - 299.9, **known).claim
-    assert early == (STARTED.noting({"r1": 0}) if state == labs.QUEUED else None), "one that waits begins later"
-    decision = ask(state, labs.BOOTED, starting_since=NOW - 300, **known)
+    early = ask(state, observations.BOOTED, starting_since=NOW - 299.9, **known).claim
+    assert early == (STARTED.noting({"r1": 0}) if state == observations.QUEUED else None), "one that waits begins later"
+    decision = ask(state, observations.BOOTED, starting_since=NOW - 300, **known)
     row = decision.claim
     assert row is not None
     assert (type(decision.step), row.resetting, row.outcome, row.restarts, row.started_at) == (
@@ -265,10 +307,10 @@ def test_a_late_start_is_tried_again(restart: str, state: str) -> None:
     assert "r1" in decision.events[0].message
 
 
-@pytest.mark.parametrize("state", [labs.QUEUED, labs.STARTED])
+@pytest.mark.parametrize("state", [observations.QUEUED, observations.STARTED])
 def test_a_late_start_ends_a_pod_that_never_restarts(state: str) -> None:
     """R000-120: FAILED with a reason, once the lab is gone."""
-    decision = ask(state, labs.BOOTED, pod=pod(restart="Never"), claim=STARTED, starting_since=NOW - 300)
+    decision = ask(state, observations.BOOTED, pod=pod(restart="Never"), claim=STARTED, starting_since=NOW - 300)
     row = decision.claim
     assert row is not None
     assert (type(decision.step), row.outcome, row.outcome_reason, row.resetting) == (
@@ -277,14 +319,16 @@ def test_a_late_start_ends_a_pod_that_never_restarts(state: str) -> None:
         "LabStartTimeout",
         False,
     )
-    assert ("queued" in row.outcome_message) == (state == labs.QUEUED)
+    assert ("queued" in row.outcome_message) == (state == observations.QUEUED)
     assert report_of(decision).terminal is None
 
 
 def test_a_late_recovery_keeps_the_lab() -> None:
     """Recovery never destroys work: the lab was ready once."""
     for restart in ("Always", "OnFailure", "Never"):
-        decision = ask(labs.STARTED, labs.BOOTED, pod=pod(restart=restart), claim=READY, starting_since=NOW - 301)
+        decision = ask(
+            observations.STARTED, observations.BOOTED, pod=pod(restart=restart), claim=READY, starting_since=NOW - 301
+        )
         assert (type(decision.step), decision.claim, reason_of(decision)) == (steps.Wait, None, "NeedsAttention")
 
 
@@ -308,7 +352,7 @@ def test_the_back_off_grows_and_is_capped() -> None:
     pauses = []
     for afresh, last_at in ((0, 0), (1, UNIX), (2, UNIX), (5, UNIX), (50, UNIX), (50, UNIX - 601)):
         row = msgspec.structs.replace(STARTED, afresh=afresh, last_at=last_at)
-        decision = ask(labs.STARTED, claim=row, starting_since=NOW - 301)
+        decision = ask(observations.STARTED, claim=row, starting_since=NOW - 301)
         assert decision.retry_at is not None
         pauses.append(decision.retry_at - NOW)
     assert pauses == [0.0, 10.0, 20.0, 160.0, 300.0, 0.0]
@@ -316,9 +360,9 @@ def test_the_back_off_grows_and_is_capped() -> None:
 
 def test_a_pause_is_kept() -> None:
     row = claim(lab_id="lab-1", restarts=2, last_reason="LabStartTimeout")
-    decision = ask(labs.DEFINED, labs.DEFINED, claim=row, retry_at=NOW + 7)
+    decision = ask(observations.DEFINED, observations.DEFINED, claim=row, retry_at=NOW + 7)
     assert (type(decision.step), decision.after_s, reason_of(decision)) == (steps.Wait, 7.0, "CrashLoopBackOff")
-    assert type(ask(labs.DEFINED, labs.DEFINED, claim=row, retry_at=NOW).step) is steps.Start
+    assert type(ask(observations.DEFINED, observations.DEFINED, claim=row, retry_at=NOW).step) is steps.Start
     assert type(ask(claim=claim(restarts=2), searched=True, retry_at=NOW + 7).step) is steps.Wait
 
 
@@ -326,9 +370,9 @@ def test_a_pause_is_kept() -> None:
 
 
 def test_what_stopped_is_started_without_a_wipe() -> None:
-    first = ask(labs.STOPPED, labs.BOOTED, claim=READY)
+    first = ask(observations.STOPPED, observations.BOOTED, claim=READY)
     assert (type(first.step), first.retry_at, first.after_s) == (steps.Wait, NOW, 0.0), "at once the first time"
-    decision = ask(labs.STOPPED, labs.BOOTED, claim=READY, retry_at=NOW)
+    decision = ask(observations.STOPPED, observations.BOOTED, claim=READY, retry_at=NOW)
     row = decision.claim
     assert row is not None
     assert (type(decision.step), row.recoveries, row.restarts, row.ready_at) == (steps.Start, 1, 0, READY.ready_at)
@@ -340,22 +384,24 @@ def test_what_stopped_is_started_without_a_wipe() -> None:
 def test_recoveries_are_spaced(recoveries: int, pause: float) -> None:
     """R000-021, C16: bounded attempts with back-off."""
     row = msgspec.structs.replace(READY, recoveries=recoveries)
-    assert ask(labs.STOPPED, claim=row).retry_at == NOW + pause
+    assert ask(observations.STOPPED, claim=row).retry_at == NOW + pause
 
 
 def test_every_start_has_all_its_time() -> None:
     """C30: what an earlier start and the pause after it took is not taken off the next one's."""
-    crashed = ask(labs.STOPPED, claim=msgspec.structs.replace(STARTED, recoveries=2), retry_at=NOW)
+    crashed = ask(observations.STOPPED, claim=msgspec.structs.replace(STARTED, recoveries=2), retry_at=NOW)
     assert (type(crashed.step), crashed.forgets_starts) == (steps.Start, True)
-    late = ask(labs.STARTED, claim=STARTED, starting_since=NOW - 301, observed_at=NOW)
+    late = ask(observations.STARTED, claim=STARTED, starting_since=NOW - 301, observed_at=NOW)
     assert (type(late.step), late.forgets_starts) == (steps.Save, True)
-    assert not ask(labs.DEFINED, claim=STARTED, start_sent_at=NOW - 31, starting_since=NOW - 31).forgets_starts
+    assert not ask(observations.DEFINED, claim=STARTED, start_sent_at=NOW - 31, starting_since=NOW - 31).forgets_starts
 
 
 def test_after_three_recoveries_somebody_has_to_look() -> None:
     row = msgspec.structs.replace(READY, recoveries=3)
     for restart in ("Always", "OnFailure", "Never"):
-        decision = ask(labs.STOPPED, labs.BOOTED, claim=row, pod=pod(restart=restart), retry_at=NOW - 100)
+        decision = ask(
+            observations.STOPPED, observations.BOOTED, claim=row, pod=pod(restart=restart), retry_at=NOW - 100
+        )
         assert (type(decision.step), decision.claim, reason_of(decision)) == (steps.Wait, None, "NeedsAttention")
         assert row.title in message_of(decision)
         assert "r1" in message_of(decision)
@@ -371,7 +417,7 @@ def test_a_lab_that_needed_attention_is_ready_again_when_it_is() -> None:
 @pytest.mark.parametrize(("restart", "outcome"), [("Always", ""), ("OnFailure", ""), ("Never", "Failed")])
 def test_a_lab_that_never_was_ready_follows_the_restart_policy(restart: str, outcome: str) -> None:
     row = msgspec.structs.replace(STARTED, recoveries=3)
-    decision = ask(labs.STOPPED, labs.BOOTED, claim=row, pod=pod(restart=restart))
+    decision = ask(observations.STOPPED, observations.BOOTED, claim=row, pod=pod(restart=restart))
     assert type(decision.step) is steps.Save
     assert decision.claim is not None
     assert (decision.claim.outcome, decision.claim.resetting) == (outcome, not outcome)
@@ -391,14 +437,14 @@ def test_recoveries_are_forgotten_when_it_is_stable() -> None:
 def test_what_was_shown_ready_is_kept_though_a_crash_lost_the_row() -> None:
     """Ready is shown before the row that remembers it is written."""
     shown = pod(phase="Running")
-    assert reason_of(ask(labs.STARTED, pod=shown, claim=STARTED, starting_since=NOW - 301)) == "NeedsAttention"
+    assert reason_of(ask(observations.STARTED, pod=shown, claim=STARTED, starting_since=NOW - 301)) == "NeedsAttention"
     row = STARTED
     for _ in range(3):
-        decision = ask(labs.STOPPED, pod=shown, claim=row, retry_at=NOW)
+        decision = ask(observations.STOPPED, pod=shown, claim=row, retry_at=NOW)
         assert type(decision.step) is steps.Start
         assert decision.claim is not None
         row = decision.claim
-    assert reason_of(ask(labs.STOPPED, pod=shown, claim=row, retry_at=NOW)) == "NeedsAttention"
+    assert reason_of(ask(observations.STOPPED, pod=shown, claim=row, retry_at=NOW)) == "NeedsAttention"
 
 
 def test_a_lab_that_somebody_deleted_is_imported_anew() -> None:
@@ -418,9 +464,9 @@ def test_a_lab_that_somebody_deleted_is_imported_anew() -> None:
 
 
 UNCLEAR = [
-    ((labs.DISCONNECTED, labs.BOOTED), "ComputeDisconnected"),
-    ((labs.DISCONNECTED, labs.STOPPED), "ComputeDisconnected"),
-    ((labs.BOOTED, "PAUSED"), "UnknownState"),
+    ((observations.DISCONNECTED, observations.BOOTED), "ComputeDisconnected"),
+    ((observations.DISCONNECTED, observations.STOPPED), "ComputeDisconnected"),
+    ((observations.BOOTED, "PAUSED"), "UnknownState"),
     ((), "LabEmpty"),
 ]
 
@@ -476,7 +522,7 @@ def test_only_time_in_which_the_lab_was_seen_counts() -> None:
     before = Memory(unclear_since=NOW - 100.0)
     assert since(Memory()) == NOW
     assert since(before) == since(before, Presence.UNKNOWN) == NOW - 100.0
-    assert since(before, Presence.PRESENT, labs.DISCONNECTED, labs.BOOTED) == NOW - 100.0
+    assert since(before, Presence.PRESENT, observations.DISCONNECTED, observations.BOOTED) == NOW - 100.0
     assert since(before, Presence.PRESENT, *BOOTED) == since(before, silent=True) == since(before, Presence.ABSENT) == 0
 
 
@@ -495,7 +541,7 @@ def test_a_silent_worker_makes_a_pending_lablet_wait() -> None:
         assert (type(decision.step), reason_of(decision)) == (steps.Wait, "WorkerUnreachable")
 
 
-@pytest.mark.parametrize("states", [BOOTED, (labs.STOPPED,), (labs.DEFINED,), (labs.STARTED,)])
+@pytest.mark.parametrize("states", [BOOTED, (observations.STOPPED,), (observations.DEFINED,), (observations.STARTED,)])
 def test_a_silent_worker_is_never_called(states: tuple[str, ...]) -> None:
     for row in (READY, STARTED, claim(lab_id="lab-1", resetting=True), claim(lab_id="lab-1", outcome="Failed")):
         for deleted in (False, True):
@@ -523,13 +569,13 @@ def test_configurations_are_kept_before_a_stop_unless_a_setting_says_no(kept: bo
     ("states", "step"),
     [
         (BOOTED, steps.Stop),
-        ((labs.BOOTED, labs.STOPPED), steps.Stop),
-        ((labs.QUEUED,), steps.Stop),
-        ((labs.DISCONNECTED,), steps.Stop),
+        ((observations.BOOTED, observations.STOPPED), steps.Stop),
+        ((observations.QUEUED,), steps.Stop),
+        ((observations.DISCONNECTED,), steps.Stop),
         (("PAUSED",), steps.Stop),
-        ((labs.STOPPED, labs.STOPPED), steps.Wipe),
-        ((labs.STOPPED, labs.DEFINED), steps.Wipe),
-        ((labs.DEFINED, labs.DEFINED), steps.DeleteLab),
+        ((observations.STOPPED, observations.STOPPED), steps.Wipe),
+        ((observations.STOPPED, observations.DEFINED), steps.Wipe),
+        ((observations.DEFINED, observations.DEFINED), steps.DeleteLab),
     ],
 )
 def test_a_deleted_lablet_is_taken_down_in_cmls_order(states: tuple[str, ...], step: type[Step]) -> None:
@@ -595,7 +641,7 @@ def test_a_pod_that_a_finalizer_holds_keeps_no_row_and_no_ports() -> None:
     held = pod(phase="Failed", deleted=True, finalizers=("example.com/archive",))
     assert type(ask(claim=READY, pod=held, presence=Presence.ABSENT).step) is steps.Release
     assert (
-        type(ask(claim=READY, pod=held, presence=Presence.PRESENT, devices=devices(labs.BOOTED)).step)
+        type(ask(claim=READY, pod=held, presence=Presence.PRESENT, devices=devices(observations.BOOTED)).step)
         is not steps.Release
     )
     assert type(ask(claim=None, pod=held, delete_sent=True).step) is steps.Wait
@@ -694,7 +740,7 @@ def test_the_active_deadline_ends_a_pod_without_a_lab_at_once() -> None:
 
 
 def test_the_deadline_wakes_a_lablet_that_waits_for_something_else() -> None:
-    decision = ask(labs.STARTED, claim=STARTED, starting_since=NOW, deadline_at=NOW + 5)
+    decision = ask(observations.STARTED, claim=STARTED, starting_since=NOW, deadline_at=NOW + 5)
     assert decision.after_s == 5.0
 
 
@@ -756,15 +802,15 @@ def test_an_import_that_arrives_after_the_search_is_never_started_too() -> None:
 def test_a_start_that_moves_no_device_is_paced_and_ends() -> None:
     """R000-120: CML may accept a start and do nothing."""
     known: dict[str, Any] = {"claim": STARTED, "starting_since": NOW - 10}
-    assert type(ask(labs.DEFINED, start_sent_at=NOW - 10, **known).step) is steps.Wait
-    assert ask(labs.DEFINED, start_sent_at=NOW - 10, **known).after_s == 20.0
-    assert type(ask(labs.DEFINED, start_sent_at=NOW - 31, **known).step) is steps.Start
+    assert type(ask(observations.DEFINED, start_sent_at=NOW - 10, **known).step) is steps.Wait
+    assert ask(observations.DEFINED, start_sent_at=NOW - 10, **known).after_s == 20.0
+    assert type(ask(observations.DEFINED, start_sent_at=NOW - 31, **known).step) is steps.Start
     long_ago: dict[str, Any] = {
         "claim": STARTED,
         "starting_since": NOW - 301,
         "start_sent_at": NOW - 5,
         "observed_at": NOW,
     }
-    late = ask(labs.DEFINED, **long_ago)
+    late = ask(observations.DEFINED, **long_ago)
     assert late.claim is not None
     assert late.claim.last_reason == "LabStartTimeout"

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.builders import claim, devices, patched, pod
-from vkprovider.lablet import labs, names
-from vkprovider.lablet.labs import DeviceFact
-from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet import names, observations
+from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import status as podstatus
 from vkprovider.labs.pure.lablet.facts import Report
@@ -39,7 +39,7 @@ reports = st.builds(
     state=st.sampled_from(State),
     phase=st.sampled_from(["Pending", "Running"]),
     waiting=st.none() | st.builds(Fault, words.filter(bool).map(reason_of), words),
-    devices=st.lists(st.sampled_from([*sorted(labs.KNOWN), "PAUSED"]), min_size=2, max_size=2).map(
+    devices=st.lists(st.sampled_from([*sorted(observations.KNOWN), "PAUSED"]), min_size=2, max_size=2).map(
         lambda s: devices(*s)
     ),
     silent=st.sampled_from(["", "", "worker w1 does not answer"]),
@@ -117,7 +117,7 @@ def test_a_generation_that_the_api_server_drops_is_never_written_again(observed:
 
 def test_a_ready_lablet() -> None:
     """R004-014, R004-046: the worker's address is the Pod's, and every container runs."""
-    found = show(lablet(), msgspec.structs.replace(READY, devices=devices(labs.BOOTED, labs.BOOTED)))
+    found = show(lablet(), msgspec.structs.replace(READY, devices=devices(observations.BOOTED, observations.BOOTED)))
     assert (found.status.phase, found.status.pod_ip, found.status.host_ip) == (
         "Running",
         "198.51.100.1",
@@ -182,7 +182,9 @@ def test_a_waiting_lablet_says_why() -> None:
 
 def test_devices_that_booted_run_while_the_others_start() -> None:
     report = Report(
-        State.INSTANTIATING, waiting=Fault(Progress.STARTING_NODES, "m"), devices=devices(labs.BOOTED, labs.STARTED)
+        State.INSTANTIATING,
+        waiting=Fault(Progress.STARTING_NODES, "m"),
+        devices=devices(observations.BOOTED, observations.STARTED),
     )
     found = show(lablet(), report, claim(lab_id="lab-1"))
     assert [(c.name, c.ready, list(c.state)) for c in found.status.container_statuses] == [
@@ -193,14 +195,14 @@ def test_devices_that_booted_run_while_the_others_start() -> None:
     assert condition(found, "Ready")[0] == "False"
 
 
-@pytest.mark.parametrize("state", [labs.STOPPED, labs.DEFINED])
+@pytest.mark.parametrize("state", [observations.STOPPED, observations.DEFINED])
 def test_a_device_that_is_off_waits_and_is_never_terminated(state: str) -> None:
     """Under restartPolicy Never the API server would refuse every later patch."""
     report = Report(
         State.INSTANTIATING,
         phase="Running",
         waiting=Fault(Progress.RECOVERING, "m"),
-        devices=devices(state, labs.BOOTED),
+        devices=devices(state, observations.BOOTED),
     )
     found = show(lablet(restart="Never"), report)
     by_name = {c.name: c.state for c in found.status.container_statuses}
@@ -214,14 +216,17 @@ def test_a_device_that_is_off_because_it_should_be_says_what_the_lab_says(reason
         State.STOPPED,
         phase="Running",
         waiting=Fault(reason_of(reason), "m"),
-        devices=devices(labs.STOPPED, labs.STOPPED),
+        devices=devices(observations.STOPPED, observations.STOPPED),
     )
     states = [c.state for c in show(lablet(), report).status.container_statuses]
     assert states == [{"waiting": {"reason": reason, "message": "m"}}] * 3
 
 
 def test_while_it_is_cleaned_up_nothing_runs() -> None:
-    found = show(lablet(phase="Running"), msgspec.structs.replace(CLEANING, devices=devices(labs.BOOTED, labs.BOOTED)))
+    found = show(
+        lablet(phase="Running"),
+        msgspec.structs.replace(CLEANING, devices=devices(observations.BOOTED, observations.BOOTED)),
+    )
     assert {kind for c in found.status.container_statuses for kind in c.state} == {"waiting"}
     assert found.status.phase == "Running"
 
@@ -401,7 +406,7 @@ def test_what_is_progress_and_what_somebody_waits_for() -> None:
 
 
 def test_a_label_of_another_device_is_not_mistaken() -> None:
-    facts = (DeviceFact("n0", "r1", "iosv", labs.BOOTED),)
+    facts = (DeviceFact("n0", "r1", "iosv", observations.BOOTED),)
     report = Report(State.INSTANTIATING, waiting=Fault(Progress.STARTING_NODES, "m"), devices=facts)
     found = show(lablet(), report, claim(lab_id="lab-1"))
     assert [c.ready for c in found.status.container_statuses] == [False, True, False]
@@ -409,8 +414,8 @@ def test_a_label_of_another_device_is_not_mistaken() -> None:
 
 def test_connectors_and_switches_are_no_devices_that_a_reader_counts() -> None:
     wiring = ("external_connector", "unmanaged_switch")
-    facts = tuple(DeviceFact(f"n{n}", f"x{n}", definition, labs.BOOTED) for n, definition in enumerate(wiring))
-    r1 = DeviceFact("n9", "r1", "iosv", labs.STARTED)
+    facts = tuple(DeviceFact(f"n{n}", f"x{n}", definition, observations.BOOTED) for n, definition in enumerate(wiring))
+    r1 = DeviceFact("n9", "r1", "iosv", observations.STARTED)
     report = Report(State.INSTANTIATING, waiting=Fault(Progress.STARTING_NODES, "m"), devices=(*facts, r1))
     found = show(lablet(), report, claim(lab_id="lab-1"))
     assert found.metadata.annotations[names.ANNOTATION_DEVICES] == "0/1"

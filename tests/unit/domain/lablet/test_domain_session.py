@@ -9,14 +9,14 @@ import msgspec
 import pytest
 
 from tests.unit.domain.builders import BOOTED, POD_UID, claim, devices, facts_with, pod
-from vkprovider.lablet import labs, names
+from vkprovider.lablet import names, observations
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import steps
-from vkprovider.labs.pure.lablet.decisions.afresh import worked
 from vkprovider.labs.pure.lablet.decisions.decide import decide
 from vkprovider.labs.pure.lablet.decisions.session import closing_of
+from vkprovider.labs.pure.lablet.decisions.takedown import worked
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report
 from vkprovider.labs.pure.lablet.memory import Presence
 from vkprovider.labs.pure.lablet.steps import Reschedule, Step
@@ -29,8 +29,8 @@ from vkprovider.platform.times import iso
 NOW = 5000.0
 UNIX = 1_800_000_000
 LIMITS = LabletSettings()
-OFF = (labs.STOPPED, labs.STOPPED)
-NEW = (labs.DEFINED, labs.DEFINED)
+OFF = (observations.STOPPED, observations.STOPPED)
+NEW = (observations.DEFINED, observations.DEFINED)
 
 BOOTING = claim(lab_id="lab-1", started_at=UNIX - 60)
 READY = claim(lab_id="lab-1", started_at=UNIX - 600, ready_at=UNIX - 500)
@@ -137,7 +137,7 @@ def test_session_is_made(
 
 
 def test_no_session_before_the_devices_run() -> None:
-    for states in (NEW, (labs.BOOTED, labs.STARTED), OFF):
+    for states in (NEW, (observations.BOOTED, observations.STARTED), OFF):
         decision = ask(BOOTING, ALICE, states, delivery=LDS)
         assert decision.claim is None or decision.claim.session is None
         assert type(decision.step) is not steps.Provision
@@ -411,7 +411,7 @@ def test_a_timeslot_without_an_end_has_the_length_of_the_setting() -> None:
 @pytest.mark.parametrize(("notes", "end"), [(LONGER, UNIX + 3600), (SHORTER, UNIX + 60)])
 def test_another_end_of_the_timeslot_goes_to_the_lds(notes: dict[str, str], end: int) -> None:
     row = of(READY, SLOT)
-    for states, silent in ((BOOTED, ""), ((labs.DISCONNECTED,), ""), (BOOTED, "away")):
+    for states, silent in ((BOOTED, ""), ((observations.DISCONNECTED,), ""), (BOOTED, "away")):
         decision = ask(row, notes, states, LDS, silent=silent)
         assert isinstance(decision.step, Reschedule)
         assert (decision.step.session, decision.step.slot_end) == (SLOT, end)
@@ -420,7 +420,9 @@ def test_another_end_of_the_timeslot_goes_to_the_lds(notes: dict[str, str], end:
         assert later.after_s is not None
         assert later.after_s <= 6.0
         assert later.report == decision.report
-    assert type(ask(row, notes, (labs.STOPPED,), LDS, retry_at=NOW - 1).step) is steps.Start  # the lab goes first
+    assert (
+        type(ask(row, notes, (observations.STOPPED,), LDS, retry_at=NOW - 1).step) is steps.Start
+    )  # the lab goes first
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,8 @@ import pytest
 
 from vkprovider.lablet.reasons import EnvironmentReason
 from vkprovider.labs.pure.lablet.environment import sources
-from vkprovider.labs.pure.lablet.environment.downward import Placement
 from vkprovider.labs.pure.lablet.environment.resolve import Environment, resolve
-from vkprovider.labs.pure.lablet.environment.sources import Read, Source, Unread, content_of, sources_of
+from vkprovider.labs.pure.lablet.environment.sources import Placement, Read, Source, Unread, content_of, sources_of
 from vkprovider.labs.pure.topology.resources import Resources
 from vkprovider.platform.environment import EnvPod
 from vkprovider.platform.errors import InputError

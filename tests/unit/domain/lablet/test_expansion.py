@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vkprovider.labs.pure.lablet.environment.expansion import expand
+from vkprovider.labs.pure.lablet.environment.sources import expand
 
 VALUES = {"A": "a", "B": "$(A)", "": "nameless", "A B": "spaced", "x(y": "odd"}
 texts = st.text(st.sampled_from("$()AB x(y\nä"), max_size=30)

@@ -6,11 +6,11 @@ import msgspec
 import pytest
 
 from tests.unit.domain.builders import BOOTED, claim, devices, facts_with, pod
-from vkprovider.lablet import exposure, labs, names
+from vkprovider.lablet import exposure, names, observations
 from vkprovider.lablet.exposure import Expose, Exposure, expose_of
 from vkprovider.lablet.inputs import Inputs
-from vkprovider.lablet.lifecycle import State
 from vkprovider.lablet.reasons import Trouble
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import exposing, outcomes, steps
 from vkprovider.labs.pure.lablet.after import after
@@ -24,7 +24,7 @@ from vkprovider.labs.pure.topology import topology as topologies
 from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.objects import EndpointSlice
-from vkprovider.platform.ports.allocator import PortReason
+from vkprovider.platform.reasons import PortReason
 
 NOW = 5000.0
 UNIX = 1_800_000_000
@@ -96,8 +96,8 @@ def test_another_mux_is_noted_first() -> None:
 def test_a_lablet_is_lent_while_it_boots_and_not_before() -> None:
     booting = {"lab_id": "lab-1", "started_at": UNIX, "exposed": "labs"}
     state = Exposing(wanted(""))
-    assert isinstance(decided(booting, state, labs.STARTED, starting_since=NOW).step, steps.Expose)
-    assert isinstance(decided({"lab_id": "lab-1"}, state, labs.DEFINED).step, steps.Start)
+    assert isinstance(decided(booting, state, observations.STARTED, starting_since=NOW).step, steps.Expose)
+    assert isinstance(decided({"lab_id": "lab-1"}, state, observations.DEFINED).step, steps.Start)
 
 
 def test_the_learner_is_known_first() -> None:

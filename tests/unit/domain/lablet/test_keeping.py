@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.labs.pure.lablet.archive.keeping import NAMESPACE_SHARE, Kept, surplus
+from vkprovider.labs.pure.lablet.leftovers import NAMESPACE_SHARE, Kept, surplus
 
 
 def kept(namespace: str, at: int, size_bytes: int) -> Kept:

@@ -14,13 +14,21 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tests.unit.domain import builders
 from tests.unit.domain.lablet.world import World
-from vkprovider.lablet import labs
+from vkprovider.lablet import observations
 
 RESTARTS = ["Always", "OnFailure", "Never"]
 HOLDS: list[tuple[str, ...]] = [(), (), ("batch.kubernetes.io/job-tracking",)]
 ANSWERS = ["ok", "ok", "ok", "lost", "failed", "killed-before", "killed-after"]
-STATES = [labs.STOPPED, labs.DISCONNECTED, labs.STARTED, labs.QUEUED, labs.BOOTED, labs.DEFINED, "PAUSED"]
-COPIES = [labs.DEFINED, labs.BOOTED, labs.STOPPED]
+STATES = [
+    observations.STOPPED,
+    observations.DISCONNECTED,
+    observations.STARTED,
+    observations.QUEUED,
+    observations.BOOTED,
+    observations.DEFINED,
+    "PAUSED",
+]
+COPIES = [observations.DEFINED, observations.BOOTED, observations.STOPPED]
 PAUSES = [0.5, 5.0, 30.0, 120.0, 400.0, 700.0]
 
 

@@ -4,8 +4,8 @@ import msgspec
 import pytest
 
 from tests.unit.domain.builders import POD_UID, claim
-from vkprovider.labs.pure.lablet.archive import leftovers
-from vkprovider.labs.pure.lablet.archive.leftovers import Leftovers
+from vkprovider.labs.pure.lablet import leftovers
+from vkprovider.labs.pure.lablet.leftovers import Leftovers
 from vkprovider.labs.pure.session.delivery import Session, Verdict
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.objects import ConfigMap, Metadata

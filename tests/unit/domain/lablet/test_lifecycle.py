@@ -2,7 +2,7 @@
 
 import pytest
 
-from vkprovider.lablet.lifecycle import ALLOWED, State, allowed
+from vkprovider.lablet.standing import ALLOWED, State, allowed
 
 
 def test_every_state_is_in_the_table() -> None:

@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.builders import POD_UID, claim
-from vkprovider.labs.pure.lablet.identity import notes_of, origin_of
-from vkprovider.labs.pure.lablet.matching import KnownLab, certain, is_leftover, matches
+from vkprovider.labs.pure.lablet.identity import KnownLab, certain, is_leftover, matches, notes_of, origin_of
 
 ASKED = 1_800_000_000
 NOTED = claim(asked_at=ASKED)

@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.lablet import names
-from vkprovider.lablet.inputs import inputs_of
-from vkprovider.lablet.message import CHARS_MAX, Message, annotation_for, message_of
+from vkprovider.lablet.inputs import CHARS_MAX, Message, annotation_for, inputs_of, message_of
 from vkprovider.platform.objects import Metadata
 
 NOW = 1769860800

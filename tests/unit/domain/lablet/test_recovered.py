@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from tests.unit.domain import builders
 from tests.unit.domain.builders import DEFINITION_UID, DIGEST, POD_UID, pod
 from tests.unit.domain.topology.test_topology_ports import node, written
-from vkprovider.lablet import mappings, names
+from vkprovider.lablet import names
+from vkprovider.lablet import ports as mappings
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.definition.content import Content
 from vkprovider.labs.pure.lablet.identity import Origin, notes_of, origin_of, renewed

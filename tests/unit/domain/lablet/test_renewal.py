@@ -7,15 +7,14 @@ import pytest
 
 from tests.support.topologies import topology
 from tests.unit.domain.builders import BOOTED, DEFINITION_UID, DIGEST, claim, devices, facts_with, pod
-from vkprovider.lablet import labs, names
+from vkprovider.lablet import names, observations
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.labs.pure.definition.content import Content
 from vkprovider.labs.pure.lablet import steps
 from vkprovider.labs.pure.lablet.decisions.decide import decide
 from vkprovider.labs.pure.lablet.facts import Decision
+from vkprovider.labs.pure.lablet.intent import Definition, Member, Pool, member_of, next_up, pool_of
 from vkprovider.labs.pure.lablet.memory import Presence
-from vkprovider.labs.pure.lablet.pod.intent import Definition
-from vkprovider.labs.pure.lablet.pod.renewal import Member, Pool, member_of, next_up, pool_of
 from vkprovider.labs.pure.topology.resources import Resources
 from vkprovider.labs.pure.topology.topology import parse
 from vkprovider.labs.settings.cluster import LabletSettings
@@ -140,7 +139,7 @@ def test_the_lab_goes_only_when_the_pod_is_seen_not_ready_and_the_claim_is_saved
     assert (type(ask(warm(), *BOOTED, **going).step), ask(warm(), *BOOTED, **going).after_s) == (steps.Wait, 1.0)
     hidden = warm(ready=False)
     assert type(ask(hidden, *BOOTED, **going, claim_saved=False).step) is steps.Wait
-    shown = (BOOTED, ("PAUSED",), (labs.STOPPED,), (labs.DEFINED,))
+    shown = (BOOTED, ("PAUSED",), (observations.STOPPED,), (observations.DEFINED,))
     taken = [type(ask(hidden, *states, **going).step) for states in shown]
     assert taken == [steps.Stop, steps.Stop, steps.Wipe, steps.DeleteLab]
     assert type(ask(hidden, **going).step) is steps.DeleteLab
@@ -151,7 +150,7 @@ def test_the_lab_goes_only_when_the_pod_is_seen_not_ready_and_the_claim_is_saved
 @pytest.mark.parametrize("ready", [True, False])
 def test_a_lablet_that_is_assigned_at_the_same_moment_keeps_its_lab(*, ready: bool) -> None:
     item = warm(ready=ready, pool="", username="alice", lent_by="warm")
-    for states in (BOOTED, (labs.STOPPED,), (labs.DEFINED,)):
+    for states in (BOOTED, (observations.STOPPED,), (observations.DEFINED,)):
         decision = ask(item, *states, claim=GOING)
         assert decision.claim is not None
         assert (type(decision.step), decision.claim.renews, decision.claim.learner) == (steps.Save, "", "alice")

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from tests.unit.domain.builders import BOOTED, DIGEST, claim, devices, facts_with, pod
-from vkprovider.lablet import labs
+from vkprovider.lablet import observations
 from vkprovider.lablet.inputs import Inputs
-from vkprovider.lablet.lifecycle import State
 from vkprovider.lablet.reasons import Trouble
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.lablet.decisions.decide import _LIVING
 from vkprovider.labs.pure.lablet.decisions.stage import Stage, stage_of
 from vkprovider.labs.pure.lablet.memory import Presence
@@ -21,8 +21,8 @@ IMPORTED: dict[str, Any] = {"lab_id": "lab-1"}
 STARTED = IMPORTED | {"started_at": UNIX - 60}
 READY = STARTED | {"ready_at": UNIX - 30}
 CLOSING = READY | {"closing_reason": "TimeslotEnded"}
-NEW = (labs.DEFINED, labs.DEFINED)
-OFF = (labs.STOPPED, labs.STOPPED)
+NEW = (observations.DEFINED, observations.DEFINED)
+OFF = (observations.STOPPED, observations.STOPPED)
 ENDED = Session("eu-1", "k", "alice", id="s-1", ended_at=UNIX)
 STOP = {"inputs": Inputs(desired=State.STOPPED)}
 
@@ -45,12 +45,12 @@ STOP = {"inputs": Inputs(desired=State.STOPPED)}
         (STARTED, NEW, {"pod": pod(phase="Running")}, Stage.CRASHED),
         (READY, NEW, {}, Stage.CRASHED),
         (READY, OFF, {}, Stage.CRASHED),
-        (STARTED, (labs.STARTED, labs.STOPPED), {}, Stage.CRASHED),
-        (STARTED, (labs.STARTED, labs.BOOTED), {}, Stage.BOOTING),
-        (STARTED, (labs.QUEUED, labs.DEFINED), {}, Stage.BOOTING),
+        (STARTED, (observations.STARTED, observations.STOPPED), {}, Stage.CRASHED),
+        (STARTED, (observations.STARTED, observations.BOOTED), {}, Stage.BOOTING),
+        (STARTED, (observations.QUEUED, observations.DEFINED), {}, Stage.BOOTING),
         (STARTED, (), {}, Stage.UNCLEAR),
-        (STARTED, (labs.BOOTED, "PAUSED"), {}, Stage.UNCLEAR),
-        (READY, (labs.DISCONNECTED,), {}, Stage.UNCLEAR),
+        (STARTED, (observations.BOOTED, "PAUSED"), {}, Stage.UNCLEAR),
+        (READY, (observations.DISCONNECTED,), {}, Stage.UNCLEAR),
         (STARTED, BOOTED, {}, Stage.SERVING),
         (READY, BOOTED, {"inputs": Inputs(username="alice")}, Stage.UNNOTED),
         (READY | {"learner": "alice", "noted": "alice"}, BOOTED, {}, Stage.SERVING),

@@ -12,25 +12,32 @@ from typing import Any, Final, TypedDict
 import msgspec
 
 from tests.unit.domain import builders
-from vkprovider.lablet import labs, lifecycle, names
+from vkprovider.lablet import names, observations, standing
 from vkprovider.lablet.exposure import Access, ExposedPort, Exposure
 from vkprovider.lablet.inputs import NOTHING, inputs_of
-from vkprovider.lablet.labs import DeviceFact
-from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet.observations import DeviceFact
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.definition.content import Content
+from vkprovider.labs.pure.lablet import leftovers, steps
 from vkprovider.labs.pure.lablet import status as podstatus
-from vkprovider.labs.pure.lablet import steps
 from vkprovider.labs.pure.lablet.after import After, after, begun, decided, failed
-from vkprovider.labs.pure.lablet.archive import leftovers
 from vkprovider.labs.pure.lablet.boots import NO_PATIENCE
 from vkprovider.labs.pure.lablet.decisions.decide import decide
 from vkprovider.labs.pure.lablet.decisions.stepfault import fault_of, fault_report
-from vkprovider.labs.pure.lablet.description import described
 from vkprovider.labs.pure.lablet.exposing import NOT_EXPOSED, Exposing, NoSlice
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report
-from vkprovider.labs.pure.lablet.identity import notes_of, origin_of, renewed
-from vkprovider.labs.pure.lablet.matching import KnownLab, certain, is_leftover, matches, shown_lab
+from vkprovider.labs.pure.lablet.identity import (
+    KnownLab,
+    certain,
+    described,
+    is_leftover,
+    matches,
+    notes_of,
+    origin_of,
+    renewed,
+    shown_lab,
+)
 from vkprovider.labs.pure.lablet.memory import Memory, Presence, lab_seen, refreshed
 from vkprovider.labs.pure.lablet.outcomes import (
     Acted,
@@ -51,7 +58,7 @@ from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform.errors import DeadlineExceeded, Invalid, NotFound, OutsideError, Unavailable
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.times import iso
-from vkprovider.rest.errors import may_have_happened
+from vkprovider.rest.dialect import may_have_happened
 
 
 class Writer(TypedDict):
@@ -107,7 +114,7 @@ class ModelCml:
     def import_(self, title: str, notes: str, *, created: int = WALL, late: bool = False, copy: bool = False) -> str:
         self.count += 1
         lab_id = f"lab-{self.count:03}"
-        lab = ModelLab(lab_id, title, [labs.DEFINED] * self.devices, notes, created=created, copy=copy)
+        lab = ModelLab(lab_id, title, [observations.DEFINED] * self.devices, notes, created=created, copy=copy)
         if late:
             self.late.append(lab)
         else:
@@ -122,19 +129,21 @@ class ModelCml:
     def start(self, lab_id: str) -> None:
         lab = self.lab(lab_id)
         lab.ever_started, lab.stopping = True, False
-        lab.states = [labs.QUEUED if s in {labs.DEFINED, labs.STOPPED} else s for s in lab.states]
+        lab.states = [
+            observations.QUEUED if s in {observations.DEFINED, observations.STOPPED} else s for s in lab.states
+        ]
 
     def stop(self, lab_id: str) -> None:
         self.lab(lab_id).stopping = True
 
     def wipe(self, lab_id: str) -> None:
         lab = self.lab(lab_id)
-        if set(lab.states) - {labs.STOPPED, labs.DEFINED}:
+        if set(lab.states) - {observations.STOPPED, observations.DEFINED}:
             raise Invalid("stop it first", status=400)
-        lab.states = [labs.DEFINED] * self.devices
+        lab.states = [observations.DEFINED] * self.devices
 
     def delete(self, lab_id: str) -> None:
-        if set(self.lab(lab_id).states) - {labs.DEFINED}:
+        if set(self.lab(lab_id).states) - {observations.DEFINED}:
             raise Invalid("stop and wipe it first", status=400)
         del self.labs[lab_id]
 
@@ -142,10 +151,14 @@ class ModelCml:
         """Let CML go one step further with whatever it is doing."""
         self.labs |= {lab.id: lab for lab in self.late}
         self.late.clear()
-        onward = {labs.QUEUED: labs.STARTED, labs.STARTING: labs.STARTED, labs.STARTED: labs.BOOTED}
+        onward = {
+            observations.QUEUED: observations.STARTED,
+            observations.STARTING: observations.STARTED,
+            observations.STARTED: observations.BOOTED,
+        }
         for lab in self.labs.values():
             if lab.stopping:
-                lab.states = [labs.STOPPED if s in labs.ACTIVE else s for s in lab.states]
+                lab.states = [observations.STOPPED if s in observations.ACTIVE else s for s in lab.states]
                 lab.stopping = False
             elif not self.stuck:
                 lab.states = [onward.get(s, s) for s in lab.states]
@@ -153,7 +166,7 @@ class ModelCml:
     def reboot(self) -> None:
         """Stop every device at once."""
         for lab in self.labs.values():
-            lab.states = [labs.STOPPED if s in labs.ACTIVE else s for s in lab.states]
+            lab.states = [observations.STOPPED if s in observations.ACTIVE else s for s in lab.states]
 
     def meddle(self, lab: ModelLab, device: int, state: str) -> None:
         """Bring a device into a state by other hands than ours."""
@@ -169,7 +182,10 @@ class ModelCml:
         """Make the worker an ordinary one again."""
         self.away = self.stuck = False
         for lab in self.labs.values():
-            lab.states = [labs.BOOTED if s == labs.DISCONNECTED or s not in labs.KNOWN else s for s in lab.states]
+            lab.states = [
+                observations.BOOTED if s == observations.DISCONNECTED or s not in observations.KNOWN else s
+                for s in lab.states
+            ]
 
 
 class World:
@@ -341,7 +357,9 @@ class World:
             return
         everything = [known(one) for one in self.cml.labs.values()]
         for one in everything:
-            if is_leftover(self.claim, one, everything) and set(self.cml.lab(one.lab_id).states) == {labs.DEFINED}:
+            if is_leftover(self.claim, one, everything) and set(self.cml.lab(one.lab_id).states) == {
+                observations.DEFINED
+            }:
                 assert not self.cml.lab(one.lab_id).copy, "a copy is taken for a leftover"
                 self.cml.delete(one.lab_id)
         lab = self.cml.labs.get(self.claim.lab_id)
@@ -407,7 +425,7 @@ class World:
         before = self.memory.state
         self._apply(decided(self.memory, facts, decision, worker="w1", now=self.now))
         state = self.memory.state
-        assert state is None or lifecycle.allowed(before, state), f"{before} → {state}"
+        assert state is None or standing.allowed(before, state), f"{before} → {state}"
         if decision.report is not None:
             waiting = decision.report.waiting
             self.attention = waiting is not None and waiting.reason == "NeedsAttention"
@@ -554,7 +572,7 @@ class World:
                 assert self.store.get(self.uid) == claim, "an import without a saved claim"
                 lab_id = cml.import_(claim.title, notes_of(step.noted, **WRITER), created=self.wall)
                 cml.labs[lab_id].description = described(AUTHORS, step.noted.bound_to)
-                return Acted(lab_id, devices=builders.devices(*[labs.DEFINED] * cml.devices))
+                return Acted(lab_id, devices=builders.devices(*[observations.DEFINED] * cml.devices))
             case _:
                 assert claim.lab_id, f"{step} without a lab"
                 assert claim.lab_id not in cml.labs or not cml.labs[claim.lab_id].copy, f"{step} of a copy"
@@ -582,19 +600,19 @@ class World:
     def _check_destruction(self, step: Step, facts: Facts, claim: Claim) -> None:
         if isinstance(step, steps.Stop | steps.Wipe | steps.DeleteLab):
             assert self.slice is None, f"{step} while a mux leads to the lab"
-        active = {device.state for device in facts.devices} - {labs.DEFINED, labs.STOPPED}
+        active = {device.state for device in facts.devices} - {observations.DEFINED, observations.STOPPED}
         if isinstance(step, steps.Wipe | steps.DeleteLab):
             assert facts.presence is Presence.PRESENT
             assert not active, f"{step} while {active}"
         if isinstance(step, steps.DeleteLab):
-            assert not any(device.state == labs.STOPPED for device in facts.devices), "a delete before the wipe"
+            assert not any(device.state == observations.STOPPED for device in facts.devices), "a delete before the wipe"
             replaced = claim.renews == claim.digest or not facts.devices
             assert self.may_end or claim.outcome or replaced, "the lab of a living Pod is deleted"
         destroys = isinstance(step, steps.Stop | steps.Wipe | steps.DeleteLab)
         if destroys and self.somebody_worked_in(self.cml.labs.get(claim.lab_id)):
             gone = self.pod is None or self.pod.terminal
             assert self.may_end or gone or self.may_destroy(step), f"{step}: work is destroyed ({claim})"
-        runs = labs.BOOTED in {device.state for device in facts.devices}
+        runs = observations.BOOTED in {device.state for device in facts.devices}
         if isinstance(step, steps.Stop) and claim.ready_at and runs:
             assert facts.extracted or self.nobody_had(claim), f"the configurations are not kept before {step}"
 

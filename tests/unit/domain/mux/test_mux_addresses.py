@@ -4,7 +4,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from vkprovider.mux.pure.addresses import Reserved, canonical, suspicion
+from vkprovider.mux.pure.endpoints import Reserved, canonical, suspicion
 from vkprovider.mux.settings import MuxSettings
 
 METADATA = MuxSettings().refused_networks

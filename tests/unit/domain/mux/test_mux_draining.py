@@ -5,7 +5,6 @@ import pytest
 
 from tests.unit.domain.mux.builders import NOW, PREFIX, REF, after, channel, given, mux
 from vkprovider.mux.pure.decide import PLACEHOLDER, Plan
-from vkprovider.mux.pure.draining import DISCARD, DRAIN_S
 from vkprovider.mux.pure.endpoints import Backends
 from vkprovider.mux.pure.facts import Channel, Owner, ServicePort
 from vkprovider.mux.pure.reasons import MuxReason
@@ -18,7 +17,7 @@ from vkprovider.mux.pure.slices import (
     wanted_slices,
     with_discards,
 )
-from vkprovider.mux.pure.state import MuxState
+from vkprovider.mux.pure.state import DISCARD, DRAIN_S, MuxState
 from vkprovider.platform.objects import EndpointSlice
 
 DATA = ServicePort("data", 10012, "UDP")

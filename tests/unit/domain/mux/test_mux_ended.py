@@ -4,10 +4,9 @@ from typing import Any
 
 import pytest
 
-from vkprovider.mux.pure.draining import DISCARD
-from vkprovider.mux.pure.ended import lent_targets, slice_without_ended, subsets_without_ended
-from vkprovider.mux.pure.endpoints import Backends
+from vkprovider.mux.pure.endpoints import Backends, lent_targets, slice_without_ended, subsets_without_ended
 from vkprovider.mux.pure.facts import Owner, ServicePort
+from vkprovider.mux.pure.state import DISCARD
 from vkprovider.platform.objects import Endpoint, EndpointConditions, EndpointPort, EndpointSlice, Metadata
 
 ANN, BOB = Owner("class", "seat", "ann"), Owner("class", "seat", "bob")

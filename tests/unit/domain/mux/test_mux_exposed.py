@@ -5,9 +5,8 @@ from tests.unit.domain.mux.builders import mux as a_mux
 from vkprovider.lablet import exposure
 from vkprovider.lablet.exposure import Exposure
 from vkprovider.mux.pure.decide import decide
-from vkprovider.mux.pure.endpoints import collect_mux_endpoints
+from vkprovider.mux.pure.endpoints import backends_of, channel_of, collect_mux_endpoints, mux_of
 from vkprovider.mux.pure.facts import MuxRef, Owner
-from vkprovider.mux.pure.lablets import backends_of, channel_of, mux_of
 from vkprovider.mux.pure.state import MuxState
 
 SLOTS = [("r1, core: a_serial", "TCP", 10011), ("r1_core__a_serial", "UDP", 10012)]

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.mux.pure import facts, refs, requests
+from vkprovider.mux.pure import facts, requests
 from vkprovider.mux.pure.facts import Channel, Mux, MuxRef, Owner, ServicePort
 from vkprovider.mux.pure.reasons import MuxReason
 from vkprovider.mux.pure.requests import Limit, Request
@@ -24,9 +24,9 @@ def channel(ports: list[ServicePort], **annotations: str) -> Channel:
     return Channel(Owner("app", "api"), tuple(ports), named)
 
 
-@pytest.mark.parametrize("module", [facts, refs, requests])
+@pytest.mark.parametrize("module", [facts, requests])
 def test_examples_of_the_docstrings_hold(module: object) -> None:
-    assert doctest.testmod(module) == (0, {facts: 1, refs: 2, requests: 2}[module])  # type: ignore[arg-type, index]
+    assert doctest.testmod(module) == (0, {facts: 3, requests: 2}[module])  # type: ignore[arg-type, index]
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_examples_of_the_docstrings_hold(module: object) -> None:
 )
 def test_class_names_a_mux(class_: str, expected: MuxRef) -> None:
     """R003-013, R003-006."""
-    assert refs.get_mux_from_lb_class(class_, PREFIX, "edge") == expected
+    assert facts.get_mux_from_lb_class(class_, PREFIX, "edge") == expected
 
 
 @pytest.mark.parametrize(
@@ -62,29 +62,29 @@ def test_class_names_a_mux(class_: str, expected: MuxRef) -> None:
 def test_class_that_names_none_is_refused(class_: str) -> None:
     """R003-014."""
     with pytest.raises(InputError) as caught:
-        refs.get_mux_from_lb_class(class_, PREFIX, "edge")
+        facts.get_mux_from_lb_class(class_, PREFIX, "edge")
     assert caught.value.reason is MuxReason.INVALID_LOAD_BALANCER_CLASS
     assert "svc-mux.nowake.ai/MUX.NAMESPACE" in caught.value.message
 
 
 def test_a_foreign_class_is_no_channel() -> None:
     """R003-013."""
-    assert refs.names_a_mux("svc-mux.nowake.ai/", PREFIX)
-    assert not refs.names_a_mux("svc-mux.nowake.aid/mux", PREFIX)
+    assert facts.names_a_mux("svc-mux.nowake.ai/", PREFIX)
+    assert not facts.names_a_mux("svc-mux.nowake.aid/mux", PREFIX)
 
 
 @given(LABEL, LABEL, LABEL)
 def test_every_name_of_a_service_comes_back(name: str, namespace: str, default: str) -> None:
-    assert refs.get_mux_from_lb_class(f"{PREFIX}/{name}.{namespace}", PREFIX, default) == (namespace, name)
-    assert refs.get_mux_from_lb_class(f"{PREFIX}/{name}", PREFIX, default) == (default, name)
+    assert facts.get_mux_from_lb_class(f"{PREFIX}/{name}.{namespace}", PREFIX, default) == (namespace, name)
+    assert facts.get_mux_from_lb_class(f"{PREFIX}/{name}", PREFIX, default) == (default, name)
 
 
 def test_a_mux_is_marked_and_a_load_balancer_without_selector() -> None:
     """R003-010, R003-011."""
-    assert refs.is_marked({"svc-mux.nowake.ai/multiplexer": "true"}, PREFIX)
-    assert not refs.is_marked({"svc-mux.nowake.ai/multiplexer": "false"}, PREFIX)
-    assert refs.unfit_for_mux("LoadBalancer", {}) is None
-    wrong_type, selects = refs.unfit_for_mux("ClusterIP", {}), refs.unfit_for_mux("LoadBalancer", {"app": "x"})
+    assert facts.is_marked({"svc-mux.nowake.ai/multiplexer": "true"}, PREFIX)
+    assert not facts.is_marked({"svc-mux.nowake.ai/multiplexer": "false"}, PREFIX)
+    assert facts.unfit_for_mux("LoadBalancer", {}) is None
+    wrong_type, selects = facts.unfit_for_mux("ClusterIP", {}), facts.unfit_for_mux("LoadBalancer", {"app": "x"})
     assert wrong_type is not None
     assert wrong_type.reason is MuxReason.NOT_LOAD_BALANCER
     assert selects is not None
@@ -106,7 +106,7 @@ def test_a_mux_is_marked_and_a_load_balancer_without_selector() -> None:
     ],
 )
 def test_namespaces_that_a_mux_serves(allowed: str | None, owner: Owner, *, expected: bool) -> None:
-    assert refs.serves(MUX, allowed, owner) is expected
+    assert facts.serves(MUX, allowed, owner) is expected
 
 
 def test_port_is_the_same_outside_unless_the_annotation_says_otherwise() -> None:

@@ -24,13 +24,13 @@ import msgspec
 from tests.support.virtualtime import Process, now_s
 from tests.unit.domain.replica.apistore import Server
 from tests.unit.machines import DAY_S
-from vkprovider.labs.controllers.worker.node_leases import NODES
+from vkprovider.labs.controllers.worker.node_writer import NODES
 from vkprovider.platform.errors import Fenced, OutsideError, Unavailable
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.events import EventRecorder
 from vkprovider.platform.kube.http.credentials import ClusterAccess
 from vkprovider.platform.kube.queue import DONE, KeyedQueue, Result
-from vkprovider.platform.leases.plan import Duty
+from vkprovider.platform.leases import Duty
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.runtime.ownership import Ownership

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vkprovider.platform.leases import lease
-from vkprovider.platform.leases.lease import LeaseVerdict, Seen
+from vkprovider.platform import leases
+from vkprovider.platform.leases import LeaseVerdict, Seen
 from vkprovider.platform.objects import Lease
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -24,7 +24,7 @@ def held(holder: str | None, *, epoch: int | None = 3, renewed: str | None = Non
 
 
 def body(holder: str, old: Lease | None, now: datetime = NOW, *, takes_over: bool = False) -> dict[str, Any]:
-    return lease.body(
+    return leases.body(
         name="vnode.w1",
         namespace="kube-node-lease",
         holder=holder,
@@ -55,19 +55,19 @@ def written(holder: str, old: Lease | None, now: datetime = NOW, *, takes_over: 
 )
 def test_who_may_take_a_node(*, found: Lease | None, gone: bool, verdict: LeaseVerdict) -> None:
     """R000-009, R004-029 to R004-033: a holder that may be alive keeps its node."""
-    assert lease.judge(found, "me", holder_is_gone=gone) is verdict
+    assert leases.judge(found, "me", holder_is_gone=gone) is verdict
 
 
 def test_a_change_is_seen_by_its_version_only() -> None:
-    first = lease.observe(None, held("other", version="7"), 100.0)
+    first = leases.observe(None, held("other", version="7"), 100.0)
     assert first == Seen("7", 100.0)
-    assert lease.observe(first, held("me", version="7"), 110.0) == first, "the same version is no change"
-    assert lease.observe(first, held("other", version="8"), 110.0) == Seen("8", 110.0)
+    assert leases.observe(first, held("me", version="7"), 110.0) == first, "the same version is no change"
+    assert leases.observe(first, held("other", version="8"), 110.0) == Seen("8", 110.0)
 
 
 def test_the_fence_falls_on_time() -> None:
-    assert not lease.fenced(100.0, 107.9, 8.0)
-    assert lease.fenced(100.0, 108.0, 8.0)
+    assert not leases.fenced(100.0, 107.9, 8.0)
+    assert leases.fenced(100.0, 108.0, 8.0)
 
 
 times = st.floats(0, 4e9).map(lambda seconds: datetime.fromtimestamp(seconds, UTC))
@@ -78,7 +78,7 @@ def test_the_renew_time_only_grows(clock: list[datetime]) -> None:
     """A slow or jumping clock never flips a node."""
     last: str | None = None
     for now in clock:
-        text = lease.renew_time(last, now)
+        text = leases.renew_time(last, now)
         at = datetime.fromisoformat(text)
         assert at >= now
         assert last is None or at > datetime.fromisoformat(last)
@@ -93,7 +93,7 @@ def test_the_renew_time_only_grows(clock: list[datetime]) -> None:
 @example("")
 @example("2026-01-01T00:00:00.000000+23:59")
 def test_no_renew_time_of_somebody_else_stops_us(last: str) -> None:
-    assert datetime.fromisoformat(lease.renew_time(last, NOW)) >= NOW
+    assert datetime.fromisoformat(leases.renew_time(last, NOW)) >= NOW
 
 
 def test_a_renewal_changes_the_time_and_nothing_else() -> None:
@@ -164,7 +164,7 @@ def test_the_epoch_never_falls_and_names_one_holder(story: list[tuple[str, int]]
     ],
 )
 def test_only_a_process_of_this_host_is_known_to_have_ended(theirs: str, *, runs: bool, ended: bool) -> None:
-    assert lease.has_ended(theirs, "pod-a-1-04f2", runs=lambda _: runs) is ended
+    assert leases.has_ended(theirs, "pod-a-1-04f2", runs=lambda _: runs) is ended
 
 
 def owned(created: str, epoch: int | None) -> Lease:
@@ -175,6 +175,6 @@ def owned(created: str, epoch: int | None) -> Lease:
 def test_the_term_grows_with_every_owner_also_of_a_lease_that_was_made_anew() -> None:
     """An agent refuses a smaller one, and would refuse every owner of a CMLWorker that was deleted and made again."""
     day = [owned("2026-01-01T12:00:00Z", None), owned("2026-01-01T12:00:00Z", 0), owned("2026-01-01T12:00:00Z", 7)]
-    terms = [*map(lease.term_of, day), lease.term_of(owned("2026-01-01T12:00:01Z", 0))]
+    terms = [*map(leases.term_of, day), leases.term_of(owned("2026-01-01T12:00:01Z", 0))]
     assert terms[0] == terms[1] < terms[2] < terms[3] < 2**53
-    assert lease.term_of(owned("", 0)) == 1, "0 stands for a caller that may only read"
+    assert leases.term_of(owned("", 0)) == 1, "0 stands for a caller that may only read"

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.platform.leases import plan
-from vkprovider.platform.leases.plan import UNCLAIMED_S, Duty
+from vkprovider.platform import leases
+from vkprovider.platform.leases import UNCLAIMED_S, Duty
 
 REPLICAS = st.sets(st.sampled_from("abcdefg"))
 OWNERS = st.dictionaries(st.integers(0, 60).map("w{}".format), st.none() | st.sampled_from("abcdefgxyz"))
@@ -15,7 +15,7 @@ OWNERS = st.dictionaries(st.integers(0, 60).map("w{}".format), st.none() | st.sa
 
 @given(REPLICAS, OWNERS)
 def test_plan_names_one_replica_that_lives_for_every_worker(replicas: set[str], owners: dict[str, str | None]) -> None:
-    planned = plan.plan(replicas, owners)
+    planned = leases.plan(replicas, owners)
     assert set(planned) == (set(owners) if replicas else set())
     assert set(planned.values()) <= replicas
 
@@ -23,7 +23,7 @@ def test_plan_names_one_replica_that_lives_for_every_worker(replicas: set[str], 
 @given(REPLICAS.filter(bool), OWNERS)
 def test_plan_is_balanced_within_one(replicas: set[str], owners: dict[str, str | None]) -> None:
     """R004-038, R004-039."""
-    count = Counter(plan.plan(replicas, owners).values())
+    count = Counter(leases.plan(replicas, owners).values())
     loads = [count[replica] for replica in replicas]
     assert max(loads) - min(loads) <= 1
 
@@ -31,7 +31,7 @@ def test_plan_is_balanced_within_one(replicas: set[str], owners: dict[str, str |
 @given(REPLICAS.filter(bool), OWNERS)
 def test_plan_moves_as_few_as_balance_allows(replicas: set[str], owners: dict[str, str | None]) -> None:
     """A replica keeps what it has up to its share; of all ways to give out the odd ones this keeps most."""
-    planned = plan.plan(replicas, owners)
+    planned = leases.plan(replicas, owners)
     kept = sum(planned[worker] == owner for worker, owner in owners.items())
     held = sorted((sum(owner == replica for owner in owners.values()) for replica in replicas), reverse=True)
     share, odd = divmod(len(owners), len(replicas))
@@ -45,13 +45,13 @@ def test_plan_does_not_depend_on_the_order_of_what_it_is_told(
     names, items = list(replicas), list(owners.items())
     rand.shuffle(names)  # type: ignore[attr-defined]
     rand.shuffle(items)  # type: ignore[attr-defined]
-    assert plan.plan(names, dict(items)) == plan.plan(replicas, owners)
+    assert leases.plan(names, dict(items)) == leases.plan(replicas, owners)
 
 
 @given(REPLICAS.filter(bool), OWNERS)
 def test_plan_that_was_carried_out_is_kept(replicas: set[str], owners: dict[str, str | None]) -> None:
-    planned = plan.plan(replicas, owners)
-    assert plan.plan(replicas, dict(planned)) == planned
+    planned = leases.plan(replicas, owners)
+    assert leases.plan(replicas, dict(planned)) == planned
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_plan_that_was_carried_out_is_kept(replicas: set[str], owners: dict[str,
 )
 def test_what_a_replica_has_to_do(*, mine: bool, planned: str | None, free_for_s: float | None, duty: Duty) -> None:
     """R004-029 to R004-033."""
-    assert plan.duty("me", mine=mine, planned=planned, free_for_s=free_for_s) is duty
+    assert leases.duty("me", mine=mine, planned=planned, free_for_s=free_for_s) is duty
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_what_a_replica_has_to_do(*, mine: bool, planned: str | None, free_for_s
 )
 def test_workload_level(owned: int, total: int, levels: int, level: int) -> None:
     """R004-035, R004-036: owned/all, cut into equal segments; all of them is the last one."""
-    assert plan.level(owned, total, levels) == level
+    assert leases.level(owned, total, levels) == level
 
 
 @given(st.integers(0, 50), st.integers(0, 50), st.floats(0, 0.99), st.floats(0, 0.99))
 def test_who_has_less_comes_first(few: int, more: int, one: float, other: float) -> None:
     """R004-037."""
-    if plan.level(few, 50, 10) < plan.level(few + more, 50, 10):
-        assert plan.patience_s(few, 50, 10, one) < plan.patience_s(few + more, 50, 10, other)
+    if leases.level(few, 50, 10) < leases.level(few + more, 50, 10):
+        assert leases.patience_s(few, 50, 10, one) < leases.patience_s(few + more, 50, 10, other)

@@ -1,8 +1,7 @@
 """What is known of node definitions: ours first, and a worker's own where those lack one."""
 
-from vkprovider.lablet.usage import DeviceFigures
-from vkprovider.labs.pure.topology.nodedefinitions import LISTED_MAX, NodeDefinitions, lacking
-from vkprovider.labs.pure.topology.resources import SHIPPED, NodeDefinition
+from vkprovider.lablet.observations import DeviceFigures
+from vkprovider.labs.pure.topology.resources import LISTED_MAX, SHIPPED, NodeDefinition, NodeDefinitions, lacking
 
 ACME = DeviceFigures("acme", 2, 1024)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.lablet import names
-from vkprovider.lablet.template import PortTemplate
+from vkprovider.lablet.ports import PortTemplate
 from vkprovider.labs.pure.topology.topology import parse
 from vkprovider.platform.errors import InputError
 

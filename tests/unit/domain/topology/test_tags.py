@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vkprovider.lablet.tags import PortTag, fault, parse_tag, span_of, suspect
+from vkprovider.lablet.ports import PortTag, fault, parse_tag, span_of, suspect
 
 numbers = st.integers(0, 999_999_999).map(str)
 insides = st.integers(1, 65535).map(str)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.support.topologies import TEST_LAB
 from tests.unit.domain.topology.test_domain_topology import FLAT, SMALL, device, refused, structures
 from tests.unit.domain.topology.test_tags import port_tags, with_outside
-from vkprovider.lablet.tags import parse_tag
+from vkprovider.lablet.ports import parse_tag
 from vkprovider.labs.pure.topology.topology import Topology, parse
 from vkprovider.platform.errors import InputError
 from vkpsandbox.cml.world.topology import VERSIONS_2_10

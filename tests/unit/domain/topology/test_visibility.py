@@ -5,9 +5,7 @@ from typing import Any
 import pytest
 import yaml
 
-from vkprovider.lablet.tags import parse_tag
-from vkprovider.lablet.template import PortTemplate
-from vkprovider.lablet.visibility import DeviceAccess, accesses, why_hidden
+from vkprovider.lablet.ports import DeviceAccess, PortTemplate, accesses, parse_tag, why_hidden
 from vkprovider.labs.pure.topology.topology import parse
 
 

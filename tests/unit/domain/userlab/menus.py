@@ -5,8 +5,8 @@ from typing import Any
 from vkprovider.platform.objects import CustomResource, Metadata
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.config import PortalConfig
-from vkprovider.portal.pure.menu.menu import Menu, menu_of
-from vkprovider.portal.pure.menu.prepulled import MenuNode
+from vkprovider.portal.pure.form import MenuNode
+from vkprovider.portal.pure.menu import Menu, menu_of
 
 AMOUNTS = {
     "small": {"cpu": "1", "memory": "2Gi"},

@@ -11,11 +11,9 @@ from vkprovider.platform.objects import Event, Pod
 from vkprovider.platform.times import iso
 from vkprovider.portal.pure import stream
 from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.operations import LabLine, LineKind, ToldOperation
-from vkprovider.portal.pure.position import Position, Sent, news, parse
 from vkprovider.portal.pure.record import CREATE as CREATES
 from vkprovider.portal.pure.record import Ending, LabOperation, LabRecord, LabRequest, Saved
-from vkprovider.portal.pure.stream import LabStory
+from vkprovider.portal.pure.stream import LabLine, LabStory, LineKind, Position, Sent, ToldOperation, news, parse
 from vkprovider.portal.pure.stream import tell_of as tell
 
 T0 = 1_800_000_000

@@ -9,11 +9,7 @@ from vkprovider.lablet.reasons import Trouble
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.objects import Metadata
 from vkprovider.portal.pure import portalnames, record
-from vkprovider.portal.pure.decide import decide
-from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.reasons import UserLabReason
-from vkprovider.portal.pure.record import LabOperation, LabRequest
-from vkprovider.portal.pure.steps import (
+from vkprovider.portal.pure.decide import (
     Assign,
     Complete,
     DeleteNamespace,
@@ -24,7 +20,11 @@ from vkprovider.portal.pure.steps import (
     LabPlan,
     Look,
     Make,
+    decide,
 )
+from vkprovider.portal.pure.facts import UserLab
+from vkprovider.portal.pure.reasons import UserLabReason
+from vkprovider.portal.pure.record import LabOperation, LabRequest
 from vkprovider.portal.settings import PortalSettings
 
 SETTINGS = PortalSettings(start_timeout_s=600, delete_timeout_s=300, idle_s=0, failed_s=3600)

@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.domain.userlab.menus import definition, menu, sized
-from vkprovider.portal.pure.menu.menu import LabChoice, Menu, resolve
-from vkprovider.portal.pure.menu.versions import VersionKind, menu_order, version_of
-from vkprovider.portal.pure.options import ImageBy, WantedLab
-from vkprovider.portal.pure.quota import Amounts, LabQuota
-from vkprovider.portal.pure.rejections import Grounds, Rejection
+from vkprovider.portal.pure.config import Amounts, LabQuota
+from vkprovider.portal.pure.menu import LabChoice, Menu, VersionKind, menu_order, resolve, version_of
+from vkprovider.portal.pure.options import Grounds, ImageBy, Rejection, WantedLab
 
 SCIPLAT = ["w_2022_37", "w_2022_36", "w_2022_35", "d_2022_09_14", "d_2022_09_13", "r24_0_0", "r23_0_2", "exp_w_x"]
 

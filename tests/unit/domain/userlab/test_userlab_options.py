@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.portal.pure import options
-from vkprovider.portal.pure.options import ImageBy, WantedLab
-from vkprovider.portal.pure.rejections import Grounds, Rejection
+from vkprovider.portal.pure.options import Grounds, ImageBy, Rejection, WantedLab
 
 
 def wanted(body: object, *, one_image: bool = False) -> WantedLab:

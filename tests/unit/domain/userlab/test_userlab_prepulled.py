@@ -5,9 +5,16 @@ from typing import Any
 import pytest
 
 from tests.unit.domain.userlab.menus import definition, menu, node, sized
-from vkprovider.portal.pure.menu.form import FormEntry, offer
-from vkprovider.portal.pure.menu.prepulled import MenuNode, images_answer, outside_dropdown, prepulled, prepulls_answer
-from vkprovider.portal.pure.quota import LabQuota
+from vkprovider.portal.pure.config import LabQuota
+from vkprovider.portal.pure.form import (
+    FormEntry,
+    MenuNode,
+    images_answer,
+    offer,
+    outside_dropdown,
+    prepulled,
+    prepulls_answer,
+)
 
 NETLAB = menu(*sized("netlab", "1.1", "1.0"))
 CURRENT, OLD = NETLAB.images

@@ -2,8 +2,7 @@
 
 import pytest
 
-from vkprovider.portal.pure.config import QuotasConfig
-from vkprovider.portal.pure.quota import Amounts, LabQuota, amounts_of, fits, quota_of
+from vkprovider.portal.pure.config import Amounts, LabQuota, QuotasConfig, amounts_of, fits, quota_of
 
 GIB = 2**30
 QUOTAS = QuotasConfig.model_validate(

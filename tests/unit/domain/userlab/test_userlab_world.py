@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from tests.unit.domain.userlab.world import SETTINGS, Replica, World
-from vkprovider.portal.pure import state
+from vkprovider.portal.pure import facts
 from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.pure.names import user_key
 
@@ -119,9 +119,9 @@ class LabMachine(RuleBasedStateMachine):
         assert left == []
 
     def is_at_rest(self, lab: UserLab) -> None:
-        status = state.status_of(lab)
-        assert status in {state.UserLabStatus.RUNNING, state.UserLabStatus.FAILED} or lab.record.warm, status
-        assert status is not state.UserLabStatus.RUNNING or lab.ready_at is not None
+        status = facts.status_of(lab)
+        assert status in {facts.UserLabStatus.RUNNING, facts.UserLabStatus.FAILED} or lab.record.warm, status
+        assert status is not facts.UserLabStatus.RUNNING or lab.ready_at is not None
         assert lab.key not in self.world.locks
         if lab.user:
             request = lab.record.request
@@ -175,7 +175,7 @@ def test_a_lab_that_is_made_is_not_taken_for_gone_by_a_replica_whose_watch_of_po
     while other.tasks:
         world.advance(other, "alice")
     [lab] = world.labs(world.namespaces)
-    assert state.status_of(lab) is state.UserLabStatus.RUNNING
+    assert facts.status_of(lab) is facts.UserLabStatus.RUNNING
 
 
 def test_the_second_lab_of_a_user_which_a_late_write_makes_ends_and_the_first_stays() -> None:
@@ -195,7 +195,7 @@ def test_the_second_lab_of_a_user_which_a_late_write_makes_ends_and_the_first_st
     assert len([lab for lab in world.labs(world.namespaces) if lab.user == "alice"]) == 2
     world.settle()
     [lab] = [lab for lab in world.labs(world.namespaces) if lab.user == "alice"]
-    assert state.status_of(lab) is state.UserLabStatus.RUNNING
+    assert facts.status_of(lab) is facts.UserLabStatus.RUNNING
 
 
 def test_two_replicas_take_no_warm_lab_twice() -> None:

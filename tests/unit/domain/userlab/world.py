@@ -17,7 +17,8 @@ from vkprovider.platform import wellknown
 from vkprovider.platform.errors import Conflict
 from vkprovider.platform.objects import Condition, Container, Metadata, Pod, PodSpec, PodStatus
 from vkprovider.platform.times import iso
-from vkprovider.portal.pure import portalnames, state, steps, warm
+from vkprovider.portal.pure import decide as steps
+from vkprovider.portal.pure import facts, portalnames, warm
 from vkprovider.portal.pure import record as records
 from vkprovider.portal.pure.decide import decide
 from vkprovider.portal.pure.facts import UserLab
@@ -101,7 +102,7 @@ class World:
             record = records.record_of(namespace.meta, MARK)
             if record is not None:
                 labs.append(UserLab(record, namespace.pod, exposed=False))
-        places = state.places(labs, SETTINGS.starts_max)
+        places = facts.places(labs, SETTINGS.starts_max)
         first: dict[str, UserLab] = {}
         for lab in sorted(labs, key=_precedence):
             first.setdefault(lab.user, lab)
@@ -212,7 +213,7 @@ class World:
         there = sorted((lab for lab in self.labs(self.namespaces) if lab.user == user), key=_precedence)  # a live list
         if there:
             name = there[0].record.namespace
-            if state.may_create(there[0]) is not None:
+            if facts.may_create(there[0]) is not None:
                 return
             yield
             if self.namespaces.get(name) is not None:
@@ -239,7 +240,7 @@ class World:
         """Write that a lab is to be deleted, without a lock, as the replica knows it."""
         for lab in self.labs(replica.seen):
             record = lab.record
-            failed = state.status_of(lab) is state.UserLabStatus.FAILED
+            failed = facts.status_of(lab) is facts.UserLabStatus.FAILED
             if lab.user == user and not record.deleted and (record.ending is None or failed):
                 try:
                     self.patch(record, records.annotation(records.ending(f"e{next(self.numbers)}", self.now, by=user)))
@@ -487,4 +488,4 @@ class World:
 
 
 def _precedence(lab: UserLab) -> tuple[bool, bool, float, str]:
-    return state.precedence(lab.record)
+    return facts.precedence(lab.record)

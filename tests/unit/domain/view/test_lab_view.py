@@ -15,7 +15,7 @@ from vkprovider.platform.objects import Condition, Container, Pod
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.pure.record import LabOperation
-from vkprovider.portal.pure.view.lab import LabView, command_for, from_pod, from_userlab
+from vkprovider.portal.pure.view import LabView, command_for, from_pod, from_userlab
 from vkprovider.portal.settings import PortalSettings
 
 SETTINGS = PortalSettings()

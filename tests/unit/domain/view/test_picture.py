@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vkprovider.portal.pure.view.picture import CELL_HEIGHT, CELL_WIDTH, Picture, Place, Spot, draw
+from vkprovider.portal.pure.picture import CELL_HEIGHT, CELL_WIDTH, Picture, Place, Spot, draw
 
 places = st.none() | st.tuples(st.integers(-15000, 15000), st.integers(-15000, 15000))
 

@@ -14,9 +14,8 @@ from vkprovider.lablet.reasons import WorkerReason
 from vkprovider.labs.pure.topology.resources import Resources
 from vkprovider.labs.pure.worker import capacity as capacities
 from vkprovider.labs.pure.worker import node as nodes
-from vkprovider.labs.pure.worker.capacity import Capacity, Stats
+from vkprovider.labs.pure.worker.capacity import Capacity, Stats, shown_images
 from vkprovider.labs.pure.worker.endpoint import Endpoint, withdrawal
-from vkprovider.labs.pure.worker.images import shown_images
 from vkprovider.labs.pure.worker.node import NodeView
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError

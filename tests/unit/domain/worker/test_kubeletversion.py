@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from vkprovider.labs.pure.worker.kubeletversion import kubelet_version
+from vkprovider.labs.pure.worker.endpoint import kubelet_version
 
 SEMANTIC = re.compile(r"v(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?")
 """As kubeadm, Helm and Cluster API read it (semver.org)."""

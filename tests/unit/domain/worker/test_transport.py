@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vkprovider.lablet.models.worker import parse_worker_spec
-from vkprovider.labs.pure.worker.transport import insecure
+from vkprovider.labs.pure.worker.reach import insecure
 
 UNVERIFIED = {"tls": {"insecureSkipVerify": True}}
 

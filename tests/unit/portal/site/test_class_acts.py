@@ -3,12 +3,10 @@
 import pytest
 
 from vkprovider.lablet.standings import Standing
-from vkprovider.portal.pure.classes.asked import ACTS
-from vkprovider.portal.pure.classes.grid import SORTS
-from vkprovider.portal.pure.classes.rows import Row
-from vkprovider.portal.web.classes import acts, routes
+from vkprovider.portal.pure.classes import ACTS, SORTS, Row
+from vkprovider.portal.web.classes import acting, routes
 from vkprovider.portal.web.classes.acting import Outcome, Wanted
-from vkprovider.portal.web.classes.rights import Powers
+from vkprovider.portal.web.classes.classrooms import Powers
 
 ROWS = [
     Row(key="pod-1", learner="ann", pod="1", standing=Standing.READY),
@@ -19,7 +17,7 @@ ROWS = [
 
 
 def test_every_act_has_a_form_and_every_column_an_order() -> None:
-    assert {form.act for form in acts.FORMS} == {*ACTS, "end"}
+    assert {form.act for form in acting.FORMS} == {*ACTS, "end"}
     assert [name for name, _ in routes.HEADINGS] == list(SORTS)
 
 
@@ -34,29 +32,29 @@ def test_every_act_has_a_form_and_every_column_an_order() -> None:
     ],
 )
 def test_what_a_form_asks(act: str, sent: dict[str, str], wanted: Wanted) -> None:
-    assert acts.wanted_of(act, sent) == wanted
+    assert acting.wanted_of(act, sent) == wanted
 
 
 @pytest.mark.parametrize("minutes", ["", "0", "-5", "15.0", "1e9", "٣", "999"])
 def test_a_time_that_is_not_offered_is_refused(minutes: str) -> None:
-    assert "how many minutes" in str(acts.wanted_of("extend", {"minutes": minutes}))
+    assert "how many minutes" in str(acting.wanted_of("extend", {"minutes": minutes}))
 
 
 def test_about_whom_a_form_is() -> None:
-    assert acts.rows_of(["pod-1", "pod-2", "pod-9"], "", ROWS) == ROWS[:2]
-    assert acts.rows_of(["pod-2"], "all", ROWS) == [ROWS[0], ROWS[3]], "who has a lab that goes on"
-    assert "tick the rows" in str(acts.rows_of([], "", ROWS))
-    assert "Nobody" in str(acts.rows_of([], "all", ROWS[1:3]))
+    assert acting.rows_of(["pod-1", "pod-2", "pod-9"], "", ROWS) == ROWS[:2]
+    assert acting.rows_of(["pod-2"], "all", ROWS) == [ROWS[0], ROWS[3]], "who has a lab that goes on"
+    assert "tick the rows" in str(acting.rows_of([], "", ROWS))
+    assert "Nobody" in str(acting.rows_of([], "all", ROWS[1:3]))
 
 
 def test_the_forms_that_somebody_sees() -> None:
-    assert [form.act for form in acts.offered(Powers().acts)] == []
+    assert [form.act for form in acting.offered(Powers().acts)] == []
     assert Powers().role == "looks"
-    assert [form.act for form in acts.offered(Powers(ends=True).acts)] == ["extend", "end"]
+    assert [form.act for form in acting.offered(Powers(ends=True).acts)] == ["extend", "end"]
     assert "end" not in Powers(lablets=True).acts
     assert set(Powers(lablets=True, ends=True).acts) == {*ACTS, "end"}
 
 
 def test_the_headline_counts() -> None:
     done = [Outcome("ann", done=True, words=""), Outcome("bob", done=False, words="")]
-    assert acts.headline("extend", done) == "Time extended: 1 of 2"
+    assert acting.headline("extend", done) == "Time extended: 1 of 2"

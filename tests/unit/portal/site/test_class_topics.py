@@ -2,9 +2,9 @@
 
 from urllib.parse import urlencode
 
-from vkprovider.portal.pure.classes.grid import wish_of
+from vkprovider.portal.pure.classes import wish_of
 from vkprovider.portal.web.classes.grid import one_name, topic_of
-from vkprovider.portal.web.live.wanted import wanted
+from vkprovider.portal.web.live.streams import wanted
 
 
 def test_a_page_with_a_long_filter_is_followed_and_nine_of_them_fit_one_request_line() -> None:

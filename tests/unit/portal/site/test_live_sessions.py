@@ -6,8 +6,7 @@ import time
 from vkprovider.platform.http.access import Right, User
 from vkprovider.portal.api.callers import KnownCaller, LabRight
 from vkprovider.portal.service.requests import Caller
-from vkprovider.portal.web.live.reviews import Reviews
-from vkprovider.portal.web.live.sessions import Sessions
+from vkprovider.portal.web.live.reviews import Reviews, Sessions
 from vkprovider.portal.web.visitor import Visitor
 
 USE = LabRight("use", "portal", "alice")

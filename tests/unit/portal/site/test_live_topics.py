@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from tests.component.controllers.looking import when
-from vkprovider.portal.service.listeners import Listeners
-from vkprovider.portal.web.live.merging import merged
+from vkprovider.portal.service.index import Listeners
 from vkprovider.portal.web.live.rendered import Rendered
+from vkprovider.portal.web.live.streams import merged
 from vkprovider.portal.web.live.topics import PAUSE_S, PAUSE_S_MAX, Allowed, Topic, Topics, TopicSource, pause_s
 from vkprovider.portal.web.visitor import Visitor
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from vkprovider.portal.web.assets import Assets, hashed_name, kind_of
-from vkprovider.portal.web.layout import BASE, HERE, PIECE, VIEWS, Layout, link_to
+from vkprovider.portal.web.layout import BASE, HERE, PIECE, VIEWS, Assets, Layout, hashed_name, kind_of, link_to
 
 FOLDERS = [HERE / "static", *(HERE / view / "static" for view in VIEWS)]
 

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.portal.web import cookie
-from vkprovider.portal.web.cookie import CHUNKS_MAX, SESSION_S_MAX, TOKEN_CHARS_MAX, Session
-from vkprovider.portal.web.keys import is_marked, keys_of, mark
+from vkprovider.portal.web.cookie import CHUNKS_MAX, SESSION_S_MAX, TOKEN_CHARS_MAX, Session, is_marked, keys_of, mark
 
 KEY = keys_of(b"k" * 32).session
 NAME = "session"

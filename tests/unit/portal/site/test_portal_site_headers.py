@@ -2,7 +2,7 @@
 
 import pytest
 
-from vkprovider.portal.web.headers import policy
+from vkprovider.portal.web.layout import policy
 
 
 def directives(text: str) -> dict[str, str]:

@@ -3,7 +3,8 @@
 What a command does is in the module of that command beside this package, and is imported when it runs: help and
 completion wait for nothing but click.
 
-* `looking` (list, ports, configs), `using` (console, logs, forward, login, portal).
-* `learners` (assign, extend, release, collect), `acting` (stop, start, reset).
-* `administering` (define, doctor, refresh, grant, approve).
+* `looking`: commands that look: list, ports, configs.
+* `using`: commands that use a lab: console, logs, forward, login, portal.
+* `learners`: commands for learners: their time, and their labs' stop, start and reset.
+* `administering`: commands for definitions, for what is wrong, and for admins: define, doctor, refresh, grant, approve.
 """

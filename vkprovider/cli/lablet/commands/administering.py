@@ -20,7 +20,7 @@ from vkprovider.cli.shared.options import START_WAIT, context_options, document_
 @click.option("--try", "try_it", is_flag=True, help="Boot one lablet of it in the namespace, and remove it again.")
 @timeout_option(START_WAIT)
 @place_options
-@runs("define", of="vkprovider.cli.lablet.classes.define")
+@runs("define", of="vkprovider.cli.lablet.define")
 def define() -> None:
     """Make or change a LabletDefinition of FILE, a topology as CML exports it; - is standard input.
 
@@ -36,7 +36,7 @@ def define() -> None:
 @click.command(epilog="Example: kubectl lablet doctor -n friday")
 @click.option("-o", "--output", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @place_options
-@runs("doctor", of="vkprovider.cli.lablet.classes.doctor")
+@runs("doctor", of="vkprovider.cli.lablet.doctor")
 def doctor() -> None:
     """Check the namespace of a class: one line per fault, with the object and the remedy.
 
@@ -83,7 +83,7 @@ def refresh_definition() -> None:
     help="Namespace of the provider.",
 )
 @place_options
-@runs("grant", of="vkprovider.cli.lablet.granting.grant")
+@runs("grant", of="vkprovider.cli.lablet.granting")
 def grant() -> None:
     """Make USER an instructor of the namespace that -n names, which takes an administrator of the cluster.
 
@@ -101,6 +101,6 @@ def grant() -> None:
 @click.command(epilog="Example: kubectl lablet approve cml-7")
 @click.argument("worker", shell_complete=candidates.workers)
 @context_options
-@runs("approve", of="vkprovider.cli.lablet.approve")
+@runs("approve", of="vkprovider.cli.lablet.granting")
 def approve() -> None:
     """Approve CMLWorker WORKER, which was made for an agent: its Node is uncordoned, and lablets may begin there."""

@@ -1,10 +1,17 @@
-"""Commands for the time of learners: assign, extend, release, collect."""
+"""Commands for learners: their time, and their labs' stop, start and reset."""
 
 import click
 
 from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
-from vkprovider.cli.shared.options import chosen_options, output_option, place_options, timeout_option, wait_options
+from vkprovider.cli.shared.options import (
+    chosen_options,
+    output_option,
+    place_options,
+    start_options,
+    timeout_option,
+    wait_options,
+)
 from vkprovider.cli.shared.page.options import page_options
 
 
@@ -24,7 +31,7 @@ from vkprovider.cli.shared.page.options import page_options
 @click.option("--from", "since", metavar="TIME|DURATION", help="Start of the timeslot (default: now).")
 @page_options
 @place_options
-@runs("assign", of="vkprovider.cli.lablet.assign")
+@runs("assign", of="vkprovider.cli.lablet.timeslots")
 def assign() -> None:
     """Assign a warm lablet to USER: POD, or a free one of a Deployment; or one to each learner of a file.
 
@@ -45,7 +52,7 @@ def assign() -> None:
 @click.option("--until", metavar="TIME|DURATION", help="The new end; a duration counts from now.")
 @click.option("--all", "every", is_flag=True, help="All lablets of the namespace that a learner has.")
 @chosen_options
-@runs("extend", of="vkprovider.cli.lablet.extend")
+@runs("extend", of="vkprovider.cli.lablet.timeslots")
 def extend() -> None:
     """Give the learner of each POD more time: move the end of the timeslot.
 
@@ -60,7 +67,7 @@ def extend() -> None:
 @click.option("--wait/--no-wait", default=True, show_default=True, help="Whether to wait for the end.")
 @timeout_option("10m")
 @chosen_options
-@runs("release", of="vkprovider.cli.lablet.release")
+@runs("release", of="vkprovider.cli.lablet.timeslots")
 def release() -> None:
     """End the session of each POD's learner: collect and grade the work, archive the session, wipe the lab.
 
@@ -84,4 +91,37 @@ def collect() -> None:
     `kubectl lablet configs POD` shows what was collected. With --wait the command fails if a lablet does, and with -l
     it ends with the grades: learner, passed, score. Those of lablets that go back to a pool are read from the
     provider's page, as `kubectl lablet list --past` shows them.
+    """
+
+
+@click.command(epilog="Example: kubectl lablet stop mylab-0 --wait")
+@wait_options
+@chosen_options
+@runs("stop", of="vkprovider.cli.lablet.acts")
+def stop() -> None:
+    """Stop the lab of each POD and keep its disks, for 24 hours at most.
+
+    What runs in the devices is lost, as when a machine is switched off; their configurations are saved first. A lab
+    that is not Ready yet is stopped once it is.
+    """
+
+
+@click.command(epilog="Example: kubectl lablet start mylab-0 --wait")
+@start_options
+@chosen_options
+@runs("start", of="vkprovider.cli.lablet.acts")
+def start() -> None:
+    """Start the lab of each POD again after `stop`; its disks are as they were."""
+
+
+@click.command(epilog="Example: kubectl lablet reset mylab-0")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@start_options
+@chosen_options
+@runs("reset", of="vkprovider.cli.lablet.acts")
+def reset() -> None:
+    """Wipe the lab of each POD and start it again: all work in it is lost.
+
+    The configurations are saved first, as far as the devices still answer. The learner, the session and the ports
+    stay. This is also the way out of NeedsAttention.
     """

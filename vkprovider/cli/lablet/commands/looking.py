@@ -43,7 +43,7 @@ from vkprovider.lablet.standings import Standing
 )
 @page_options
 @scope_options
-@runs("list_lablets", of="vkprovider.cli.lablet.lists.listing")
+@runs("list_lablets", of="vkprovider.cli.lablet.lists")
 def list_lablets() -> None:
     """List lablets, the learner first: how each stands, since when, the time left, the booted devices.
 
@@ -63,7 +63,7 @@ def list_lablets() -> None:
 @learner_option
 @output_option
 @place_options
-@runs("ports", of="vkprovider.cli.lablet.ports")
+@runs("ports", of="vkprovider.cli.lablet.addresses")
 def ports() -> None:
     """Show where the devices of POD are reached: address and port for each way in."""
 

@@ -70,7 +70,7 @@ def forward() -> None:
 @learner_option
 @page_options
 @place_options
-@runs("login", of="vkprovider.cli.lablet.login")
+@runs("login", of="vkprovider.cli.lablet.addresses")
 def login() -> None:
     """Print the URL where the learner of POD logs in. It authenticates as the learner.
 
@@ -98,7 +98,7 @@ def login() -> None:
 )
 @click.option("--open", "opens", is_flag=True, help="Open the address in a browser of this machine, too.")
 @place_options
-@runs("portal", of="vkprovider.cli.lablet.portal")
+@runs("portal", of="vkprovider.cli.lablet.addresses")
 def portal() -> None:
     """Print an address that logs a browser in at the portal as you: once, and within a minute.
 

@@ -1,4 +1,4 @@
-"""Where the provider's page is, as somebody says who may: the user, or an admin who granted the role in the class.
+"""Where the provider's page is, as somebody says who may: options, or what a class was told.
 
 A token is sent there. So the status of a CMLWorker, which the provider writes, is a hint for people and no more.
 """

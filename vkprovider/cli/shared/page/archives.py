@@ -11,8 +11,8 @@ from vkprovider.cli.shared.page.asking import Page, PageRefused, open_page
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.lablet import names
-from vkprovider.labs.pure.lablet.archive import leftovers
-from vkprovider.labs.pure.lablet.archive.leftovers import Entry, Leftovers
+from vkprovider.labs.pure.lablet import leftovers
+from vkprovider.labs.pure.lablet.leftovers import Entry, Leftovers
 from vkprovider.platform.kube.api import Api
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource

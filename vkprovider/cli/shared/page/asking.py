@@ -15,8 +15,7 @@ import aiohttp
 import click
 import msgspec
 
-from tunnels.outgoing.proxies import ProxyUnsupportedError, proxy_of
-from tunnels.outgoing.sessions import open_session
+from tunnels.outgoing import ProxyUnsupportedError, open_session, proxy_of
 from vkprovider.cli.shared.page.address import FORWARD, PageUnknown, find, is_verified, safe
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place

@@ -17,14 +17,13 @@ import msgspec
 import structlog
 
 from vkprovider.lablet.reasons import WorkerReason
-from vkprovider.labs.controllers import timeline
+from vkprovider.labs.controllers import counters as timeline
 from vkprovider.labs.controllers.claims.config_map import ClaimsConfigMap
 from vkprovider.labs.controllers.counters import Counters
 from vkprovider.labs.pure.claims import document
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.claims.document import Stored
-from vkprovider.labs.pure.claims.fitting import fit, full
-from vkprovider.labs.pure.claims.merge import merge
+from vkprovider.labs.pure.claims.merge import fit, full, merge
 from vkprovider.labs.pure.claims.table import ClaimTable
 from vkprovider.labs.settings.cluster import WorkerSettings
 from vkprovider.platform.backoff import delay_s

@@ -10,9 +10,7 @@ from tunnels.base import Channel
 from vkprovider.lablet import names
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.console import logs
-from vkprovider.labs.controllers.console.attach import attach
-from vkprovider.labs.controllers.console.configuration import CONFIG, print_configuration
-from vkprovider.labs.controllers.console.execute import Execution
+from vkprovider.labs.controllers.console.commands import CONFIG, Execution, attach, print_configuration
 from vkprovider.labs.controllers.console.finding import Finder, FoundDevice, FoundLablet, told
 from vkprovider.labs.controllers.console.logs import Followed, chosen
 from vkprovider.labs.controllers.console.open import OpenConsoles
@@ -25,7 +23,7 @@ from vkprovider.labs.pure.console.ports import PortRoute
 from vkprovider.labs.pure.console.words import is_shell, line_of, moves_files
 from vkprovider.platform.errors import InputError, NotFound, Unavailable
 from vkprovider.platform.runtime.context import Context
-from vkprovider.rest.errors import Unsent
+from vkprovider.rest.dialect import Unsent
 
 _CONFIG_WORDS: Final = 2
 

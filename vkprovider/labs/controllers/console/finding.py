@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from vkprovider.lablet import names
-from vkprovider.lablet.labs import BOOTED, STARTED, DeviceFact
+from vkprovider.lablet.observations import BOOTED, STARTED, DeviceFact
 from vkprovider.lablet.reasons import ConsoleReason
-from vkprovider.labs.controllers.lablet.state import Lablet
+from vkprovider.labs.controllers.lablet.index import Lablet
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.kubelet.spi import Target
 from vkprovider.labs.pure.claims.claim import Claim

@@ -1,7 +1,8 @@
-"""Everything that is open on the workers of this replica: consoles, and connections to ports."""
+"""Everything that is open on the workers of this replica, and notes that somebody has typed."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -10,7 +11,34 @@ from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.console.finding import MOVED, FoundDevice, FoundLablet, check
 from vkprovider.labs.controllers.console.shared import Console
 from vkprovider.labs.controllers.worker.worker import Worker
+from vkprovider.labs.pure.console import writers
 from vkprovider.platform.errors import InputError, NotFound
+from vkprovider.platform.runtime.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Noting:
+    """Notes input, at most once a minute for each lablet; what is noted is written with the Pod's status.
+
+    Attributes:
+        ctx: The replica.
+        wake: Queue a lablet, by Pod UID.
+    """
+
+    ctx: Context
+    wake: Callable[[str], None]
+
+    def typed(self, place: FoundLablet) -> None:
+        """Note that keys were passed on to a device of a lablet."""
+        lablet, pod = place.lablet, place.lablet.pod
+        claim = place.worker.claims.claims.get(lablet.uid)
+        if pod is None or claim is None:
+            return
+        noted = writers.noted(lablet.activity, pod.metadata.annotations, claim.learner, self.ctx.now_unix)
+        if noted is not lablet.activity:
+            lablet.activity = noted
+            self.wake(lablet.uid)
+
 
 CONNECTIONS_MAX: Final = 256
 """The most connections to ports of one worker at once."""

@@ -11,8 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
-from tunnels.base import Channel
-from tunnels.errors import ConnectionLost
+from tunnels.base import Channel, ConnectionLost
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.pure.console.writers import Writer, Writers, notices, refusal
 from vkprovider.platform.errors import InputError, Unavailable

@@ -1,7 +1,11 @@
 """LabletDefinition → content, RuntimeClass.
 
-* `reconciler`: brings one definition up to date; `refresh`: reads its source again when that is due.
-* `sources`, `packages`: read content from ConfigMaps and object stores; `ldscontent`: passes new content to the LDS.
-* `versions`: content ConfigMaps, written and deleted; `runtimeclasses`: the RuntimeClass that charges for them.
-* `impediments`: what else a definition needs, so that its lablets can work.
+* `reconciler`: LabletDefinition → content ConfigMaps, RuntimeClass and status.
+* `refresh`: the source of a LabletDefinition → a new version, when its spec or a request asks for it.
+* `packages`: downloads of content packages, apart from the reconciler; new content → the Lab Delivery System.
+* `versions`: the stored versions of all definitions: content ConfigMaps, written once, deleted when no lablet runs
+  them.
+* `runtimeclasses`: the RuntimeClass of each LabletDefinition; a RuntimeClass of another owner is never touched.
+* `impediments`: what keeps lablets of a LabletDefinition from working although its content is good: said before a
+  learner waits.
 """

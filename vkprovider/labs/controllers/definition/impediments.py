@@ -11,10 +11,9 @@ from vkprovider.labs.pure.definition.fitting import Room, room_of, too_large, to
 from vkprovider.labs.pure.lablet.exposing import unknown_slots
 from vkprovider.labs.pure.worker.secrets import secrets_of
 from vkprovider.platform.errors import InputError, OutsideError
-from vkprovider.platform.messages import Fault
+from vkprovider.platform.messages import Fault, listed
 from vkprovider.platform.objects import CustomResource
 from vkprovider.platform.runtime.context import Context
-from vkprovider.platform.wording import listed
 
 _NAMED_MAX: Final = 5
 """The most devices in a message."""

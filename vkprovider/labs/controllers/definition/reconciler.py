@@ -25,17 +25,16 @@ from vkprovider.labs.pure.definition import status as definitionstatus
 from vkprovider.labs.pure.definition.content import Content
 from vkprovider.labs.pure.definition.status import SourceRead
 from vkprovider.labs.pure.lablet.boots import boot_timeout_of, longest
-from vkprovider.labs.pure.lablet.pod.intent import Definition, owner_of
+from vkprovider.labs.pure.lablet.intent import Definition, owner_of
 from vkprovider.labs.pure.session.delivery import terms_of
 from vkprovider.labs.pure.topology.resources import NodeDefinition, Resources
 from vkprovider.labs.pure.topology.topology import Topology
 from vkprovider.platform.errors import Forbidden, InputError, Invalid, NotFound
 from vkprovider.platform.kube.queue import Result
-from vkprovider.platform.messages import Fault
+from vkprovider.platform.messages import Fault, count
 from vkprovider.platform.objects import ConfigMap, CustomResource, RuntimeClass
 from vkprovider.platform.reasons import reason_of
 from vkprovider.platform.runtime.context import Context, ref_of
-from vkprovider.platform.wording import count
 
 _DELETING_S: Final = 2.0
 """How often a definition that is being deleted is checked for lablets that still run it."""

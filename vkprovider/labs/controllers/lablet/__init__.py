@@ -1,14 +1,14 @@
 """Pod → lab: one key per Pod UID, one step after another.
 
-* `index`: all lablets, and which one a change concerns; `state`: the record of one, with one writer for each field.
-* `reconciler`: one turn: gather, decide, execute, record, publish; the only writer of memory.
-* `gather`: the facts, without a call or a write; `effects`: one coroutine per step, which returns an outcome;
-  `turnslots`: how many turns await an outside system at once.
-* `environment`: the variables of the Pod, read and resolved for the import.
-* `publish`: the Pod's status, and Events.
-* `passes`: all of them again, from time to time; `recovery`: lost claims, rebuilt from the labs of the worker.
-* `renewals`: which warm lablets take up new content.
-* `ports`: whether they open, which ones other CMLWorkers' labs have, and how they are lent to muxes, a package.
-* `archive`: the ConfigMaps of what learners leave.
-* `exports`: a lab as a file, for downloads.
+* `index`: the lablets that this replica knows, by Pod UID and by worker, and the record of each.
+* `reconciler`: Pod → lab, by Pod UID.
+* `gather`: the facts about one lablet, gathered from what this replica has in memory, and its variables, resolved.
+* `effects`: the side effects of a lablet's steps: one short coroutine each, which returns an outcome and changes no
+  memory.
+* `publish`: publishes what is decided about a lablet: its Pod's status, Events, and counts of its states.
+* `passes`: the periodic pass over lablets, their sessions and claims; and new content for warm pools.
+* `recovery`: rebuilds the claims of a worker whose ConfigMap was lost, from the labs on it.
+* `ports`: the ports of lablets: whether they open, the EndpointSlices that lend them, and labs that claim the same.
+* `archive`: what learners leave behind, in ConfigMaps; old ones are deleted.
+* `exports`: a lab as a file, on any replica: reading needs no ownership, so no client is redirected to the owner.
 """

@@ -9,15 +9,15 @@ from typing import Any, Final
 import msgspec
 import structlog
 
-from vkprovider.lablet import labs, names
-from vkprovider.lablet.labs import DeviceFact
+from vkprovider.lablet import names, observations
+from vkprovider.lablet.observations import DeviceFact
+from vkprovider.lablet.ports import INFRASTRUCTURE_NODE_TYPES
 from vkprovider.lablet.reasons import Happened
-from vkprovider.lablet.visibility import INFRASTRUCTURE_NODE_TYPES
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.lablet.archive import keeping, leftovers
-from vkprovider.labs.pure.lablet.archive.keeping import Kept
-from vkprovider.labs.pure.lablet.archive.leftovers import Entry, Leftovers
+from vkprovider.labs.pure.lablet import leftovers
+from vkprovider.labs.pure.lablet import leftovers as keeping
+from vkprovider.labs.pure.lablet.leftovers import Entry, Kept, Leftovers
 from vkprovider.labs.pure.session.delivery import Verdict
 from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform.errors import Conflict, InputError, Invalid, NotFound, OutsideError
@@ -63,7 +63,7 @@ class Archive:
             Fenced: This replica no longer owns the Node.
             OutsideError: The API server refused the write; the worker's errors are returned, not raised.
         """
-        booted = [device for device in devices if device.state == labs.BOOTED]
+        booted = [device for device in devices if device.state == observations.BOOTED]
         running = tuple(device for device in booted if device.definition not in INFRASTRUCTURE_NODE_TYPES)
         configs, faults = await worker.labs.extract_configs(claim.lab_id, running) if claim.lab_id else ({}, {})
         why = {label: error.message for label, error in faults.items()}

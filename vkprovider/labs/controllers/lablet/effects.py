@@ -5,33 +5,28 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Final, TypeVar
 
-from vkprovider.lablet import labs as words
-from vkprovider.lablet import mappings, names
+from vkprovider.lablet import names
+from vkprovider.lablet import observations as words
+from vkprovider.lablet import ports as mappings
 from vkprovider.lablet.inputs import inputs_of
-from vkprovider.lablet.labs import DeviceFact
+from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.reasons import Trouble
-from vkprovider.labs.controllers import timeline
+from vkprovider.labs.controllers import counters as timeline
 from vkprovider.labs.controllers.counters import Counters
 from vkprovider.labs.controllers.lablet.archive import Archive
-from vkprovider.labs.controllers.lablet.environment import Environments, withheld, withheld_warnings
-from vkprovider.labs.controllers.lablet.ports.check import range_of
-from vkprovider.labs.controllers.lablet.ports.slices import Slices
-from vkprovider.labs.controllers.lablet.ports.twins import Twins
+from vkprovider.labs.controllers.lablet.gather import Environments, withheld, withheld_warnings
+from vkprovider.labs.controllers.lablet.ports import Slices, Twins, range_of
 from vkprovider.labs.controllers.session.sessions import Sessions
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.definition.content import Content
-from vkprovider.labs.pure.lablet import outcomes, steps
-from vkprovider.labs.pure.lablet.archive import leftovers
+from vkprovider.labs.pure.lablet import intent, leftovers, outcomes, steps
 from vkprovider.labs.pure.lablet.decisions.stepfault import api_fault, may_pass, worker_fault
-from vkprovider.labs.pure.lablet.description import described
-from vkprovider.labs.pure.lablet.identity import Origin, notes_of, origin_of, renewed
-from vkprovider.labs.pure.lablet.matching import certain
+from vkprovider.labs.pure.lablet.identity import Origin, certain, described, notes_of, origin_of, renewed
+from vkprovider.labs.pure.lablet.intent import Definition
+from vkprovider.labs.pure.lablet.memory import restarts_shown
 from vkprovider.labs.pure.lablet.outcomes import Acted, Adopted, Archived, Claimed, Done, Outcome
-from vkprovider.labs.pure.lablet.pod import intent
-from vkprovider.labs.pure.lablet.pod.intent import Definition
 from vkprovider.labs.pure.lablet.recovered import MarkedLab, adopted
-from vkprovider.labs.pure.lablet.restarts import restarts_shown
 from vkprovider.labs.pure.lablet.steps import Collect, Extract, Step
 from vkprovider.labs.settings.cluster import PortSettings
 from vkprovider.platform.errors import Conflict, InputError, Invalid, NotFound, OutsideError, StepFailed, Unavailable

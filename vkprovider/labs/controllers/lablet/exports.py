@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from vkprovider.lablet import names
 from vkprovider.lablet.models.worker import parse_worker_spec
 from vkprovider.labs.controllers.claims import reader
-from vkprovider.labs.controllers.worker.readers import Readers
+from vkprovider.labs.controllers.worker.connection import Readers
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.platform.errors import NotFound, Unavailable

@@ -1,4 +1,8 @@
-"""The facts about one lablet, gathered from what this replica has in memory; no call is made, and nothing is written.
+"""The facts about one lablet, gathered from what this replica has in memory, and its variables, resolved.
+
+Nothing of it is kept, neither values nor variables: a Pod with variables is read again for each import, and a ConfigMap
+or Secret is read by its name, never listed or watched. The right to do so is given namespace by namespace; a lablet
+whose namespace did not give it says so and waits. A lablet that waits tries again with the back-off of its step.
 
 Facts are gathered before every step, several times a turn, so whatever stands here is paid for each time.
 """
@@ -8,27 +12,141 @@ from dataclasses import dataclass
 
 from vkprovider.lablet.exposure import Exposure
 from vkprovider.lablet.inputs import NOTHING, inputs_of
-from vkprovider.lablet.labs import DeviceFact
+from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.reasons import Progress, Trouble
-from vkprovider.labs.controllers.lablet.ports.slices import slice_of
-from vkprovider.labs.controllers.lablet.state import Lablet
+from vkprovider.labs.controllers.lablet.index import Lablet
+from vkprovider.labs.controllers.lablet.ports import slice_of
 from vkprovider.labs.controllers.session.sessions import Sessions
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.definition.content import Content
+from vkprovider.labs.pure.definition.content import Content as ContentContent
+from vkprovider.labs.pure.lablet import intent
 from vkprovider.labs.pure.lablet.boots import NO_PATIENCE, Patience
+from vkprovider.labs.pure.lablet.decisions.stepfault import api_fault
+from vkprovider.labs.pure.lablet.environment.resolve import NO_ENVIRONMENT, Environment, resolve
+from vkprovider.labs.pure.lablet.environment.sources import (
+    CHARS_MAX,
+    SOURCES_MAX,
+    Content,
+    Placement,
+    Read,
+    Source,
+    Unread,
+    content_of,
+    sources_of,
+)
 from vkprovider.labs.pure.lablet.exposing import NOT_EXPOSED, Exposing, NoSlice, address_fault, read_slice, wanted_of
 from vkprovider.labs.pure.lablet.facts import Facts
+from vkprovider.labs.pure.lablet.intent import Definition
 from vkprovider.labs.pure.lablet.memory import Presence, lab_seen
-from vkprovider.labs.pure.lablet.pod import intent
-from vkprovider.labs.pure.lablet.pod.intent import Definition
 from vkprovider.labs.pure.session.delivery import NO_DELIVERY
 from vkprovider.labs.pure.topology.resources import Resources
 from vkprovider.labs.pure.worker.node import is_ip
-from vkprovider.platform.errors import InputError
-from vkprovider.platform.messages import Fault
-from vkprovider.platform.objects import EndpointSlice, Pod
+from vkprovider.platform.environment import EnvPod
+from vkprovider.platform.errors import (
+    Forbidden,
+    InputError,
+    OutsideError,
+    StepFailed,
+    Throttled,
+    Unauthorized,
+    Unavailable,
+    from_status,
+)
+from vkprovider.platform.messages import Fault, count
+from vkprovider.platform.objects import ENV, EndpointSlice, Pod
 from vkprovider.platform.runtime.context import Context
+
+
+@dataclass(frozen=True, slots=True)
+class Environments:
+    """Resolves the variables of Pods."""
+
+    ctx: Context
+
+    async def of(self, pod: Pod, worker: Worker) -> Environment:
+        """Return the variables of a Pod's containers; no request is sent for a Pod without any.
+
+        Raises:
+            InputError: `CreateContainerConfigError`, see `resolve`; also if the Pod refers to too much.
+            StepFailed: The API server does not answer.
+        """
+        if ENV not in pod.spec.other_fields:
+            return NO_ENVIRONMENT
+        whole = await self._pod(pod)
+        wanted = sources_of(whole)
+        if len(wanted) > SOURCES_MAX:
+            raise _fault(f"the variables refer to {len(wanted)} ConfigMaps and Secrets, at most {SOURCES_MAX}")
+        read, room = dict[Source, Read](), CHARS_MAX
+        for source, keys in wanted.items():
+            read[source] = found = await self._read(pod.metadata.namespace, source, keys)
+            room -= sum(map(len, found.values.values())) if isinstance(found, Content) else 0
+            if room < 0:
+                raise _fault(f"the ConfigMaps and Secrets of the variables have more than {CHARS_MAX} characters")
+        total = worker.capacity.total if worker.capacity is not None else Resources()
+        return resolve(whole, read, Placement(worker.seen.ip, total))
+
+    async def _pod(self, pod: Pod) -> EnvPod:
+        meta = pod.metadata
+        try:
+            found = await self.ctx.api.env_pods.within(meta.namespace).get(meta.name)
+        except OutsideError as error:
+            raise _failed(error) from error
+        if found is None or found.metadata.uid != meta.uid:
+            raise StepFailed(Trouble.API_UNAVAILABLE, "the pod is gone, the informer's cache does not show it yet")
+        return found
+
+    async def _read(self, namespace: str, source: Source, keys: frozenset[str] | None) -> Read:
+        """Read one object of the Pod's namespace."""
+        api = self.ctx.api
+        if namespace in {self.ctx.namespace, self.ctx.logins_namespace}:
+            return Unread(why=f"namespace {namespace} is the provider's; move the pod to another one")
+        try:
+            if source.kind == "secret":
+                secret = await api.secrets.within(namespace).get(source.name)
+                return Unread(missing=True) if secret is None else content_of(secret.data, keys)
+            config_map = await api.config_maps.within(namespace).get(source.name)
+            return Unread(missing=True) if config_map is None else content_of(config_map.data, keys)
+        except Forbidden:
+            return Unread(
+                why="the provider may not read it; allow it: "
+                f"kubectl -n {namespace} create rolebinding vkprovider-parameters "
+                f"--clusterrole=vkprovider-parameter-reader --serviceaccount={self.ctx.namespace}:vkprovider"
+            )
+        except Unavailable as error:
+            raise _failed(error) from error
+        except OutsideError as error:
+            return Unread(why=error.message)
+
+
+def withheld(error: OutsideError) -> OutsideError:
+    """Return a worker's refusal without its text, which may quote the value of a Secret."""
+    if not error.status or isinstance(error, Unauthorized):
+        return error  # there was no answer, or one to the login: nothing of the import is quoted
+    text = (
+        f"the worker answered {error.status} to the import; its text is withheld, because the configurations hold "
+        "values of Secrets: look into the worker's own logs, or import the lab without them"
+    )
+    if isinstance(error, Throttled):
+        return Throttled(text, status=error.status, after_s=error.after_s)
+    return Unavailable(text, status=error.status) if isinstance(error, Unavailable) else from_status(error.status, text)
+
+
+def withheld_warnings(number: int) -> str:
+    """Return the substitute for the warnings of an import, which may quote the value of a Secret."""
+    return (
+        f"{count(number, 'warning')}, withheld because the configurations hold values of Secrets: import the lab "
+        "without them to see the text"
+    )
+
+
+def _failed(error: OutsideError) -> StepFailed:
+    fault = api_fault(error)
+    return StepFailed(fault.reason, fault.message)
+
+
+def _fault(text: str) -> InputError:
+    return InputError(Trouble.CREATE_CONTAINER_CONFIG_ERROR, text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +165,7 @@ class Gatherer:
     ctx: Context
     lablets: Mapping[str, Lablet]
     definitions: Mapping[str, Definition]
-    contents: Mapping[str, Content]
+    contents: Mapping[str, ContentContent]
     sessions: Sessions
     slices: Mapping[str, EndpointSlice]
     boot_timeouts: Mapping[str, Mapping[str, int]]
@@ -137,9 +255,9 @@ class Gatherer:
         except InputError as refusal:
             return refusal
         taken = Resources()
-        for digest, count in worker.claims.digests.items():
-            if count and (other := self.contents.get(digest)) is not None:
-                taken = taken.plus(other.need.times(count))
+        for digest, lablets in worker.claims.digests.items():
+            if lablets and (other := self.contents.get(digest)) is not None:
+                taken = taken.plus(other.need.times(lablets))
         full = intent.shortage(
             content.need, taken, worker.capacity.total, lablets=len(worker.claims.claims), pods=worker.capacity.labs
         )

@@ -1,4 +1,4 @@
-"""The periodic pass: lablets, their sessions and their claims are looked at again, although nothing announced a change.
+"""The periodic pass over lablets, their sessions and claims; and new content for warm pools.
 
 One timer for all of them. A turn of a lablet that is as it should be calls no one and writes nothing; it only finds
 what a lost event, or a change that none announces, left undone. Claims whose ConfigMap another client deletes are
@@ -6,18 +6,50 @@ written again at once or, if the event was lost, with the next pass but one.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
 from vkprovider.lablet import names
 from vkprovider.labs.controllers.lablet.index import LabletIndex
-from vkprovider.labs.controllers.lablet.renewals import Renewals
 from vkprovider.labs.controllers.worker.worker import Worker
+from vkprovider.labs.pure.lablet.intent import Definition, Member, Pool, member_of, next_up, pool_of
 from vkprovider.platform.kube.due import Priority
 from vkprovider.platform.kube.informer import Informer
 from vkprovider.platform.kube.resources import PartialObject
 from vkprovider.platform.objects import CustomResource
+
+
+@dataclass(frozen=True, slots=True)
+class Renewals:
+    """The lablets whose turn it is.
+
+    Attributes:
+        index: The lablets on all Nodes.
+        workers: Those that this replica acts for, by name.
+        definitions: By name.
+        due: The digest of the content that a lablet is to take up, by Pod UID; as chosen last.
+    """
+
+    index: LabletIndex
+    workers: Mapping[str, Worker]
+    definitions: Mapping[str, Definition]
+    due: dict[str, str] = field(default_factory=dict, init=False)
+
+    def choose(self) -> None:
+        """Choose again, and queue the chosen lablets."""
+        pools: defaultdict[Pool, list[Member]] = defaultdict(list)
+        for lablet in self.index.items.values():
+            if lablet.pod is not None and (pool := pool_of(lablet.pod)) is not None:
+                pools[pool].append(member_of(lablet.pod, self.definitions))
+        self.due.clear()
+        for members in pools.values():
+            chosen = next_up(members)
+            if chosen is not None and self.index.items[chosen.uid].worker in self.workers:
+                self.due[chosen.uid] = chosen.digest
+        self.index.wake(self.due)
+
 
 _PARTS: Final = 10
 """A pass is spread over so many moments, so that thousands of turns do not come at once."""

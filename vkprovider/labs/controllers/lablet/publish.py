@@ -9,19 +9,19 @@ from typing import Final
 
 import structlog
 
-from vkprovider.lablet import exposure, lifecycle
-from vkprovider.lablet import mappings as portmap
-from vkprovider.lablet.lifecycle import State
-from vkprovider.labs.controllers import timeline
+from vkprovider.lablet import exposure, standing
+from vkprovider.lablet import ports as portmap
+from vkprovider.lablet.standing import State
+from vkprovider.labs.controllers import counters as timeline
 from vkprovider.labs.controllers.counters import Counters
-from vkprovider.labs.controllers.lablet.ports.slices import slice_of
-from vkprovider.labs.controllers.lablet.state import Lablet, Written
+from vkprovider.labs.controllers.lablet.index import Lablet, Written
+from vkprovider.labs.controllers.lablet.ports import slice_of
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.definition.content import Content
+from vkprovider.labs.pure.lablet import intent
 from vkprovider.labs.pure.lablet import status as podstatus
 from vkprovider.labs.pure.lablet.exposing import Exposing, read_slice
 from vkprovider.labs.pure.lablet.facts import Report
-from vkprovider.labs.pure.lablet.pod import intent
 from vkprovider.labs.pure.lablet.status import Extras, LabletStatus
 from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform.errors import Conflict, NotFound
@@ -65,7 +65,7 @@ class Publisher:
         if new is None or old is new:
             return
         counters = self.counters
-        if not lifecycle.allowed(old, new):
+        if not standing.allowed(old, new):
             counters.transitions_refused += 1
             _log.warning("a state follows that may not", pod=uid, old=old, new=new)
         key = (str(old or ""), str(new))

@@ -1,4 +1,4 @@
-"""Pod → lab, by Pod UID. A turn: gather facts, decide, execute the step, record its outcome, publish; and again.
+"""Pod → lab, by Pod UID. A turn: gather facts, decide, act, remember.
 
 A step that fails is reported on the Pod and tried again later, after a growing pause. The turn is the only writer of a
 lablet's memory, and but for `Sessions` of its claim: it applies what `labs.pure.lablet.after` returns.
@@ -14,17 +14,15 @@ from typing import Final, Protocol
 import msgspec
 import structlog
 
-from vkprovider.labs.controllers import timeline
+from vkprovider.labs.controllers import counters as timeline
 from vkprovider.labs.controllers.counters import Counters
 from vkprovider.labs.controllers.lablet.effects import Effects
 from vkprovider.labs.controllers.lablet.gather import Gatherer
-from vkprovider.labs.controllers.lablet.index import LabletIndex
-from vkprovider.labs.controllers.lablet.ports.check import PortCheck
+from vkprovider.labs.controllers.lablet.index import Lablet, LabletIndex
+from vkprovider.labs.controllers.lablet.ports import PortCheck
 from vkprovider.labs.controllers.lablet.publish import Publisher
-from vkprovider.labs.controllers.lablet.state import Lablet
-from vkprovider.labs.controllers.lablet.turnslots import NoSlot, TurnSlots
 from vkprovider.labs.controllers.session.sessions import Sessions
-from vkprovider.labs.controllers.worker.worker import Worker
+from vkprovider.labs.controllers.worker.worker import Slots, Worker
 from vkprovider.labs.pure.lablet.after import After, after, begun, chosen_session, decided, failed
 from vkprovider.labs.pure.lablet.decisions.decide import decide
 from vkprovider.labs.pure.lablet.decisions.stepfault import fault_of, fault_report
@@ -39,7 +37,62 @@ from vkprovider.platform.kube.queue import Result
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.reasons import NO_REASON
 from vkprovider.platform.runtime.context import Context
-from vkprovider.rest.errors import may_have_happened
+from vkprovider.rest.dialect import may_have_happened
+
+Wake = Callable[[str], None]
+_WORKER_CALLS_MAX: Final = 80
+_DELIVERIES_MAX: Final = 24
+"""Turns at once that call workers, and that call the LDS or the grader. Together they leave some of the queue's workers
+to turns that only publish."""
+
+
+class NoSlot(Exception):  # noqa: N818 (a state, as `Fenced`)
+    """A step that has begun needs a slot, and none is free; a released slot wakes its lablet."""
+
+
+@dataclass(frozen=True, slots=True)
+class TurnSlots:
+    """The slots of all turns. A `wake` queues a lablet by Pod UID: the one whose turn a released slot allows."""
+
+    _worker_calls: Slots = field(default_factory=lambda: Slots(_WORKER_CALLS_MAX), init=False)
+    _deliveries: Slots = field(default_factory=lambda: Slots(_DELIVERIES_MAX), init=False)
+
+    def acquire(self, step: Step, uid: str, worker: Worker) -> bool:
+        """Return whether a step may be executed now; if not, a released slot wakes the lablet.
+
+        A step that calls the LDS and then the worker gets the slot of the worker in between (`turn_to_worker`). The LDS
+        is not asked while the worker has none.
+        """
+        calls_worker = System.WORKER in step.calls and not worker.labs.immediate
+        if not step.calls & (System.LDS | System.GRADER):
+            return not calls_worker or self._acquire_worker(uid, worker)
+        if calls_worker and not (worker.slots.has_room(uid) and self._worker_calls.has_room(uid)):
+            return False
+        return self._deliveries.acquire(uid)
+
+    def turn_to_worker(self, uid: str, worker: Worker, wake: Wake) -> None:
+        """Exchange a turn's slot of the LDS for one of the worker.
+
+        Raises:
+            NoSlot: The worker has none.
+        """
+        _release(uid, wake, self._deliveries)
+        if not worker.labs.immediate and not self._acquire_worker(uid, worker):
+            raise NoSlot
+
+    def release(self, uid: str, worker: Worker, wake: Wake) -> None:
+        """Release what a turn holds, at its end."""
+        _release(uid, wake, worker.slots, self._worker_calls, self._deliveries)
+
+    def _acquire_worker(self, uid: str, worker: Worker) -> bool:
+        return worker.slots.acquire(uid) and self._worker_calls.acquire(uid)
+
+
+def _release(uid: str, wake: Wake, *held: Slots) -> None:
+    for slots in held:
+        if (waiting := slots.release(uid)) is not None:
+            wake(waiting)
+
 
 _log: Final = structlog.get_logger(__name__)
 _NO_SLOT_S: Final = 5.0

@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from vkprovider.lablet.reasons import Happened
-from vkprovider.labs.controllers.lablet.state import Lablet
+from vkprovider.labs.controllers.lablet.index import Lablet
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.definition.content import Content
 from vkprovider.labs.pure.lablet.recovered import MarkedLab, recovered

@@ -20,15 +20,15 @@ from vkprovider.labs.controllers.session.inbox import Inbox
 from vkprovider.labs.controllers.session.strays import StraySessions, live_sessions
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.lds.deployments import Deployments
-from vkprovider.labs.lds.errors import Lacking
+from vkprovider.labs.lds.dialect import Lacking
 from vkprovider.labs.lds.grader import Grader, Grading
 from vkprovider.labs.lds.spi import LabDelivery
 from vkprovider.labs.lds.wire import ResponseData
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.definition.content import Content
-from vkprovider.labs.pure.lablet.archive.leftovers import Leftovers
+from vkprovider.labs.pure.lablet.intent import Definition
+from vkprovider.labs.pure.lablet.leftovers import Leftovers
 from vkprovider.labs.pure.lablet.outcomes import Rescheduled
-from vkprovider.labs.pure.lablet.pod.intent import Definition
 from vkprovider.labs.pure.session.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict
 from vkprovider.labs.pure.topology.devices import DeviceAccessInfo, devices_for
 from vkprovider.labs.settings.services import LdsSettings

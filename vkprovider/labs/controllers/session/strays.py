@@ -18,11 +18,11 @@ from vkprovider.labs.controllers.claims import reader
 from vkprovider.labs.controllers.session.inbox import Inbox
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.lds.deployments import Deployments
-from vkprovider.labs.lds.errors import Lacking
+from vkprovider.labs.lds.dialect import Lacking
 from vkprovider.labs.lds.spi import LabDelivery
 from vkprovider.labs.lds.wire import ID_PATTERN, OWNER, LabSessionInfo
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.lablet.pod.intent import Definition
+from vkprovider.labs.pure.lablet.intent import Definition
 from vkprovider.labs.pure.session.delivery import NO_TERMS, Session
 from vkprovider.platform.errors import InputError, NotFound, OutsideError
 from vkprovider.platform.runtime.context import Context

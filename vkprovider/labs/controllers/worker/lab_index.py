@@ -12,11 +12,10 @@ from typing import Final
 import structlog
 
 from vkprovider.cml.spi import Labs
-from vkprovider.lablet import labs as words
-from vkprovider.lablet import mappings, names
+from vkprovider.lablet import names, ports
+from vkprovider.lablet import observations as words
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.lablet.identity import origin_of
-from vkprovider.labs.pure.lablet.matching import KnownLab, certain, is_leftover, matches
+from vkprovider.labs.pure.lablet.identity import KnownLab, certain, is_leftover, matches, origin_of
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import NotFound, OutsideError
 
@@ -165,4 +164,4 @@ def _is_awaited(lab: KnownLab, marked: Mapping[str, KnownLab], claims: Mapping[s
 
 def _opened(labs: Iterable[KnownLab]) -> frozenset[tuple[str, int]]:
     """Return the ports that labs open, with their protocols."""
-    return frozenset(port for lab in labs for port in mappings.named_by(lab.tags))
+    return frozenset(port for lab in labs for port in ports.named_by(lab.tags))

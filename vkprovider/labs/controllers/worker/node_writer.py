@@ -1,30 +1,105 @@
-"""The Node and the status of a CMLWorker: written when they differ from what they should say, and only then."""
+"""The Node, its Lease and the status of a CMLWorker, written when they differ."""
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Container, Sequence
-from typing import Protocol
+from typing import Final, Protocol
+
+import structlog
 
 from vkprovider.lablet import names
 from vkprovider.lablet.models.status import WorkerStatus
 from vkprovider.lablet.reasons import WorkerReason
-from vkprovider.labs.controllers.worker.kubernetes import KubernetesVersion
-from vkprovider.labs.controllers.worker.node_leases import NodeConflict
 from vkprovider.labs.controllers.worker.status import WorkerStatusWriter
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.worker import node as nodes
 from vkprovider.labs.pure.worker.capacity import Capacity
-from vkprovider.labs.pure.worker.endpoint import Endpoint, withdrawal
+from vkprovider.labs.pure.worker.endpoint import Endpoint, kubelet_version, withdrawal
 from vkprovider.labs.pure.worker.node import NodeView, unhealthy
 from vkprovider.labs.pure.worker.registration import Bearer
 from vkprovider.labs.settings.cluster import WorkerSettings
 from vkprovider.platform import wellknown
-from vkprovider.platform.errors import Conflict, InputError, NotFound
+from vkprovider.platform.errors import Conflict, Forbidden, InputError, NotFound, OutsideError
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.kube.events import ObjectRef
 from vkprovider.platform.kube.informer import Informer
 from vkprovider.platform.objects import CustomResource, Metadata, Node
 from vkprovider.platform.runtime.context import Context, ref_of
+from vkprovider.platform.runtime.leases import LeaseKind
 from vkprovider.platform.times import iso
+
+_log: Final = structlog.get_logger(__name__)
+_EVERY_S: Final = 300.0
+"""How often the API server is asked; each replica asks once for all of its Nodes."""
+
+
+class KubernetesVersion:
+    """The API server's version, as a kubelet's.
+
+    Attributes:
+        kubelet: As last read; "" before.
+    """
+
+    def __init__(self, ctx: Context) -> None:
+        """Create it; nothing is read yet."""
+        self._ctx = ctx
+        self._asking = asyncio.Lock()
+        self._next_at = 0.0
+        self.kubelet = ""
+
+    async def look(self) -> str:
+        """Return the version for Nodes, and ask the API server for its own if that was long ago.
+
+        Raises:
+            OutsideError: It was never read, and the API server did not answer.
+        """
+        async with self._asking:
+            if self.kubelet and self._ctx.now() < self._next_at:
+                return self.kubelet
+            try:
+                self.kubelet = kubelet_version(await self._ctx.kube.version())
+            except Forbidden as error:
+                self.kubelet = self.kubelet or kubelet_version("")
+                _log.warning("the API server's version may not be read", error=str(error), nodes=self.kubelet)
+            except OutsideError:
+                if not self.kubelet:
+                    raise
+            self._next_at = self._ctx.now() + _EVERY_S
+            return self.kubelet
+
+
+class NodeConflict(InputError):  # noqa: N818 (named as its reason)
+    """A Node or a Node Lease of a worker's name is not of this installation: nothing may be done for the worker."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(WorkerReason.NODE_CONFLICT, message)
+
+
+def _worker(name: str, uid: str) -> ObjectRef:
+    return ObjectRef(wellknown.API_VERSION, "CMLWorker", "", name, uid)
+
+
+def _foreign(lease: str) -> NodeConflict:
+    return NodeConflict(
+        f"Lease {wellknown.NODE_LEASE_NAMESPACE}/{lease} exists and is not of this installation; rename the CMLWorker, "
+        "or delete that node"
+    )
+
+
+NODES: Final = LeaseKind(
+    noun="node",
+    key="worker",
+    namespace=wellknown.NODE_LEASE_NAMESPACE,
+    seconds=40,  # as a kubelet sets it
+    labels={wellknown.LABEL_MANAGED_BY: wellknown.MANAGER},
+    name_of=names.node_name,
+    key_of=names.worker_of,
+    about=_worker,
+    taken_over=WorkerReason.TAKEN_OVER,
+    owner=_worker,
+    foreign=_foreign,
+)
+"""The Nodes of CMLWorkers, by the CMLWorker's name. It owns the Lease, so that the epoch outlives a deleted Node."""
 
 
 class Endpoints(Protocol):

@@ -13,15 +13,12 @@ from urllib.parse import urlsplit
 
 import structlog
 
-from vkprovider.lablet.labs import DeviceFact
 from vkprovider.lablet.models.worker import CMLWorkerSpec
+from vkprovider.lablet.observations import DeviceFact, WorkerUsage
 from vkprovider.lablet.reasons import WorkerReason
-from vkprovider.lablet.usage import WorkerUsage
 from vkprovider.labs.controllers.worker.worker import FOREVER, NEVER, Worker
-from vkprovider.labs.pure.topology.nodedefinitions import boot_timeouts, lacking
-from vkprovider.labs.pure.topology.resources import Resources
-from vkprovider.labs.pure.worker.capacity import Stats
-from vkprovider.labs.pure.worker.images import shown_images
+from vkprovider.labs.pure.topology.resources import Resources, boot_timeouts, lacking
+from vkprovider.labs.pure.worker.capacity import Stats, shown_images
 from vkprovider.labs.pure.worker.node import address_of, is_ip, unhealthy
 from vkprovider.labs.settings.cluster import WorkerSettings
 from vkprovider.platform.errors import Fenced, InputError, OutsideError, TlsFailed, Unauthorized, Unavailable, Withheld

@@ -16,20 +16,17 @@ from vkprovider.labs.controllers.claims.store import ClaimStore
 from vkprovider.labs.controllers.counters import Counters
 from vkprovider.labs.controllers.worker.connection import Connector
 from vkprovider.labs.controllers.worker.finalizer import Finalizer
-from vkprovider.labs.controllers.worker.fleet import Fleet
-from vkprovider.labs.controllers.worker.node_leases import NodeConflict
-from vkprovider.labs.controllers.worker.node_writer import NodeWriter
+from vkprovider.labs.controllers.worker.node_writer import NodeConflict, NodeWriter
 from vkprovider.labs.controllers.worker.observer import Observer
-from vkprovider.labs.controllers.worker.worker import FOREVER, NEVER, Worker, WorkerLablets
+from vkprovider.labs.controllers.worker.worker import FOREVER, NEVER, Fleet, Worker, WorkerLablets
 from vkprovider.labs.pure.worker.capacity import capacity
 from vkprovider.labs.pure.worker.identity import Identities, entries_of, evidence_of, same_controller
-from vkprovider.labs.pure.worker.reach import entries_of_address, same_address
+from vkprovider.labs.pure.worker.reach import destination_of, entries_of_address, same_address
 from vkprovider.labs.pure.worker.registration import unapproved
-from vkprovider.labs.pure.worker.transport import destination_of
 from vkprovider.labs.settings.cluster import PortSettings, WorkerSettings
 from vkprovider.platform.errors import Fenced, Forbidden, InputError, Invalid, OutsideError, Unavailable
 from vkprovider.platform.kube.queue import KeyedQueue, Result
-from vkprovider.platform.leases.plan import Duty
+from vkprovider.platform.leases import Duty
 from vkprovider.platform.objects import CustomResource
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.ownership import Ownership

@@ -22,8 +22,8 @@ from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.conditions import condition
 from vkprovider.labs.pure.worker.leftlab import unclaimed_lab
 from vkprovider.labs.pure.worker.node import Health, address_of
+from vkprovider.labs.pure.worker.reach import insecure
 from vkprovider.labs.pure.worker.registration import Bearer, turned_away
-from vkprovider.labs.pure.worker.transport import insecure
 from vkprovider.platform.errors import NotFound
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.kube.flow import Lane

@@ -1,27 +1,65 @@
-"""What this replica knows of one worker whose Node it owns, and what workers need of lablets."""
+"""What this replica knows of one worker whose Node it owns, and the workers that it acts for.
 
-from collections.abc import Collection, Mapping
+A turn that gets no slot ends; `release` names the key whose turn may run next, in order of arrival.
+"""
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, Protocol
 
 import structlog
 
 from vkprovider.cml.spi import Labs
-from vkprovider.lablet.labs import DeviceFact
 from vkprovider.lablet.models.worker import CMLWorkerSpec
+from vkprovider.lablet.observations import DeviceFact, DeviceFigures
 from vkprovider.lablet.reasons import WorkerReason
-from vkprovider.lablet.usage import DeviceFigures
 from vkprovider.labs.controllers.claims.store import ClaimStore
 from vkprovider.labs.controllers.worker.connection import WorkerConnection
 from vkprovider.labs.controllers.worker.finalizer import Finalizer
 from vkprovider.labs.controllers.worker.lab_index import LabIndex
-from vkprovider.labs.controllers.worker.slots import Slots
 from vkprovider.labs.pure.lablet.memory import Presence
 from vkprovider.labs.pure.worker.capacity import Capacity, Stats
 from vkprovider.labs.pure.worker.node import Health, address_of, check_version, healthy, in_use, unhealthy
 from vkprovider.platform.errors import Fenced, InputError, OutsideError
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.messages import Condition, Fault
+
+
+class Slots:
+    """Slots held by keys, up to a limit, and the keys that wait for one, in order."""
+
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
+        self._holders: set[str] = set()
+        self._waiting: OrderedDict[str, None] = OrderedDict()
+
+    def has_room(self, key: str) -> bool:
+        """Return whether `key` holds a slot or could acquire one; queue `key` if not."""
+        if key in self._holders or len(self._holders) < self._limit:
+            return True
+        self._waiting[key] = None
+        return False
+
+    def acquire(self, key: str) -> bool:
+        """Acquire a slot for `key`; return False and queue `key` if none is free."""
+        if not self.has_room(key):
+            return False
+        self._waiting.pop(key, None)
+        self._holders.add(key)
+        return True
+
+    def release(self, key: str) -> str | None:
+        """Release `key`'s slot, if it holds one; return the next waiting key.
+
+        Call it at the end of every turn, also of one without a slot: a key that was returned before may not have come.
+        """
+        self._holders.discard(key)
+        if self._waiting and len(self._holders) < self._limit:
+            return self._waiting.popitem(last=False)[0]
+        return None
+
 
 _log: Final = structlog.get_logger(__name__)
 _LAST_WRITES_MAX: Final = 4
@@ -219,3 +257,32 @@ class WorkerLablets(Protocol):
 
     def count_running(self, worker: str) -> int:
         """Count the Pods that run on a worker."""
+
+
+class Fleet:
+    """The workers that this replica acts for and whose claims are read.
+
+    Attributes:
+        items: By name; read only.
+    """
+
+    def __init__(self) -> None:
+        self._items: dict[str, Worker] = {}
+        self._given_up: defaultdict[str, list[Worker]] = defaultdict(list)
+        self.items: Mapping[str, Worker] = MappingProxyType(self._items)
+
+    def add(self, worker: Worker) -> None:
+        """Add a worker whose claims were just read."""
+        self._items[worker.name] = worker
+
+    def given_up(self, worker: str) -> None:
+        """Drop a worker: from now on another replica may act for it. Its connections still have to be closed."""
+        known = self._items.pop(worker, None)
+        if known is not None:
+            self._given_up[worker].append(known)
+
+    def pop_given_up(self, worker: str) -> Iterator[Worker]:
+        """Remove and yield the workers given up under this name; the caller closes their connections."""
+        while dropped := self._given_up.get(worker):
+            yield dropped.pop()
+        self._given_up.pop(worker, None)

@@ -3,9 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from tunnels.errors import ConnectionLost
-from vkprovider.labs.kubelet.streams.inlets import Inlet
-from vkprovider.labs.kubelet.streams.limits import Limits
+from tunnels.base import ConnectionLost
+from vkprovider.labs.kubelet.streams.inlets import Inlet, Limits
 from vkprovider.labs.kubelet.streams.links import WebSocketLink
 from vkprovider.labs.kubelet.streams.reading import Reading
 from vkprovider.labs.kubelet.wire.channels import ChannelCodec, HalfClose, Payload

@@ -11,12 +11,11 @@ from typing import Final, Self
 
 from aiohttp import web
 
-from tunnels.errors import ConnectionLost
+from tunnels.base import ConnectionLost
 from vkprovider.labs.kubelet.spi import ForwardedConnection
 from vkprovider.labs.kubelet.streams.channels import ChannelSession
-from vkprovider.labs.kubelet.streams.handshake import agree
-from vkprovider.labs.kubelet.streams.limits import Limits
-from vkprovider.labs.kubelet.streams.links import switch, upgrade
+from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.labs.kubelet.streams.links import agree, switch, upgrade
 from vkprovider.labs.kubelet.streams.reading import Reading, Stream
 from vkprovider.labs.kubelet.streams.spdy import SpdySession, SpdyStream
 from vkprovider.labs.kubelet.wire import channels

@@ -4,10 +4,9 @@ import asyncio
 from abc import ABC, abstractmethod
 from typing import Final, Protocol
 
-from tunnels.errors import ConnectionLost
+from tunnels.base import ConnectionLost
 from vkprovider.labs.kubelet.spi import Exit
-from vkprovider.labs.kubelet.streams.inlets import Room
-from vkprovider.labs.kubelet.streams.limits import Limits
+from vkprovider.labs.kubelet.streams.inlets import Limits, Room
 from vkprovider.labs.kubelet.streams.links import Link
 from vkprovider.labs.kubelet.wire.errors import ProtocolError
 

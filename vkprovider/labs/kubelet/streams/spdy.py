@@ -4,9 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Final
 
-from tunnels.errors import ConnectionLost
-from vkprovider.labs.kubelet.streams.inlets import Inlet
-from vkprovider.labs.kubelet.streams.limits import Limits
+from tunnels.base import ConnectionLost
+from vkprovider.labs.kubelet.streams.inlets import Inlet, Limits
 from vkprovider.labs.kubelet.streams.links import Link
 from vkprovider.labs.kubelet.streams.reading import Reading
 from vkprovider.labs.kubelet.wire import session as wire

@@ -1,6 +1,7 @@
 """Claims: which lablet has which lab, ports and session on a worker. They are the only authority.
 
-* `claim`: one row; `document`: all rows, as the ConfigMap of a worker; `podrows`: which rows of ports are whose.
-* `table`: the rows in memory, with what they hold; `resting`: ports that rest after a mux led to them.
-* `merge`: combine our rows with those that another writer left; `fitting`: which rows are written when not all fit.
+* `claim`: one row of a worker's claims: a lablet that has, or may have, a lab there.
+* `document`: the claims of one worker, as stored: which lablets have which lab, ports and session.
+* `table`: the claims of one worker in memory, and what follows from them: who has which port, content and session.
+* `merge`: which claims are written when not all fit, and how they are merged after another writer.
 """

@@ -1,4 +1,7 @@
-"""The claims of one worker: which lablets have a lab on it. The only authority on which lablet a lab belongs to.
+"""The claims of one worker, as stored: which lablets have which lab, ports and session.
+
+A row without a UID, or of a Pod that has no claim, is foreign: it is kept unchanged, and holds its port. A row of an
+old writer, who knew no `podUID`, becomes a claim of the Pod of that name.
 
 A row is written before the lab is imported and dropped after the lab is known to be absent, so that at any moment
 each of our labs has a row, whatever crashed. The rows live in one ConfigMap per worker:
@@ -14,23 +17,119 @@ describes their form in the document. Rows and fields of other writers are kept 
 a mux by a lablet that has ended: somebody may still be led there, and meets nobody until that time.
 """
 
-from collections.abc import Iterable
-from typing import Final
+import math
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from typing import Final, NamedTuple
 
 import msgspec
 
 from vkprovider.lablet.reasons import WorkerReason
-from vkprovider.labs.pure.claims import podrows
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.claims.podrows import ForeignRow
-from vkprovider.labs.pure.claims.resting import RestingPort
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError
+from vkprovider.platform.messages import count
 from vkprovider.platform.objects import ConfigMap
 from vkprovider.platform.ports import store
-from vkprovider.platform.ports.allocator import UDP, Held, PortUsage
+from vkprovider.platform.ports.allocator import TCP, UDP, Held, PortUsage
+from vkprovider.platform.ports.rows import AUTO, PortRow, StoredRow
 from vkprovider.platform.ports.store import Codec, Document, StoreDamaged, StoreFull, StoreInvalid
-from vkprovider.platform.wording import count
+
+UID_CHARS: Final = 8
+"""How many characters of a Pod's UID a row has; whole UIDs would fill half of an object."""
+
+
+class ForeignRow(NamedTuple):
+    """A row of another owner.
+
+    Attributes:
+        raw: Its unchanged JSON.
+        owner: Namespace and name of the owner.
+        uid: The beginning of the UID of a Pod that was a lablet once; empty for all others.
+        held: Its port.
+        auto: Whether it is in `allocations` too.
+    """
+
+    raw: msgspec.Raw
+    owner: str
+    uid: str
+    held: Held
+    auto: bool
+
+    def is_of(self, uid: str) -> bool:
+        """Return whether it belongs to this Pod."""
+        return self.uid in {uid, uid[:UID_CHARS]}
+
+
+def assign(found: Iterable[StoredRow], claims: Collection[Claim]) -> tuple[dict[str, list[Held]], list[ForeignRow]]:
+    """Return the ports of each Pod with a claim, by its UID, and the rows of all other owners.
+
+    Raises:
+        StoreInvalid: A Pod has two ports for one slot.
+    """
+    by_name: dict[tuple[str, str], list[str]] = {}
+    for claim in claims:
+        by_name.setdefault((claim.namespace, claim.pod), []).append(claim.pod_uid)
+    ports: dict[str, list[Held]] = {}
+    foreign: list[ForeignRow] = []
+    for row, raw, migrated in found:
+        pods = by_name.get((row.namespace, row.service), [])
+        if not migrated:
+            pods = [uid for uid in pods if row.pod_uid in {uid, uid[:UID_CHARS]}]
+        match pods:
+            case [uid] if row.protocol in {TCP, UDP}:
+                mine = ports.setdefault(uid, [])
+                if any(other.purpose == row.port_name for other in mine):
+                    raise StoreInvalid(f": {row} has two ports; remove the wrong row")
+                mine.append(row.held)
+            case _:
+                owner = f"{row.namespace}/{row.service}"
+                foreign.append(ForeignRow(raw.copy(), owner, row.pod_uid, row.held, row.source == AUTO))
+    return ports, foreign
+
+
+def rows_of(claims: Collection[Claim]) -> Iterator[PortRow]:
+    """Yield the rows of all ports; a UID is in full where its beginning would be ambiguous."""
+    alike = Counter((claim.namespace, claim.pod, claim.pod_uid[:UID_CHARS]) for claim in claims if claim.ports)
+    for claim in claims:
+        namespace, pod, udp = claim.namespace, claim.pod, claim.udp
+        uid = claim.pod_uid[:UID_CHARS] if alike[namespace, pod, claim.pod_uid[:UID_CHARS]] == 1 else claim.pod_uid
+        for slot, port in claim.ports.items():
+            yield PortRow(namespace, pod, slot, UDP if slot in udp else TCP, port, port, AUTO, uid)
+
+
+_SKEW_S: Final = 10
+"""The clocks of two replicas differ by less; one that is set back by more must not keep ports for long."""
+
+
+class RestingPort(msgspec.Struct, frozen=True, gc=False):
+    """A port that is given to no lablet yet.
+
+    Attributes:
+        until: Unix seconds.
+    """
+
+    protocol: str
+    port: int
+    until: int
+
+    @property
+    def key(self) -> tuple[str, int]:
+        """Protocol and number."""
+        return self.protocol, self.port
+
+
+def rest_left_s(until: int, *, now_unix: int, rest_s: float) -> int:
+    """Return how long a port still rests; 0 if it does not.
+
+    One that seems to rest for much longer than ports do was lent before the clock was set back.
+
+    >>> [rest_left_s(100, now_unix=now, rest_s=60) for now in (100, 99, 38, 0)]
+    [0, 1, 62, 0]
+    """
+    left = until - now_unix
+    return left if 0 < left <= math.ceil(rest_s) + _SKEW_S else 0
+
 
 _REST_S: Final = 0.001
 """The rest after a write for each of its rows, as the API server's cost grows with them: workers get equal shares."""
@@ -108,7 +207,7 @@ def _read(config_map: ConfigMap, worker: _Worker) -> Stored:
     claims = {claim.pod_uid: claim for claim in lablets}
     if len(claims) < len(lablets):
         raise StoreInvalid(" has two rows for one pod; remove the wrong one")
-    ports, foreign = podrows.assign(opened.rows(), lablets)
+    ports, foreign = assign(opened.rows(), lablets)
     for uid, claim in claims.items():
         if uid in ports or claim.ports:
             claims[uid] = _with_ports(claim, ports.get(uid, []))
@@ -131,7 +230,7 @@ def write(
     if stored.resting:
         owned["resting"] = stored.resting
     try:
-        return store.write(owned, podrows.rows_of(claims), stored.foreign, stored.fields, bytes_max=bytes_max)
+        return store.write(owned, rows_of(claims), stored.foreign, stored.fields, bytes_max=bytes_max)
     except StoreFull:
         raise InputError(
             WorkerReason.CLAIM_STORE_FULL,

@@ -9,13 +9,13 @@ import msgspec
 
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.claims.document import Stored, usage_of
-from vkprovider.labs.pure.claims.resting import RestingPort, rest_left_s
+from vkprovider.labs.pure.claims.document import RestingPort, Stored, rest_left_s, usage_of
 from vkprovider.platform.errors import InputError
+from vkprovider.platform.messages import count
 from vkprovider.platform.ports import allocator
-from vkprovider.platform.ports.allocator import Held, PortReason, PortUsage, RangeLike, SlotLike
+from vkprovider.platform.ports.allocator import Held, PortUsage, RangeLike, SlotLike
+from vkprovider.platform.reasons import PortReason
 from vkprovider.platform.times import iso
-from vkprovider.platform.wording import count
 
 _NOBODY: Final = "a lab without a claim"
 _STARTS_MAX: Final = 500

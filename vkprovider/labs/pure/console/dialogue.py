@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import Final
 
+from vkprovider.labs.pure.console.history import shown, squeezed
 from vkprovider.labs.pure.console.manners import Manner
-from vkprovider.labs.pure.console.screen import shown, squeezed
 
 SETTLE_S: Final = 0.3
 """A device that was quiet for this long has finished a prompt that is known."""

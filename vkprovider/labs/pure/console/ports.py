@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from vkprovider.lablet.ports import PortSlot, PortTemplate
 from vkprovider.lablet.reasons import ConsoleReason
-from vkprovider.lablet.template import PortSlot, PortTemplate
 from vkprovider.platform.errors import InputError
 
 TELNET: Final = 23

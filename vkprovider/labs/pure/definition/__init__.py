@@ -1,6 +1,8 @@
 """LabletDefinitions.
 
-* `content`: content versions, named by digest, as ConfigMaps; `status`: the definition's status.
-* `fitting`: whether a worker is large and new enough for one lablet.
-* `package`, `devicefile`: the files that an exam's package holds; `refresh`: when sources are read again.
+* `content`: versions of a definition's content: stored as immutable ConfigMaps, named by digest.
+* `status`: the status of a LabletDefinition.
+* `fitting`: whether a worker is large enough, and new enough, for one lablet of a definition.
+* `package`: a content package: the zip that authors upload, with `devices.yaml`.
+* `refresh`: refreshing: when a source is read again, who requested it, and the result.
 """

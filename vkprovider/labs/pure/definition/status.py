@@ -19,20 +19,18 @@ from vkprovider.lablet.models.status import (
     ShownPort,
     definition_status,
 )
+from vkprovider.lablet.ports import HIDDEN_TAG, PortSlot
 from vkprovider.lablet.reasons import DefinitionReason
-from vkprovider.lablet.template import PortSlot
-from vkprovider.lablet.visibility import HIDDEN_TAG
 from vkprovider.labs.pure import conditions as builder
 from vkprovider.labs.pure.definition import content as contents
 from vkprovider.labs.pure.definition import refresh
 from vkprovider.labs.pure.definition.content import Content
 from vkprovider.labs.pure.definition.refresh import RefreshOutcome
 from vkprovider.labs.pure.topology.topology import Device
-from vkprovider.platform.messages import Condition, Fault
+from vkprovider.platform.messages import Condition, Fault, sentences
 from vkprovider.platform.objects import CustomResource
 from vkprovider.platform.reasons import reason_of
 from vkprovider.platform.times import iso
-from vkprovider.platform.wording import sentences
 
 READY: Final = "Ready"
 IMPEDED: Final = "Impeded"

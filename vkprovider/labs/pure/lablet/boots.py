@@ -11,11 +11,11 @@ from typing import Any, Final
 
 import msgspec
 
-from vkprovider.lablet import labs
-from vkprovider.lablet.labs import DeviceFact
+from vkprovider.lablet import observations
+from vkprovider.lablet.observations import DeviceFact
 from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.platform.messages import listed
 from vkprovider.platform.times import clock, length
-from vkprovider.platform.wording import listed
 
 UNKNOWN_S: Final = 1800.0
 """How long a device may take of which nobody knows how long it takes."""
@@ -39,7 +39,7 @@ class Way(Enum):
     BOOT = auto()  # it boots
 
 
-_ACTIVE: Final = {labs.QUEUED: Way.QUEUE, labs.STARTING: Way.BOOT, labs.STARTED: Way.BOOT}
+_ACTIVE: Final = {observations.QUEUED: Way.QUEUE, observations.STARTING: Way.BOOT, observations.STARTED: Way.BOOT}
 
 
 class Boot(msgspec.Struct, frozen=True, gc=False):
@@ -198,12 +198,12 @@ def under_way(
 
 def _ways(devices: Iterable[DeviceFact]) -> dict[str, Way]:
     devices = tuple(devices)
-    if all(device.state == labs.BOOTED for device in devices):
+    if all(device.state == observations.BOOTED for device in devices):
         return {}
     ways = {device.label: _ACTIVE[device.state] for device in devices if device.state in _ACTIVE}
     left = Way.STAGE if ways else Way.START
-    if any(device.state in labs.ACTIVE for device in devices):
-        ways |= {device.label: left for device in devices if device.state == labs.DEFINED}
+    if any(device.state in observations.ACTIVE for device in devices):
+        ways |= {device.label: left for device in devices if device.state == observations.DEFINED}
     return ways
 
 

@@ -9,8 +9,8 @@ import msgspec
 
 from vkprovider.lablet import exposure
 from vkprovider.lablet.exposure import Access, Expose, Exposure
+from vkprovider.lablet.ports import PortTemplate
 from vkprovider.lablet.reasons import Trouble
-from vkprovider.lablet.template import PortTemplate
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.messages import Fault

@@ -6,8 +6,8 @@ from typing import Final
 import msgspec
 
 from vkprovider.lablet.inputs import NOTHING, Inputs
-from vkprovider.lablet.labs import DeviceFact
-from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet.observations import DeviceFact
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet.boots import NO_PATIENCE, Boots, Patience, under_way
 from vkprovider.labs.pure.lablet.exposing import NOT_EXPOSED, Exposing

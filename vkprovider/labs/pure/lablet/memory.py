@@ -1,4 +1,9 @@
-"""What a replica remembers of one lablet. A crash loses it; claim, Pod and worker are enough to continue."""
+"""What a replica remembers of one lablet. A crash loses it, and nothing depends on it.
+
+Kubernetes adds up the `restartCount` of all containers, and the Job controller deletes a Pod with `OnFailure` when the
+sum reaches `backoffLimit`: the lab would go, with the work in it. So one container counts, and only those starts again
+that follow a failure and a wipe. Each has its reason, time and number in `lastState` and in Events, counted or not.
+"""
 
 from datetime import datetime
 from enum import Enum, auto
@@ -6,13 +11,46 @@ from typing import Any, Final
 
 import msgspec
 
-from vkprovider.lablet import labs
-from vkprovider.lablet.labs import DeviceFact
-from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet import names, observations
+from vkprovider.lablet.observations import DeviceFact
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet.boots import Boots
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.objects import Pod
+
+
+def restarts_of(pod: Pod, claim: Claim | None) -> dict[str, int]:
+    """Return the `restartCount` of each container that has one above 0; a count that was written is never lowered."""
+    found = {status.name: status.restart_count for status in pod.status.container_statuses if status.restart_count}
+    if claim is not None and claim.restarts:
+        name = _counting(pod)
+        found[name] = max(claim.restarts, found.get(name, 0))
+    return found
+
+
+def restarts_shown(pod: Pod) -> int:
+    """Return the `restartCount` that the Pod shows for the container that counts."""
+    return restarts_of(pod, None).get(_counting(pod), 0)
+
+
+def last_end_of(claim: Claim | None, label: str | None) -> str:
+    """Return why a device last stopped being ready, with the number of its starts again; "" if it never did.
+
+    Args:
+        claim: The lablet's, if it has one.
+        label: The device's; None is the lab.
+    """
+    if claim is None or not claim.ended_with(label):
+        return ""
+    return f"{claim.last_message} (number {claim.starts_again_of(label)})"
+
+
+def _counting(pod: Pod) -> str:
+    """Return the name of the container that counts: the lab's, or the first of a Pod that has none for it."""
+    found = [container.name for container in pod.spec.containers]
+    return names.LAB_CONTAINER if names.LAB_CONTAINER in found else found[0]
+
 
 _SEARCH_AGAIN_S: Final = 10.0
 """How soon a search is repeated that found several labs: no event says that somebody has removed one."""
@@ -186,4 +224,4 @@ def unclear_since(
 
 def is_clear(states: set[str]) -> bool:
     """Return whether the states of a lab's devices show something to go by."""
-    return bool(states) and states <= labs.KNOWN and labs.DISCONNECTED not in states
+    return bool(states) and states <= observations.KNOWN and observations.DISCONNECTED not in states

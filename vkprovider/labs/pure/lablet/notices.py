@@ -7,15 +7,14 @@ import msgspec
 
 from vkprovider.lablet.reasons import Happened
 from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet import intent
 from vkprovider.labs.pure.lablet.facts import Facts
 from vkprovider.labs.pure.lablet.memory import Memory
 from vkprovider.labs.pure.lablet.outcomes import Archived
-from vkprovider.labs.pure.lablet.pod import intent
 from vkprovider.labs.pure.lablet.steps import Collect, Step
 from vkprovider.platform.errors import shorten
-from vkprovider.platform.messages import Fault, Notice
+from vkprovider.platform.messages import Fault, Notice, count, sentences
 from vkprovider.platform.objects import ENV, Pod
-from vkprovider.platform.wording import count, sentences
 
 _WARNINGS_MAX: Final = 5
 _WARNING_CHARS_MAX: Final = 150

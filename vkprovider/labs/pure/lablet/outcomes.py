@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 import msgspec
 
-from vkprovider.lablet.labs import DeviceFact
+from vkprovider.lablet.observations import DeviceFact
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.lablet.archive.leftovers import Leftovers
+from vkprovider.labs.pure.lablet.leftovers import Leftovers
 from vkprovider.labs.pure.session.delivery import Session, Verdict
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.messages import Fault, Notice

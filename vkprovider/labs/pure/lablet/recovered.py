@@ -15,18 +15,18 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.lablet import mappings
+from vkprovider.lablet import ports as mappings
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.definition.content import Content
-from vkprovider.labs.pure.lablet.identity import Origin
-from vkprovider.labs.pure.lablet.matching import shown_lab
-from vkprovider.labs.pure.lablet.restarts import restarts_shown
+from vkprovider.labs.pure.lablet.identity import Origin, shown_lab
+from vkprovider.labs.pure.lablet.memory import restarts_shown
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.objects import Pod
-from vkprovider.platform.ports.allocator import UDP, Held, Holder, PortReason, PortUsage, udp_names
+from vkprovider.platform.ports.allocator import UDP, Held, Holder, PortUsage, udp_names
+from vkprovider.platform.reasons import PortReason
 
 _REMEDY: Final = "delete the pod, its successor gets a new lab"
 

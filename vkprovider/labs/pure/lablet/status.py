@@ -10,14 +10,14 @@ from typing import Any, Final
 
 import msgspec
 
-from vkprovider.lablet import labs, names
-from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet import names, observations
+from vkprovider.lablet.ports import INFRASTRUCTURE_NODE_TYPES
 from vkprovider.lablet.reasons import Happened, Trouble
-from vkprovider.lablet.visibility import INFRASTRUCTURE_NODE_TYPES
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.console.activity import NO_ACTIVITY, Activity, reported
+from vkprovider.labs.pure.console.writers import NO_ACTIVITY, Activity, reported
 from vkprovider.labs.pure.lablet.facts import Report
-from vkprovider.labs.pure.lablet.restarts import last_end_of, restarts_of
+from vkprovider.labs.pure.lablet.memory import last_end_of, restarts_of
 from vkprovider.platform.messages import Condition
 from vkprovider.platform.objects import Condition as PodCondition
 from vkprovider.platform.objects import Container, ContainerStatus, Pod
@@ -107,7 +107,7 @@ def render(
     if learner or names.ANNOTATION_LEARNER in pod.metadata.annotations:
         annotations.append((names.ANNOTATION_LEARNER, learner))
     if shown := [device for device in report.devices if device.definition not in INFRASTRUCTURE_NODE_TYPES]:
-        booted = sum(device.state == labs.BOOTED for device in shown)
+        booted = sum(device.state == observations.BOOTED for device in shown)
         annotations.append((names.ANNOTATION_DEVICES, f"{booted}/{len(shown)}"))
     if claim is not None:
         annotations.append(_content_of(claim.version, claim.digest))
@@ -150,7 +150,7 @@ def _conditions(report: Report, claim: Claim | None, extras: Extras) -> tuple[Co
     else:
         reason = report.waiting.reason if report.waiting else NO_REASON
     imported = "True" if claim is not None and claim.lab_id else "False"
-    booted = bool(report.devices) and all(device.state == labs.BOOTED for device in report.devices)
+    booted = bool(report.devices) and all(device.state == observations.BOOTED for device in report.devices)
     converged = "True" if report.ready or (booted and report.terminal is None) else "False"
     sessions = _session_conditions(claim) if claim is not None and claim.sessions else ()
     return _usual_conditions(
@@ -223,9 +223,9 @@ def _container(
     if report.terminal is not None:
         return (name, False, restarts, "terminated", report.terminal.reason, report.terminal.message, last_end)
     state = next((device.state for device in report.devices if device.label == label), "") if label else ""
-    if report.waiting is None or (state == labs.BOOTED and report.state is not State.STOPPING):
+    if report.waiting is None or (state == observations.BOOTED and report.state is not State.STOPPING):
         return _running(name, restarts, last_end)
-    off = state in {labs.STOPPED, labs.DEFINED} and claim is not None and claim.ready_at
+    off = state in {observations.STOPPED, observations.DEFINED} and claim is not None and claim.ready_at
     if off and not report.waiting.reason.asked_for:
         return (name, False, restarts, "waiting", Trouble.DEVICE_STOPPED, f"{label} is off", last_end)
     return (name, False, restarts, "waiting", report.waiting.reason, report.waiting.message, last_end)

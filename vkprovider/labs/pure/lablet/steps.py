@@ -10,7 +10,7 @@ from typing import ClassVar, Final
 import msgspec
 
 from vkprovider.lablet.exposure import Exposure
-from vkprovider.lablet.labs import DeviceFact
+from vkprovider.lablet.observations import DeviceFact
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform.objects import Pod

@@ -23,7 +23,7 @@ from vkprovider.platform.errors import (
     Unavailable,
     shorten,
 )
-from vkprovider.platform.wording import count
+from vkprovider.platform.messages import count
 
 AVOID_FIRST_S: Final = 2.0
 AVOID_MAX_S: Final = 30.0

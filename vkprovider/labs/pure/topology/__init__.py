@@ -1,10 +1,10 @@
 """What a lab consists of, read from a cml.yaml.
 
-* `topology`: parse and render a cml.yaml; `yamltext`: YAML in and out; `rewrite`: change nothing but what must change.
-* `tags`, `template`: port tags of devices, and the port template of a topology; `links`: what they join exists;
-  `schema`: what CML's own schema refuses.
-* `parameters`: `$(NAME)` in day-0 configurations, which the Pod's environment fills in.
-* `mappings`, `visibility`: the ports of a lablet as a learner sees them, and which devices a learner sees.
-* `devices`: the devices of a definition's status; `resources`: the CPU and memory that they need;
-  `nodedefinitions`: what is known of node definitions.
+* `topology`: a topology (`cml.yaml`) as data: devices with what they need, and the text that is imported for one
+  lablet.
+* `yamltext`: YAML from outside: read within limits, written quickly.
+* `rewrite`: the text of a topology with a gap for each outside port, and its parameters.
+* `schema`: what CML's own schema refuses of a topology, with both ends of each link.
+* `devices`: the device list of a learner's session: each visible device with its primary access, or with every one.
+* `resources`: the resources that a topology needs of a worker, and the node definitions that say so.
 """

@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from vkprovider.lablet import visibility
+from vkprovider.lablet import ports as visibility
 from vkprovider.labs.pure.topology.topology import Topology
 
 AccessProtocol = Literal["ssh", "telnet", "vnc", "http", "https"]

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from vkprovider.lablet import names, visibility
-from vkprovider.lablet import tags as grammar
+from vkprovider.lablet import names
+from vkprovider.lablet import ports as grammar
+from vkprovider.lablet import ports as visibility
+from vkprovider.lablet.ports import PortSlot, PortTemplate
 from vkprovider.lablet.reasons import DefinitionReason
-from vkprovider.lablet.template import PortSlot, PortTemplate
-from vkprovider.labs.pure.topology import links, parameters, schema, yamltext
-from vkprovider.labs.pure.topology.parameters import Configuration
-from vkprovider.labs.pure.topology.rewrite import Form, form_of, head_of
+from vkprovider.labs.pure.topology import rewrite, schema, yamltext
+from vkprovider.labs.pure.topology.rewrite import Configuration, Form, form_of, head_of
 from vkprovider.labs.pure.topology.yamltext import CHARS_MAX as TOPOLOGY_CHARS_MAX
 from vkprovider.platform.errors import InputError, shorten
 
@@ -142,7 +142,7 @@ class Topology:
         if not self.configurations:
             return head + self.form.filled(ports)
         values: dict[str, int | str] = {**(self.form.own if ports is None else ports)}
-        return head + self.form.filled(values | parameters.scalars(self.configurations, environment))
+        return head + self.form.filled(values | rewrite.scalars(self.configurations, environment))
 
 
 def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Topology:
@@ -163,7 +163,7 @@ def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Top
     version = _version(header, flat=flat)
     nodes = _nodes(document, flat=flat)
     devices, template = _devices(nodes, images)
-    if wrong := links.fault(nodes, document.get("links", [])):
+    if wrong := schema.fault(nodes, document.get("links", [])):
         raise _invalid(*wrong)
     rest = {k: v for k, v in document.items() if k != "lab" and not (flat and k in _FLAT_HEADER)}
     if images:
@@ -182,7 +182,7 @@ def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Top
         raise InputError(DefinitionReason.TOPOLOGY_INVALID, str(error)) from None
     notes = header.get("notes") or header.get("lab_notes") or ""
     faults, doubts = _against_schema(version, document, nodes)
-    reached = links.reached_from("external_connector", nodes, document.get("links", []))
+    reached = schema.reached_from("external_connector", nodes, document.get("links", []))
     passed_on = dict.fromkeys(slot.device for slot in template.slots if slot.kind == "pat")
     return Topology(
         version=version,
@@ -196,7 +196,7 @@ def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Top
         faults=faults,
         doubts=doubts,
         unreached=tuple(label for label in passed_on if label not in reached),
-        pairs=links.pairs(nodes, document.get("links", [])),
+        pairs=schema.pairs(nodes, document.get("links", [])),
         cpu_limit=min(schema.cpu_limit_of(node) for node in nodes),
     )
 
@@ -233,12 +233,12 @@ def _version(header: Any, *, flat: bool) -> str:
 
 def _nodes(document: dict[Any, Any], *, flat: bool) -> list[Any]:
     """Check that nodes and links are lists; return the nodes."""
-    nodes, links = document.get("nodes"), document.get("links", [] if flat else None)
+    nodes, schema = document.get("nodes"), document.get("links", [] if flat else None)
     if not isinstance(nodes, list):
         raise _invalid("nodes", "is missing or not a list")
     if not nodes:
         raise _invalid("nodes", "is empty; a lab needs at least one device")
-    if not isinstance(links, list):
+    if not isinstance(schema, list):
         raise _invalid("links", "is missing or not a list")
     return nodes
 

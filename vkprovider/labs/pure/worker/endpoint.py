@@ -1,5 +1,10 @@
-"""Where a Node's kubelet API is served, as the Node's status declares it, and as it is withdrawn."""
+"""Where a Node's kubelet API is served, and which version it claims.
 
+No kubelet may be newer than its API server, and upgrades refuse one that is more than three releases older
+(https://kubernetes.io/releases/version-skew-policy). Programs read it as a semantic version, with or without a suffix.
+"""
+
+import re
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -53,3 +58,20 @@ def withdrawal(node: Node) -> dict[str, Any] | None:
         "metadata": {"resourceVersion": node.metadata.resource_version},
         "status": {"addresses": kept, **declared(None)},
     }
+
+
+KUBERNETES_OLDEST: Final = (1, 30)
+"""The oldest supported release."""
+_SUFFIX: Final = "-vkprovider"
+_RELEASE: Final = re.compile(r"v?(\d+\.\d+\.\d+)")
+
+
+def kubelet_version(server: str) -> str:
+    """Return the version for an API server of a version such as `v1.33.5+k3s1`; the oldest where it has none.
+
+    >>> kubelet_version("v1.33.5-eks-3cfe0ce")
+    'v1.33.5-vkprovider'
+    """
+    found = _RELEASE.match(server)
+    release = found[1] if found else ".".join(map(str, (*KUBERNETES_OLDEST, 0)))
+    return f"v{release}{_SUFFIX}"

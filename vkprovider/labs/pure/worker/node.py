@@ -17,10 +17,9 @@ from vkprovider.labs.pure.conditions import node_condition
 from vkprovider.labs.pure.topology.topology import SINCE
 from vkprovider.labs.pure.worker.endpoint import Endpoint, declared, declares
 from vkprovider.platform import wellknown
-from vkprovider.platform.messages import Condition, Fault
+from vkprovider.platform.messages import Condition, Fault, count
 from vkprovider.platform.objects import Node, Taint
 from vkprovider.platform.reasons import Reason, reason_of
-from vkprovider.platform.wording import count
 
 OLDEST: Final = (2, 8)
 NEWEST: Final = (2, 10)

@@ -1,4 +1,4 @@
-"""Whether learners reach two CMLWorkers at one address, and could be given one port of it twice.
+"""The way to a worker: where it leads, whether others could read on it, and whether learners reach two at one address.
 
 Two controllers behind one NAT address are two workers: each allocates its ports by itself. Where their ranges overlap,
 the CMLWorker that was created later is not Ready. All of it follows from the CMLWorkers, so that every replica decides
@@ -13,12 +13,36 @@ from urllib.parse import urlsplit
 from msgspec import UNSET
 
 from vkprovider.lablet.models.status import worker_status
-from vkprovider.lablet.models.worker import parse_worker_spec
-from vkprovider.lablet.reasons import WorkerReason
+from vkprovider.lablet.models.worker import CMLWorkerSpec, parse_worker_spec
+from vkprovider.lablet.reasons import ConditionReason, WorkerReason
 from vkprovider.labs.pure.worker.node import is_ip
 from vkprovider.labs.pure.worker.registration import unapproved
 from vkprovider.platform.errors import InputError
+from vkprovider.platform.messages import Condition
 from vkprovider.platform.objects import CustomResource
+
+
+def destination_of(name: str, spec: CMLWorkerSpec) -> str:
+    """Return the receiver of a worker's requests: CML at its url, or the agent that bears the CMLWorker's name.
+
+    >>> destination_of("cml-1", CMLWorkerSpec(tunnel="mqtt", url="https://192.0.2.7"))
+    'agent://cml-1'
+    """
+    return spec.cml_url if spec.tunnel == "direct" else f"agent://{name}"
+
+
+def insecure(spec: CMLWorkerSpec) -> Condition | None:
+    """Return the condition TransportInsecure of a CMLWorker; None if its transport is secure, or is an agent's."""
+    if spec.tunnel != "direct":
+        return None
+    if spec.cml_url.lower().startswith("http://"):
+        text = "spec.url is http: password, token and labs can be read on the way; use https and spec.tls.caBundle"
+        return Condition(ConditionReason.TRANSPORT_INSECURE, "True", WorkerReason.PLAIN_TEXT, text)
+    if spec.tls.insecure_skip_verify and not spec.cml_url.startswith("null:"):
+        text = "spec.tls.insecureSkipVerify is set: an impostor would get the password; use spec.tls.caBundle instead"
+        return Condition(ConditionReason.TRANSPORT_INSECURE, "True", WorkerReason.NOT_VERIFIED, text)
+    return None
+
 
 _REACHED_AT: Final = "address:"
 

@@ -7,7 +7,7 @@ from vkprovider.labs.controllers.worker.reconciler import Workers
 from vkprovider.labs.http.admin import Admin
 from vkprovider.labs.wiring.base import Base
 from vkprovider.labs.wiring.parts.changes import trigger
-from vkprovider.platform.runtime import report
+from vkprovider.platform.runtime import parts as report
 from vkprovider.platform.runtime.parts import Part, Route
 
 

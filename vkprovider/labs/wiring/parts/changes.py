@@ -29,18 +29,17 @@ from msgspec import UNSET
 
 from vkprovider.lablet import names
 from vkprovider.lablet.models.status import worker_status
-from vkprovider.lablet.usage import DeviceFigures
+from vkprovider.lablet.observations import DeviceFigures
 from vkprovider.labs.controllers.worker.observer import Observer
 from vkprovider.labs.controllers.worker.reconciler import Workers
 from vkprovider.labs.pure.definition.content import ANNOTATION_DEFINITION
-from vkprovider.labs.pure.topology.nodedefinitions import boot_timeouts
+from vkprovider.labs.pure.topology.resources import boot_timeouts
 from vkprovider.labs.wiring.base import Base
 from vkprovider.labs.wiring.parts.definitions import DefinitionsPart
 from vkprovider.labs.wiring.parts.kubelet import KubeletPart
 from vkprovider.labs.wiring.parts.labs import LabsPart
-from vkprovider.labs.wiring.parts.nodes import NodesPart
+from vkprovider.labs.wiring.parts.nodes import NodesPart, TunnelsPart
 from vkprovider.labs.wiring.parts.sessions import SessionsPart
-from vkprovider.labs.wiring.parts.tunnels import TunnelsPart
 from vkprovider.platform.objects import ConfigMap, CustomResource, Node
 from vkprovider.platform.runtime.parts import Change, Part
 

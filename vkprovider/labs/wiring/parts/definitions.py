@@ -6,13 +6,11 @@ from typing import Final
 from vkprovider.labs.content.objects import open_store
 from vkprovider.labs.content.parsing import shared_parser
 from vkprovider.labs.controllers.definition.impediments import Impediments
-from vkprovider.labs.controllers.definition.ldscontent import LdsContent
-from vkprovider.labs.controllers.definition.packages import Packages
+from vkprovider.labs.controllers.definition.packages import LdsContent, Packages
 from vkprovider.labs.controllers.definition.reconciler import Definitions
 from vkprovider.labs.lds.deployments import Deployments
-from vkprovider.labs.pure.topology.nodedefinitions import NodeDefinitions
-from vkprovider.labs.wiring.base import Base
-from vkprovider.labs.wiring.tables import node_definitions
+from vkprovider.labs.pure.topology.resources import NodeDefinitions
+from vkprovider.labs.wiring.base import Base, node_definitions
 from vkprovider.platform.runtime.parts import Part, Work
 
 _FIRST_S: Final = 10.0

@@ -5,13 +5,11 @@ from dataclasses import dataclass
 from vkprovider.labs.controllers.console import usage
 from vkprovider.labs.controllers.console.devices import LabletDevices
 from vkprovider.labs.controllers.console.finding import Finder
-from vkprovider.labs.controllers.console.noting import Noting
-from vkprovider.labs.controllers.console.open import OpenConsoles
-from vkprovider.labs.wiring.base import Base
+from vkprovider.labs.controllers.console.open import Noting, OpenConsoles
+from vkprovider.labs.wiring.base import Base, manners
 from vkprovider.labs.wiring.kubelet import Kubelet
-from vkprovider.labs.wiring.metrics.kubelet import kubelet_measures
+from vkprovider.labs.wiring.metrics import kubelet_measures
 from vkprovider.labs.wiring.parts.definitions import DefinitionsPart
-from vkprovider.labs.wiring.tables import manners
 from vkprovider.platform.runtime.parts import Part
 
 

@@ -7,22 +7,17 @@ from typing import Any, Final
 
 from vkprovider.labs.controllers.lablet.archive import Archive
 from vkprovider.labs.controllers.lablet.effects import Effects
-from vkprovider.labs.controllers.lablet.environment import Environments
 from vkprovider.labs.controllers.lablet.exports import Exports
-from vkprovider.labs.controllers.lablet.gather import Gatherer
-from vkprovider.labs.controllers.lablet.passes import Passes
-from vkprovider.labs.controllers.lablet.ports.check import PortCheck
-from vkprovider.labs.controllers.lablet.ports.slices import Slices
-from vkprovider.labs.controllers.lablet.ports.twins import Twins
+from vkprovider.labs.controllers.lablet.gather import Environments, Gatherer
+from vkprovider.labs.controllers.lablet.passes import Passes, Renewals
+from vkprovider.labs.controllers.lablet.ports import PortCheck, Slices, Twins
 from vkprovider.labs.controllers.lablet.publish import Publisher
 from vkprovider.labs.controllers.lablet.reconciler import Lablets
-from vkprovider.labs.controllers.lablet.renewals import Renewals
-from vkprovider.labs.controllers.worker.readers import Readers
+from vkprovider.labs.controllers.worker.connection import Readers
 from vkprovider.labs.http.archives import Archives
-from vkprovider.labs.http.downloads import Downloads
-from vkprovider.labs.http.logins import Logins
+from vkprovider.labs.http.lablets import Downloads, Logins
 from vkprovider.labs.wiring.base import Base
-from vkprovider.labs.wiring.metrics.labs import labs_measures
+from vkprovider.labs.wiring.metrics import labs_measures
 from vkprovider.labs.wiring.parts.definitions import DefinitionsPart
 from vkprovider.labs.wiring.parts.nodes import NodesPart
 from vkprovider.labs.wiring.parts.sessions import SessionsPart

@@ -12,7 +12,7 @@ from vkprovider.labs.lds.deployments import Deployments
 from vkprovider.labs.lds.grader import HttpGrader
 from vkprovider.labs.pure.worker.secrets import secrets_of
 from vkprovider.labs.wiring.base import Base
-from vkprovider.labs.wiring.metrics.sessions import sessions_measures
+from vkprovider.labs.wiring.metrics import sessions_measures
 from vkprovider.labs.wiring.parts.definitions import DefinitionsPart
 from vkprovider.platform.runtime.parts import Loops, Part, Route
 

@@ -1,11 +1,15 @@
 """HTTP to one API server: bytes in, bytes out, every failure one of `platform.errors`.
 
-* `transport`: one request or stream with credentials over aiohttp: reloads them after a 401, splits streams into lines.
-* `auth`: which API server, with which credentials: a `ClusterAccess` of `credentials`, from the ServiceAccount of a Pod
-  or a kubeconfig. By a kubeconfig `login` logs in, with what a `Configuration` of `kubernetes_asyncio` says; before its
-  loaders, `kubeconfig` mends what differs from kubectl, and `plugin` runs login plugins.
-* `websockets`: a connection with messages both ways, such as a session of `exec`.
-* `answers`: turns refusals and ERROR events into errors; `failures` turns those of aiohttp.
+* `transport`: requests to one API server: credentials, one retry after a 401, and streams split into lines.
+* `auth`: which API server, with which credentials: those of a kubeconfig or of the Pod's ServiceAccount.
+* `credentials`: how to reach an API server, and the parts of that which a kubeconfig and a ServiceAccount have in
+  common.
+* `login`: log in by a kubeconfig: `kubernetes_asyncio` fills a `Configuration`, which `ClusterAccess` is made of.
+* `kubeconfig`: mends a kubeconfig before `kubernetes_asyncio` reads it, and runs its login plugins as client-go does.
+* `websockets`: a WebSocket through the API server, such as a session of `exec`: binary messages, and what it says of a
+  refusal.
+* `answers`: map an API server's refusals, and what aiohttp raises where there is no answer, to
+  `vkprovider.platform.errors`.
 
 Nothing here knows what a resource is; nothing here imports the rest of `vkprovider.platform.kube`.
 """

@@ -1,4 +1,7 @@
-"""Which API server, with which credentials: those of a kubeconfig, or of the ServiceAccount of a Pod.
+"""Which API server, with which credentials: those of a kubeconfig or of the Pod's ServiceAccount.
+
+`kubeconfig` and `plugin` prepare what the loaders read; a token file is read here, because it changes while the process
+runs.
 
 `kubernetes_asyncio` reads kubeconfigs, and is imported for these alone: it takes 40 MB, which a Pod does without. A
 ServiceAccount is three files, of which the token changes while the process runs.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from tunnels.outgoing.proxies import ProxyUnsupportedError, proxy_of
+from tunnels.outgoing import ProxyUnsupportedError, proxy_of
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.reasons import StartReason
 

@@ -14,7 +14,7 @@ from kubernetes_asyncio import client, config
 
 from vkprovider.platform.errors import InputError, Unauthorized, shorten
 from vkprovider.platform.kube.http import kubeconfig as kubeconfigs
-from vkprovider.platform.kube.http import plugin
+from vkprovider.platform.kube.http import kubeconfig as plugin
 from vkprovider.platform.kube.http.credentials import ClusterAccess, bearer, proxy_for, renewed_from, trust_in
 from vkprovider.platform.reasons import StartReason
 

@@ -15,13 +15,12 @@ from urllib.parse import urlencode, urlsplit
 import aiohttp
 from yarl import URL
 
-from tunnels.outgoing.guard import guarded_by
-from tunnels.outgoing.sessions import open_session
+from tunnels.outgoing import guarded_by, open_session
 from vkprovider.platform.errors import DeadlineExceeded, InputError, Invalid, OutsideError, Unauthorized
 from vkprovider.platform.kube.clock import ApiClock
 from vkprovider.platform.kube.http import answers, auth
+from vkprovider.platform.kube.http.answers import FAILURES, broken
 from vkprovider.platform.kube.http.credentials import ClusterAccess
-from vkprovider.platform.kube.http.failures import FAILURES, broken
 from vkprovider.platform.kube.http.websockets import KubeWebSocket, keep_refusal, open_websocket
 from vkprovider.platform.reasons import StartReason
 

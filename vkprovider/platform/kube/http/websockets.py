@@ -10,8 +10,8 @@ from yarl import URL
 
 from vkprovider.platform.errors import Invalid, OutsideError, Unavailable
 from vkprovider.platform.kube.http import answers
+from vkprovider.platform.kube.http.answers import FAILURES, broken
 from vkprovider.platform.kube.http.credentials import ClusterAccess
-from vkprovider.platform.kube.http.failures import FAILURES, broken
 
 _SWITCHING: Final = 101
 _MESSAGE_BYTES_MAX: Final = 1024 * 1024

@@ -8,7 +8,7 @@ import msgspec
 from vkprovider.lablet import names
 from vkprovider.lablet.inputs import tag_of
 from vkprovider.lablet.models.status import DefinitionStatus, definition_status
-from vkprovider.lablet.visibility import INFRASTRUCTURE_NODE_TYPES
+from vkprovider.lablet.ports import INFRASTRUCTURE_NODE_TYPES
 from vkprovider.platform import wellknown
 from vkprovider.platform.objects import CustomResource, Subject
 from vkprovider.portal.pure import portalnames

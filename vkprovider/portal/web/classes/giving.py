@@ -6,19 +6,19 @@ from typing import Any, Final, NamedTuple
 import structlog
 from aiohttp import web
 
-from vkprovider.classroom.assigning import Wish
 from vkprovider.classroom.deployments import DEPLOYMENTS, Deployment, GivingError
 from vkprovider.classroom.giving import Given, give_all
+from vkprovider.classroom.pods import Wish
 from vkprovider.classroom.roster import RosterError, learners_in
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.platform.errors import Forbidden, InputError, OutsideError
 from vkprovider.platform.http.access import ResourceRight
 from vkprovider.platform.http.bodies import FORM, FORM_WITH_FILES, Body, File, read_form
 from vkprovider.platform.kube.resources import Resource
+from vkprovider.platform.messages import listed
 from vkprovider.platform.objects import Metadata
 from vkprovider.platform.times import iso
-from vkprovider.platform.wording import listed
-from vkprovider.portal.pure.rejections import Grounds
+from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.classes.acting import Outcome
 from vkprovider.portal.web.classes.classrooms import Classrooms

@@ -8,16 +8,14 @@ from typing import Final
 from urllib.parse import parse_qsl, quote, urlencode
 
 from vkprovider.lablet.standings import Standing
+from vkprovider.platform.messages import count, listed
 from vkprovider.platform.times import clock, iso
-from vkprovider.platform.wording import count, listed
 from vkprovider.portal.api.callers import LabRight
-from vkprovider.portal.pure.classes.grid import Wish, chosen, counted, held_up, wish_of
-from vkprovider.portal.pure.classes.rows import Row
-from vkprovider.portal.web.classes.classrooms import Classrooms
-from vkprovider.portal.web.classes.rights import powers_of
+from vkprovider.portal.pure.classes import Row, Wish, chosen, counted, held_up, wish_of
+from vkprovider.portal.web.classes.classrooms import Classrooms, powers_of
 from vkprovider.portal.web.context import SiteContext
-from vkprovider.portal.web.live.merging import merged
 from vkprovider.portal.web.live.rendered import Rendered
+from vkprovider.portal.web.live.streams import merged
 from vkprovider.portal.web.live.topics import Allowed, TopicSource
 from vkprovider.portal.web.visitor import Visitor
 

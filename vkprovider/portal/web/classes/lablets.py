@@ -8,21 +8,18 @@ from aiohttp import web
 
 from vkprovider.lablet.standings import Standing
 from vkprovider.platform.http.bodies import read_form
-from vkprovider.portal.pure.rejections import Grounds
-from vkprovider.portal.pure.view.lab import LabView
+from vkprovider.portal.pure.options import Grounds
+from vkprovider.portal.pure.view import LabView
 from vkprovider.portal.service.requests import Rejected
-from vkprovider.portal.web.classes import acts
+from vkprovider.portal.web.classes import acting as acts
 from vkprovider.portal.web.classes.acting import Acting
-from vkprovider.portal.web.classes.classrooms import Classrooms
+from vkprovider.portal.web.classes.classrooms import Classrooms, powers_of
 from vkprovider.portal.web.classes.grid import path_of
-from vkprovider.portal.web.classes.rights import powers_of
 from vkprovider.portal.web.context import SiteContext
-from vkprovider.portal.web.lab.deeds import Deed
-from vkprovider.portal.web.lab.page import lab_page
-from vkprovider.portal.web.lab.pieces import lablet_place
+from vkprovider.portal.web.lab.pieces import Deed, lab_page, lablet_place
 from vkprovider.portal.web.lab.topics import LABLET, LabletTopics
 from vkprovider.portal.web.layout import BASE, link
-from vkprovider.portal.web.live.parts import Live
+from vkprovider.portal.web.live.build import Live
 from vkprovider.portal.web.live.rendered import Rendered
 from vkprovider.portal.web.live.topics import Allowed, TopicSource
 from vkprovider.portal.web.visitor import Visitor

@@ -9,17 +9,16 @@ from markupsafe import Markup
 from vkprovider.lablet.standings import Standing
 from vkprovider.platform.http.bodies import read_form
 from vkprovider.platform.runtime.parts import Route
-from vkprovider.portal.pure.classes.grid import Wish, as_csv, chosen, wish_of
-from vkprovider.portal.web.classes import acts
+from vkprovider.portal.pure.classes import Wish, as_csv, chosen, wish_of
+from vkprovider.portal.web.classes import acting as acts
 from vkprovider.portal.web.classes.acting import Acting
-from vkprovider.portal.web.classes.classrooms import Classrooms
+from vkprovider.portal.web.classes.classrooms import Classrooms, powers_of
 from vkprovider.portal.web.classes.giving import LIST_BODY, Assigning
 from vkprovider.portal.web.classes.grid import KIND, ROWS, Grid, path_of, topic_of
 from vkprovider.portal.web.classes.lablets import ClassLablets
-from vkprovider.portal.web.classes.rights import powers_of
 from vkprovider.portal.web.context import SiteContext
 from vkprovider.portal.web.layout import BASE, link
-from vkprovider.portal.web.live.parts import Live
+from vkprovider.portal.web.live.build import Live
 from vkprovider.portal.web.visitors import FORM_BODY
 
 _log: Final = structlog.get_logger(__name__)

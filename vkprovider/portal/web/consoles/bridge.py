@@ -19,8 +19,7 @@ from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.connections import uncount
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.portal.web.consoles import frames, words
-from vkprovider.portal.web.consoles.backlog import Backlog
-from vkprovider.portal.web.consoles.frames import End, FrameError, Mode, Shown, Typed, Window
+from vkprovider.portal.web.consoles.frames import Backlog, End, FrameError, Mode, Shown, Typed, Window
 from vkprovider.portal.web.consoles.upstream import ConsoleTarget, UpstreamConsole, upstream
 
 _log: Final = structlog.get_logger(__name__)

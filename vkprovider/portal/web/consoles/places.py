@@ -1,4 +1,4 @@
-"""Which console a path of the site names, and whether a visitor may see its lab."""
+"""Which console a path names, whether a visitor may see it, and why it does not open."""
 
 import shlex
 from collections.abc import Awaitable, Callable

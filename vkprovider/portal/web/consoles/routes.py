@@ -14,7 +14,7 @@ from vkprovider.portal.web.consoles.frames import Mode
 from vkprovider.portal.web.consoles.places import Finder, Places, console_path, kubectl_command
 from vkprovider.portal.web.context import SiteContext
 from vkprovider.portal.web.layout import link
-from vkprovider.portal.web.live.parts import Live
+from vkprovider.portal.web.live.build import Live
 from vkprovider.portal.web.live.reviews import Reviews
 from vkprovider.portal.web.visitors import Handler
 

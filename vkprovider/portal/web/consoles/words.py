@@ -5,7 +5,13 @@ from typing import Final
 import msgspec
 
 from vkprovider.lablet.reasons import ConsoleReason
-from vkprovider.platform.errors import Forbidden, Invalid, NotFound, OutsideError, Unauthorized
+from vkprovider.platform.errors import (
+    Forbidden,
+    Invalid,
+    NotFound,
+    OutsideError,
+    Unauthorized,
+)
 from vkprovider.portal.web.consoles.frames import End, Why
 
 ENDED: Final = End(Why.ENDED, "The console has ended.")

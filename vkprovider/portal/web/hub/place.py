@@ -1,4 +1,4 @@
-"""Where the hub is, and where the portal is in it: https://jupyterhub.readthedocs.io/en/stable/reference/services.html."""
+"""Where the hub is, where the portal is in it, and the pages under its paths."""
 
 import hashlib
 from base64 import urlsafe_b64encode

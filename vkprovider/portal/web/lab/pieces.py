@@ -1,19 +1,81 @@
-"""The parts of the page of a lab that change: each is an element with an id, rendered alone and put into the page.
+"""The page of one lab and its parts that change: elements with ids, what can be done, the form to ask for it.
 
 Many people may see one piece, so that it has nothing of one visitor: its buttons belong to the form `acts` of the page.
 """
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 from urllib.parse import quote
 
+from aiohttp import web
+from markupsafe import Markup
+
 from vkprovider.lablet.devices import Port, SeenDevice
-from vkprovider.platform.times import clock, iso
-from vkprovider.portal.pure.view.lab import LabView, command_for
-from vkprovider.portal.web.lab.deeds import Deed
+from vkprovider.platform.times import clock, iso, length
+from vkprovider.portal.pure import options
+from vkprovider.portal.pure.form import FormOffer
+from vkprovider.portal.pure.options import Rejection, WantedLab
+from vkprovider.portal.pure.view import LabView, command_for
 from vkprovider.portal.web.layout import Layout
-from vkprovider.portal.web.live.timeleft import time_left
+from vkprovider.portal.web.live.rendered import Shown, time_left
+
+_FIELDS = {"image": "image_list", "size": "size", "class": "class"}
+"""The option of a request that a field of the form is."""
+
+
+def wanted_of(form: Mapping[str, object]) -> WantedLab | Rejection:
+    """Return the lab that a form asks for, or why it asks for none."""
+    found = {option: form[field] for field, option in _FIELDS.items() if form.get(field)}
+    wanted = options.parse({"options": found})
+    return wanted if isinstance(wanted, WantedLab) else wanted[0]
+
+
+OWNER: Final = "owner"
+TEACHER: Final = "teacher"
+MANAGER: Final = "manager"
+"""The roles of those who see the lab of a user: its own user; who teaches its class; who manages all labs."""
+
+
+class Deed(NamedTuple):
+    """A button.
+
+    Attributes:
+        path: Where the form is sent, below the base.
+        words: On the button.
+        question: What happens, and whether to go on; "" if it needs no question.
+        yes: On the button that does it after the question.
+        name, value: A field that is sent along; "" for none.
+    """
+
+    path: str
+    words: str
+    question: str = ""
+    yes: str = ""
+    name: str = ""
+    value: str = ""
+
+
+def deeds_of(view: LabView, path: str, role: str, extend_s: int) -> Iterable[Deed]:
+    """Yield what somebody may do with the lab of a user now.
+
+    Args:
+        view: The lab.
+        path: Of its page.
+        role: One of those above.
+        extend_s: By how much its time is extended.
+    """
+    own = role == OWNER
+    if own or role == TEACHER:
+        if view.extend.possible:
+            yield Deed(f"{path}/extend", f"Extend by {length(extend_s)}")
+        if view.reset.possible:
+            question = "All devices are wiped and start again. What was typed on them is lost."
+            yield Deed(f"{path}/reset", "Reset the lab", question, "Reset it now")
+    if view.stop.possible:
+        question = "The lab is removed with all its devices. What was typed on them is lost, unless you download it."
+        yield Deed(f"{path}/stop", "End the lab", question, "End it now")
+
 
 PIECES: Final = ("state", "time", "message", "failure", "progress", "picture", "devices", "acts")
 """The pieces, in the order of the page; the id of each is `lab-NAME`."""
@@ -151,3 +213,40 @@ def spans(text: str) -> list[tuple[str, bool]]:
     """
     parts = _CODE.split(text)
     return [(part, number % 2 == 1) for number, part in enumerate(parts) if part]
+
+
+def lab_page(
+    request: web.Request,
+    layout: Layout,
+    shown: Shown,
+    place: LabPlace,
+    *,
+    title: str,
+    offer: FormOffer | None = None,
+    class_: str = "",
+    crumbs: Iterable[tuple[str, str]] = (),
+) -> web.Response:
+    """Return the page of a lab.
+
+    Args:
+        request: What it answers; its sender was asked for.
+        layout: Makes pages.
+        shown: The lab, rendered by its topic for this sender.
+        place: Where the page is.
+        title: Of the page.
+        offer: What its reader may ask for; None if that is nothing.
+        class_: The class that the reader asks a lab for.
+        crumbs: Pages above this one, each with its words and its path.
+    """
+    found = {name.removeprefix("lab-"): Markup(html) for name, html in shown.rendered.elements.items()}  # noqa: S704 (of our templates, which escape)
+    return layout.render(
+        request,
+        "lab/page.html",
+        place=place,
+        pieces=found,
+        version=shown.version,
+        title=title,
+        offer=offer,
+        class_name=class_,
+        crumbs=tuple(crumbs),
+    )

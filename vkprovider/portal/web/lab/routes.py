@@ -9,18 +9,15 @@ from aiohttp import web
 from vkprovider.platform.http.bodies import read_form
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller
-from vkprovider.portal.pure.menu.form import offer
-from vkprovider.portal.pure.menu.menu import Menu
-from vkprovider.portal.pure.rejections import Rejection
+from vkprovider.portal.pure.form import offer
+from vkprovider.portal.pure.menu import Menu
+from vkprovider.portal.pure.options import Rejection
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.context import SiteContext
-from vkprovider.portal.web.lab.asked import wanted_of
-from vkprovider.portal.web.lab.deeds import OWNER, TEACHER
-from vkprovider.portal.web.lab.page import lab_page
-from vkprovider.portal.web.lab.pieces import user_place
+from vkprovider.portal.web.lab.pieces import OWNER, TEACHER, lab_page, user_place, wanted_of
 from vkprovider.portal.web.lab.topics import LAB, LabTopics, split
 from vkprovider.portal.web.layout import BASE, link
-from vkprovider.portal.web.live.parts import Live
+from vkprovider.portal.web.live.build import Live
 from vkprovider.portal.web.visitor import Visitor
 from vkprovider.portal.web.visitors import FORM_BODY
 

@@ -10,10 +10,19 @@ from aiohttp import web
 from vkprovider.lablet.inputs import tag_of
 from vkprovider.lablet.models.status import DefinitionStatus, definition_status
 from vkprovider.portal.api.callers import KnownCaller, LabRight
-from vkprovider.portal.pure.view.lab import LabView, from_pod, from_userlab
+from vkprovider.portal.pure.view import LabView, from_pod, from_userlab
 from vkprovider.portal.web.context import SiteContext
-from vkprovider.portal.web.lab.deeds import MANAGER, OWNER, TEACHER, Deed, deeds_of
-from vkprovider.portal.web.lab.pieces import Audience, lablet_place, pieces, user_place
+from vkprovider.portal.web.lab.pieces import (
+    MANAGER,
+    OWNER,
+    TEACHER,
+    Audience,
+    Deed,
+    deeds_of,
+    lablet_place,
+    pieces,
+    user_place,
+)
 from vkprovider.portal.web.live.rendered import Rendered
 from vkprovider.portal.web.live.topics import Allowed, TopicSource
 from vkprovider.portal.web.visitor import Visitor

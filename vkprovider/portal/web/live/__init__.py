@@ -3,11 +3,9 @@
 A *topic* is a thing that pages show: `lab:alice`, `lablet:net101/pod-1`, `class:net101`. Views describe their topics.
 Each is rendered once for a change, however many look, and each stream gets the elements that differ from those it has.
 
-* `rendered`: what a topic looks like, and what differs; `frames`: that as events of a stream.
-* `topics`: which topics are looked at, and their renderings; `merging`: waits for news of several kinds.
-* `reviews`: asks every minute whether somebody still may; `sessions`: ends what is open of a session with it.
-* `streams`: the open streams; `wanted`: what a page asks for.
-* `parts`: all these; `routes`: the path.
-* `timeleft`: the time that is left, in words.
-* `static`: `live.js`, one stream for each browser; `swap.js`, what it changes in the pages.
+* `rendered`: what a topic looks like, what differs between two renderings, and changes as events of a stream.
+* `topics`: which topics are looked at, and their renderings: one for a change, however many look.
+* `streams`: the open streams of a replica: each brings all that its browser shows.
+* `reviews`: whether somebody still may: asked once a minute; and what is open of a session that has ended.
+* `build`: live updates of pages: topics, reviews of rights, open streams, and their path.
 """

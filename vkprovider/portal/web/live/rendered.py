@@ -1,4 +1,10 @@
-"""What a topic looks like, and what differs between two renderings: pure."""
+"""What a topic looks like, what differs between two renderings, and changes as events of a stream. Pure.
+
+    event: change
+    data: {"topic": "class:net101", "from": "", "version": "aGk…", "elements": {…}, "lists": {…}}
+
+Without `from`, the change is all that there is, and what a list has beside it is there no more.
+"""
 
 import hashlib
 from base64 import urlsafe_b64encode
@@ -6,6 +12,30 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 import msgspec
+
+from vkprovider.platform.http.sse import frame
+
+_MINUTE_S: Final = 60
+_EXACT_MINUTES: Final = 10
+_HOURS_MAX: Final = 48
+
+
+def time_left(seconds: float) -> str:
+    """Return how long something still lasts, for `<time data-until="…">`.
+
+    >>> time_left(5000)
+    '1 h 23 min left'
+    """
+    if seconds <= 0:
+        return "over"
+    minutes, rest = divmod(int(seconds), _MINUTE_S)
+    if minutes < _EXACT_MINUTES:
+        return f"{minutes}:{rest:02} min left"
+    hours, minutes = divmod(minutes, 60)
+    if not hours:
+        return f"{minutes} min left"
+    return f"{hours} h {minutes} min left" if hours < _HOURS_MAX else f"{hours // 24} d {hours % 24} h left"
+
 
 _VERSION_BYTES: Final = 12
 _NOTHING: Final[Mapping[str, str]] = {}
@@ -103,3 +133,46 @@ def _list_change(old: Mapping[str, str], new: Mapping[str, str]) -> ListChange:
 def _put(its: Mapping[str, str], keys: Iterable[str]) -> tuple[Put, ...]:
     before = dict(zip(its, ["", *its], strict=False))
     return tuple(Put(key, its[key], before[key]) for key in keys)
+
+
+_encoder: Final = msgspec.json.Encoder()
+
+
+class _Change(msgspec.Struct, frozen=True, rename={"from_": "from"}):
+    topic: str
+    from_: str
+    version: str
+    elements: object
+    lists: object
+
+
+class _Gone(msgspec.Struct, frozen=True):
+    topic: str
+    words: str
+
+
+def change(topic: str, old: Shown | None, new: Shown) -> bytes:
+    """Return the event after which a page that shows `old` shows `new`; without `old`, it may have shown anything."""
+    found: PageChange = difference(old.rendered, new.rendered) if old is not None else all_of(new.rendered)
+    body = _Change(topic, old.version if old is not None else "", new.version, found.elements, found.lists)
+    return frame("", _encoder.encode(body).decode(), "change")
+
+
+def gone(topic: str, words: str) -> bytes:
+    """Return the event by which a topic ends for a visitor."""
+    return frame("", _encoder.encode(_Gone(topic, words)).decode(), "gone")
+
+
+class _Beat(msgspec.Struct, frozen=True):
+    at: int
+    age: int
+
+
+def beat(unix_s: float, age_s: float) -> bytes:
+    """Return the sign of life.
+
+    Args:
+        unix_s: The API server's time, by which labs end: clocks of visitors are wrong.
+        age_s: How old what is shown may be, if that matters; else 0.
+    """
+    return frame("", _encoder.encode(_Beat(int(unix_s * 1000), int(age_s))).decode(), "beat")

@@ -1,4 +1,4 @@
-"""Whether somebody still may: asked once a minute for each caller and right, for all streams and consoles together.
+"""Whether somebody still may: asked once a minute; and what is open of a session that has ended.
 
 A right that is withdrawn ends what is open within a minute. While the API server cannot be asked, what is open goes on:
 nobody sees that but the metrics. A fault of the replica itself is told in its log as well.
@@ -8,8 +8,8 @@ import asyncio
 import hashlib
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple
 
@@ -21,9 +21,67 @@ from vkprovider.platform.http.access import Right
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.kube.resources import Resource, kind
 from vkprovider.portal.api.callers import PortalCallers
-from vkprovider.portal.web.asvisitor import AsVisitor
-from vkprovider.portal.web.live.sessions import Sessions
 from vkprovider.portal.web.visitor import Visitor
+from vkprovider.portal.web.visitors import AsVisitor
+
+
+class _Session(NamedTuple):
+    """A session of which something is open.
+
+    Attributes:
+        holders: For each thing that is open, the events that are set when it is to end.
+        timer: Ends them all at once.
+    """
+
+    holders: set[tuple[asyncio.Event, ...]]
+    timer: asyncio.TimerHandle
+
+
+class Sessions:
+    """The sessions of which something is open at this replica."""
+
+    def __init__(self, wall: Callable[[], float]) -> None:
+        """Begin with nothing open; `wall` returns Unix seconds."""
+        self._wall = wall
+        self._open: dict[str, _Session] = {}
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self._open)
+
+    @contextmanager
+    def during(self, visitor: Visitor, *events: asyncio.Event) -> Iterator[None]:
+        """Have events be set when the session of a visitor ends; one that an ingress names has none."""
+        if visitor.ends_at is None:
+            yield
+            return
+        session = self._open.get(visitor.session) or self._begin(visitor.session, visitor.ends_at)
+        session.holders.add(events)
+        try:
+            yield
+        finally:
+            session.holders.discard(events)
+            if not session.holders:
+                session.timer.cancel()
+                if self._open.get(visitor.session) is session:
+                    del self._open[visitor.session]
+
+    def end(self, session: str) -> None:
+        """End what is open of a session."""
+        ended = self._open.pop(session, None)
+        if ended is None:
+            return
+        ended.timer.cancel()
+        for events in ended.holders:
+            for event in events:
+                event.set()
+
+    def _begin(self, session: str, ends_at: float) -> _Session:
+        left_s = max(0.0, ends_at - self._wall())
+        timer = asyncio.get_running_loop().call_later(left_s, self.end, session)
+        self._open[session] = begun = _Session(set(), timer)
+        return begun
+
 
 _log: Final = structlog.get_logger(__name__)
 _REFUSALS: Final = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}

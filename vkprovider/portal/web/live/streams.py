@@ -1,4 +1,4 @@
-"""The open streams of a replica: each brings all that its browser shows up to date, and says that it lives.
+"""The open streams of a replica: each brings all that its browser shows.
 
 Nothing is queued for a stream. Whenever its reader has taken what was sent, it gets what differs from that by then.
 """
@@ -6,21 +6,86 @@ Nothing is queued for a stream. Whenever its reader has taken what was sent, it 
 import asyncio
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from typing import Final, NamedTuple
 
 from aiohttp import web
 
 from vkprovider.platform.http.answers import NotAllowed, TooManyReviews
 from vkprovider.platform.http.sse import EventStream
-from vkprovider.portal.web.live import frames
+from vkprovider.portal.web.live import rendered
 from vkprovider.portal.web.live.rendered import Shown
 from vkprovider.portal.web.live.reviews import Reviews
 from vkprovider.portal.web.live.topics import Allowed, Topic, Topics
-from vkprovider.portal.web.live.wanted import TOPICS_MAX, Wanted, wanted
 from vkprovider.portal.web.visitor import Visitor
 from vkprovider.portal.web.visitors import Visitors, require_own
+
+TOPICS_MAX: Final = 20
+_CHARS_MAX: Final = 1000
+
+
+class Wanted(NamedTuple):
+    """A topic that a page shows.
+
+    Attributes:
+        topic: Its name, with the kind.
+        version: What the page shows of it; "" if it does not know that.
+    """
+
+    topic: str
+    version: str
+
+    @property
+    def kind(self) -> str:
+        """The kind of thing."""
+        return self.topic.partition(":")[0]
+
+    @property
+    def name(self) -> str:
+        """Which one of them."""
+        return self.topic.partition(":")[2]
+
+
+def wanted(topics: Sequence[str], versions: Sequence[str], form: Callable[[str, str], str]) -> list[Wanted]:
+    """Return what a page asks for, each topic once, and not more than a stream may have.
+
+    Args:
+        topics: The names of topics, with their kinds.
+        versions: What the page shows of each.
+        form: Returns the one name of what a name of a kind names.
+    """
+    given = [*versions, *([""] * len(topics))]
+    asked = [Wanted(topic, its) for topic, its in zip(topics, given, strict=False) if len(topic) <= _CHARS_MAX]
+    formed = [Wanted(f"{each.kind}:{form(each.kind, each.name)}", each.version) for each in asked]
+    found = {each.topic: each for each in formed}
+    return list(found.values())[:TOPICS_MAX]
+
+
+@asynccontextmanager
+async def merged(*listening: AbstractAsyncContextManager[asyncio.Event]) -> AsyncIterator[asyncio.Event]:
+    """Yield an event that is set whenever one of others is; the caller clears it.
+
+    Args:
+        listening: What yields the others, such as `Index.listen`.
+    """
+    news = asyncio.Event()
+
+    async def follow(one: asyncio.Event) -> None:
+        while True:
+            await one.wait()
+            one.clear()
+            news.set()
+
+    async with AsyncExitStack() as stack:
+        tasks = [asyncio.create_task(follow(await stack.enter_async_context(each))) for each in listening]
+        try:
+            yield news
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
 
 BEAT_S: Final = 2.0
 """The pause between two signs of life: a page says within five seconds that it hears nothing any more."""
@@ -108,7 +173,7 @@ class Streams:
             with suppress(ConnectionResetError):
                 for each in asked:
                     if each not in fitting:
-                        await stream.send(frames.gone(each.topic, _TOO_MUCH if each in allowed else _WITHDRAWN))
+                        await stream.send(rendered.gone(each.topic, _TOO_MUCH if each in allowed else _WITHDRAWN))
                 await self._follow(stream, news, open_, ended)
             return stream.answer
 
@@ -180,7 +245,7 @@ class Streams:
             ConnectionResetError: The visitor has left.
         """
         sent: dict[Wanted, Shown | None] = {each: its.topic.recent(each.version) for each, its in open_.items()}
-        await stream.send(frames.beat(self._wall(), self._age_s()))
+        await stream.send(rendered.beat(self._wall(), self._age_s()))
         while sent and not self._closed and not ended.is_set():
             news.clear()
             for each, its in open_.items():
@@ -188,7 +253,7 @@ class Streams:
                     break  # it sets `over` as well, and takes no right away
                 if each in sent and (its.over.is_set() or its.topic.shown is None):
                     del sent[each]
-                    await stream.send(frames.gone(each.topic, _WITHDRAWN if its.over.is_set() else _GONE))
+                    await stream.send(rendered.gone(each.topic, _WITHDRAWN if its.over.is_set() else _GONE))
                 elif each in sent and (frame := its.topic.frame(sent[each])):
                     sent[each] = its.topic.shown  # before the frame is on its way: it may change meanwhile
                     await stream.send(frame)
@@ -196,4 +261,4 @@ class Streams:
                 async with asyncio.timeout(BEAT_S):
                     await news.wait()
             except TimeoutError:
-                await stream.send(frames.beat(self._wall(), self._age_s()))
+                await stream.send(rendered.beat(self._wall(), self._age_s()))

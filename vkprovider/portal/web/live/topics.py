@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from vkprovider.platform.http.access import Right
-from vkprovider.portal.web.live import frames
+from vkprovider.portal.web.live import rendered as frames
 from vkprovider.portal.web.live.rendered import Rendered, Shown
 from vkprovider.portal.web.visitor import Visitor
 

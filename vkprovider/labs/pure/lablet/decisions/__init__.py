@@ -28,4 +28,13 @@ What stages share stands below them: `living` (what they receive), `reports`, `t
 `afresh` (after a failure), `session` (the learner's LDS session), `access` (a mux's address in it) and `learner` (whose
 lablet it is). `exposed` stands around them: what must come before a decision if a mux leads to the lablet's ports.
 `stepfault` says what a failed step shows on the Pod until it is tried again.
+
+* `decide`: the next step of one lablet, and what to report meanwhile: the heart of the bridge.
+* `stage`: the stage of a lablet: which of its stages the claim and the facts show.
+* `stages`: the stages of a lablet, a module each: what to do next, and what to report meanwhile.
+* `living`: a lablet that lives, as its stages see it: what its Pod reports, and whose lablet it is.
+* `takedown`: taking a lab down in CML's order, stop → wipe → delete, and starting it afresh after a failure.
+* `session`: a learner's session, in every stage: its events, and the mux's address in it.
+* `exposed`: lending a lablet's ports to a mux, around the decision of its stage: before all else they are withdrawn.
+* `stepfault`: the fault that a failed step shows on the Pod, and its report while the step waits to be tried again.
 """

@@ -11,8 +11,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.labs.pure.lablet.decisions.exposed import around
-from vkprovider.labs.pure.lablet.decisions.learner import bound, restore, restore_in_s
-from vkprovider.labs.pure.lablet.decisions.living import Living
+from vkprovider.labs.pure.lablet.decisions.living import Living, bound, restore, restore_in_s
 from vkprovider.labs.pure.lablet.decisions.session import announce_end, follow, reschedule, slot_end
 from vkprovider.labs.pure.lablet.decisions.stage import Stage, stage_of
 from vkprovider.labs.pure.lablet.decisions.stages import (

@@ -11,7 +11,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.lablet.decisions.learner import had_by_nobody
+from vkprovider.labs.pure.lablet.decisions.living import had_by_nobody
 from vkprovider.labs.pure.lablet.decisions.session import closing_of
 from vkprovider.labs.pure.lablet.decisions.stage import Stage
 from vkprovider.labs.pure.lablet.exposing import NoSlice

@@ -2,12 +2,11 @@
 
 from enum import Enum, auto
 
-from vkprovider.lablet import labs
-from vkprovider.lablet.lifecycle import State
+from vkprovider.lablet import observations
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet.boots import awaits_stage
-from vkprovider.labs.pure.lablet.decisions.learner import bound, unnoted
-from vkprovider.labs.pure.lablet.decisions.living import was_shown_ready
+from vkprovider.labs.pure.lablet.decisions.living import bound, unnoted, was_shown_ready
 from vkprovider.labs.pure.lablet.decisions.session import closing_of, closing_state
 from vkprovider.labs.pure.lablet.facts import Facts, boots_of, phase_of
 from vkprovider.labs.pure.lablet.memory import Presence, is_clear
@@ -78,13 +77,17 @@ def _of_lab(facts: Facts, claim: Claim, now: float) -> Stage:
     if claim.stopped_at or (facts.inputs.desired is State.STOPPED and claim.ready_at):
         return Stage.PAUSED
     states = {device.state for device in facts.devices}
-    if states == {labs.BOOTED}:
+    if states == {observations.BOOTED}:
         return Stage.SERVING
     if not is_clear(states):
         return Stage.UNCLEAR
-    if states & labs.BOOTING and labs.STOPPED not in states:
+    if states & observations.BOOTING and observations.STOPPED not in states:
         return Stage.BOOTING
     started = claim.ready_at or was_shown_ready(facts, claim)
-    if states == {labs.BOOTED, labs.DEFINED} and not started and awaits_stage(boots_of(facts, now), now):
+    if (
+        states == {observations.BOOTED, observations.DEFINED}
+        and not started
+        and awaits_stage(boots_of(facts, now), now)
+    ):
         return Stage.BOOTING
-    return Stage.IMPORTED if states == {labs.DEFINED} and not started else Stage.CRASHED
+    return Stage.IMPORTED if states == {observations.DEFINED} and not started else Stage.CRASHED

@@ -2,8 +2,8 @@
 
 from typing import Final
 
-from vkprovider.lablet.lifecycle import State
 from vkprovider.lablet.reasons import Progress, Trouble, WorkerReason
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.lablet.decisions.session import closing_state
 from vkprovider.labs.pure.lablet.facts import Facts, Report, phase_of
 from vkprovider.labs.pure.lablet.steps import Import, Start, Step, System

@@ -1,17 +1,19 @@
-"""Taking a lab down in CML's order, stop → wipe → delete, and beginning the end of a lablet."""
+"""Taking a lab down in CML's order, stop → wipe → delete, and starting it afresh after a failure."""
 
 from typing import Final
 
-from vkprovider.lablet import labs
-from vkprovider.lablet.labs import DeviceFact
-from vkprovider.lablet.lifecycle import State, allowed
+from vkprovider.lablet import observations
+from vkprovider.lablet.observations import DeviceFact
+from vkprovider.lablet.reasons import Progress, Trouble
+from vkprovider.lablet.standing import State, allowed
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.lablet.decisions.learner import had_by_nobody
-from vkprovider.labs.pure.lablet.decisions.reports import stopping
+from vkprovider.labs.pure.lablet.boots import LABELS_MAX
+from vkprovider.labs.pure.lablet.decisions.living import Living, had_by_nobody, instantiating, not_ready, stopping
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report
 from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, DeleteLab, Extract, Stop, Wipe
 from vkprovider.labs.settings.cluster import LabletSettings
-from vkprovider.platform.messages import Fault, Notice
+from vkprovider.platform.backoff import delay_s
+from vkprovider.platform.messages import Fault, Notice, listed
 from vkprovider.platform.reasons import Reason
 
 _STOP_AGAIN_S: Final = 30.0
@@ -44,7 +46,7 @@ def extract_due(facts: Facts, claim: Claim, limits: LabletSettings) -> bool:
     """Return whether the devices' configurations are to be archived before a stop: they may be a learner's work."""
     if not limits.extract_on_stop or facts.extracted or not claim.ready_at or had_by_nobody(facts, claim):
         return False
-    return any(device.state == labs.BOOTED for device in facts.devices)
+    return any(device.state == observations.BOOTED for device in facts.devices)
 
 
 def extraction(facts: Facts, claim: Claim, kind: type[Extract]) -> Extract:
@@ -56,7 +58,7 @@ def extraction(facts: Facts, claim: Claim, kind: type[Extract]) -> Extract:
 def is_on(devices: tuple[DeviceFact, ...]) -> bool:
     """Return whether a lab must be stopped before it is wiped: a device runs, or is in an unknown state."""
     states = {device.state for device in devices}
-    return bool(states & labs.ACTIVE or states - labs.KNOWN)
+    return bool(states & observations.ACTIVE or states - observations.KNOWN)
 
 
 def take_down(
@@ -74,7 +76,7 @@ def take_down(
     """
     if is_on(facts.devices):
         return switch_off(facts, claim, report, now, limits)
-    if any(device.state == labs.STOPPED for device in facts.devices):
+    if any(device.state == observations.STOPPED for device in facts.devices):
         return Decision(Wipe(claim), report, observe=True)
     return Decision(DeleteLab(claim), report)
 
@@ -89,3 +91,73 @@ def switch_off(
     if left > 0:
         return Decision(WAIT, report, observe=True, after_s=left)
     return Decision(Stop(claim), report, observe=True)
+
+
+def labels(devices: tuple[DeviceFact, ...], states: set[str] | frozenset[str]) -> str:
+    """Return the labels of the devices in one of `states`, as many as fit in a message."""
+    return listed(sorted(device.label for device in devices if device.state in states), LABELS_MAX)
+
+
+def worked(facts: Facts, claim: Claim) -> bool:
+    """Return whether a learner may have worked in the lab, so that it must not be destroyed without a request.
+
+    A session that was requested and has no id may have been made, and started, before a crash lost its id.
+    """
+    if facts.delivery.wanted:
+        return claim.session is not None and (claim.session.started_at > 0 or not claim.session.id)
+    return claim.ready_at > 0
+
+
+def again_or_kept(lablet: Living, reason: Reason, text: str, kept_because: str = "") -> Decision:
+    """Start afresh, unless a learner may have worked in the lab.
+
+    Args:
+        lablet: Whose lab failed.
+        reason: Why it starts afresh, and
+        text: in words.
+        kept_because: Why the lab is kept instead; `text` by default.
+    """
+    if worked(lablet.facts, lablet.claim):
+        return _needs_attention(lablet, kept_because or text)
+    return again(lablet, lablet.claim, reason, text)
+
+
+def again(lablet: Living, claim: Claim, reason: Reason, text: str) -> Decision:
+    """Start afresh, or end, as the Pod's restartPolicy says.
+
+    Args:
+        lablet: Whose lab failed.
+        claim: The lablet's, with what the decision has changed of it.
+        reason: Why, and
+        text: in words.
+    """
+    facts, limits = lablet.facts, lablet.limits
+    if lablet.pod.spec.restart_policy == "Never":
+        return finish(facts, "Failed", reason, text, claim)
+    calm = facts.now_unix - claim.last_at > limits.stable_s
+    pause = delay_s(0 if calm else claim.afresh, first_s=limits.start_retry_first_s, cap_s=limits.start_retry_cap_s)
+    changed = claim.restarted(reason, text, facts.now_unix)
+    again = f" (start again number {changed.starts_again})" if claim.last_reason == reason else ""
+    event = Notice("Warning", reason, f"{text}{again}")  # of equal ones only the first would be emitted
+    report = instantiating(facts, Trouble.CRASH_LOOP_BACK_OFF, text)
+    return Decision(SAVE, report, changed, retry_at=lablet.now + pause, forgets_starts=True, events=(event,))
+
+
+def back_off(lablet: Living) -> Decision | None:
+    """Wait for the time of the next start; None if it has come."""
+    facts, claim = lablet.facts, lablet.claim
+    if lablet.now >= facts.memory.retry_at:
+        return None
+    reason = Trouble.CRASH_LOOP_BACK_OFF if claim.restarts else Progress.RECOVERING
+    text = f"back-off {claim.last_reason or 'after a failure'}: starting again"
+    return Decision(WAIT, instantiating(facts, reason, text), after_s=facts.memory.retry_at - lablet.now)
+
+
+def _needs_attention(lablet: Living, what: str) -> Decision:
+    """Keep the lab as it is until a person decides."""
+    text = (
+        f"{what}; lab {lablet.claim.title} is kept as it is, because a learner may have worked in it: "
+        "look at it on the worker, wipe it with kubectl lablet reset, or delete the pod"
+    )
+    event = Notice("Warning", Trouble.NEEDS_ATTENTION, text)
+    return Decision(WAIT, not_ready(lablet.claim, Trouble.NEEDS_ATTENTION, text, lablet.facts.devices), events=(event,))

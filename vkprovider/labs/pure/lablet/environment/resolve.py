@@ -14,15 +14,21 @@ import msgspec
 
 from vkprovider.lablet.names import LAB_CONTAINER
 from vkprovider.lablet.reasons import EnvironmentReason, Trouble
-from vkprovider.labs.pure.lablet.environment import downward
-from vkprovider.labs.pure.lablet.environment.downward import Placement
-from vkprovider.labs.pure.lablet.environment.expansion import expand
-from vkprovider.labs.pure.lablet.environment.sources import CHARS_MAX, Read, Source, Unread, key_of, source_of
+from vkprovider.labs.pure.lablet.environment import sources
+from vkprovider.labs.pure.lablet.environment.sources import (
+    CHARS_MAX,
+    Placement,
+    Read,
+    Source,
+    Unread,
+    expand,
+    key_of,
+    source_of,
+)
 from vkprovider.platform.environment import EnvContainer, EnvPod, EnvVar
 from vkprovider.platform.errors import InputError
-from vkprovider.platform.messages import Notice
+from vkprovider.platform.messages import Notice, sentences
 from vkprovider.platform.reasons import Reason
-from vkprovider.platform.wording import sentences
 
 _NAME: Final = re.compile(r"(?!\.$|\.\.)[-._a-zA-Z][-._a-zA-Z0-9]*")
 """k8s.io/apimachinery/pkg/util/validation: IsEnvVarName."""
@@ -190,9 +196,9 @@ def _value(
         return _key(source, ref.key, read[source], findings, variable.name, optional=ref.optional)
     try:
         if given.field_ref is not None:
-            return downward.field(pod, given.field_ref.field_path, place)
+            return sources.field(pod, given.field_ref.field_path, place)
         if given.resource_field_ref is not None:
-            return downward.resource(pod, container, given.resource_field_ref, place)
+            return sources.resource(pod, container, given.resource_field_ref, place)
     except ValueError as error:
         text = f"variable {variable.name!r}: {error}"
     else:

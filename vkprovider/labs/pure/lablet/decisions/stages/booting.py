@@ -1,6 +1,6 @@
 """A lab that boots: it is booted when all of its devices are, never when CML calls the lab `STARTED`."""
 
-from vkprovider.lablet import labs
+from vkprovider.lablet import observations
 from vkprovider.lablet.reasons import Progress, Trouble
 from vkprovider.labs.pure.lablet.boots import (
     LABELS_MAX,
@@ -14,13 +14,12 @@ from vkprovider.labs.pure.lablet.boots import (
     noted,
     told,
 )
-from vkprovider.labs.pure.lablet.decisions.afresh import again_or_kept
-from vkprovider.labs.pure.lablet.decisions.living import Living
-from vkprovider.labs.pure.lablet.decisions.reports import not_ready
+from vkprovider.labs.pure.lablet.decisions.living import Living, not_ready
+from vkprovider.labs.pure.lablet.decisions.takedown import again_or_kept
 from vkprovider.labs.pure.lablet.facts import Decision, boots_of
 from vkprovider.labs.pure.lablet.steps import SAVE, WAIT
+from vkprovider.platform.messages import count, listed
 from vkprovider.platform.reasons import Reason
-from vkprovider.platform.wording import count, listed
 
 
 def decide(lablet: Living) -> Decision:
@@ -40,7 +39,7 @@ def decide(lablet: Living) -> Decision:
         reason: Reason = Trouble.LAB_QUEUED
         text = f"CML has queued {named(queued, facts.now_unix)} until CPU, memory and node licences are free"
     else:
-        reason, booted = Progress.STARTING_NODES, sum(device.state == labs.BOOTED for device in devices)
+        reason, booted = Progress.STARTING_NODES, sum(device.state == observations.BOOTED for device in devices)
         waiting = told(boots, facts.patience, limit.seconds, facts.now_unix)
         text = f"{booted} of {count(len(devices), 'device')} booted, waiting for {waiting}"
     report = not_ready(claim, reason, text, devices)

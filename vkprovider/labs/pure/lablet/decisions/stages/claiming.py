@@ -5,10 +5,9 @@ from typing import Final
 import msgspec
 
 from vkprovider.lablet.inputs import tag_of
-from vkprovider.lablet.lifecycle import State
 from vkprovider.lablet.reasons import Progress, Trouble
-from vkprovider.labs.pure.lablet.decisions.living import Living
-from vkprovider.labs.pure.lablet.decisions.reports import pending, renewing, returning
+from vkprovider.lablet.standing import State
+from vkprovider.labs.pure.lablet.decisions.living import Living, pending, renewing, returning
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report, phase_of
 from vkprovider.labs.pure.lablet.steps import WAIT, MakeClaim
 from vkprovider.platform.messages import Fault, Notice

@@ -3,12 +3,10 @@
 The verdict is its exit code. A lablet that was lent by a pool does not end: it is returned.
 """
 
-from vkprovider.lablet.lifecycle import State
 from vkprovider.lablet.reasons import Happened, Trouble
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.lablet.decisions.learner import had_by_nobody
-from vkprovider.labs.pure.lablet.decisions.living import Living
-from vkprovider.labs.pure.lablet.decisions.reports import stopping
+from vkprovider.labs.pure.lablet.decisions.living import Living, had_by_nobody, stopping
 from vkprovider.labs.pure.lablet.decisions.session import closing_of
 from vkprovider.labs.pure.lablet.decisions.takedown import extraction, finish
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report, phase_of

@@ -2,17 +2,16 @@
 
 from typing import Final
 
-from vkprovider.lablet import labs
+from vkprovider.lablet import observations
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
-from vkprovider.labs.pure.lablet.decisions.afresh import again_or_kept, labels
-from vkprovider.labs.pure.lablet.decisions.living import Living
-from vkprovider.labs.pure.lablet.decisions.reports import not_ready
+from vkprovider.labs.pure.lablet.decisions.living import Living, not_ready
+from vkprovider.labs.pure.lablet.decisions.takedown import again_or_kept, labels
 from vkprovider.labs.pure.lablet.facts import Decision
 from vkprovider.labs.pure.lablet.steps import WAIT, Start
 from vkprovider.platform.backoff import delay_s
 from vkprovider.platform.messages import Notice
 
-_OFF: Final = frozenset({labs.STOPPED, labs.DEFINED})
+_OFF: Final = frozenset({observations.STOPPED, observations.DEFINED})
 
 
 def decide(lablet: Living) -> Decision:

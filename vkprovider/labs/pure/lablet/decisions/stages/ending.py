@@ -1,12 +1,12 @@
 """The end of a lablet: the lab is taken down, then what the Pod's owner waits for is written."""
 
-from vkprovider.lablet.lifecycle import State
 from vkprovider.lablet.reasons import Happened, Trouble
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.lablet.decisions.reports import stopping
+from vkprovider.labs.pure.lablet.decisions.living import stopping
 from vkprovider.labs.pure.lablet.decisions.takedown import finish, take_down
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report
-from vkprovider.labs.pure.lablet.matching import shown_lab
+from vkprovider.labs.pure.lablet.identity import shown_lab
 from vkprovider.labs.pure.lablet.memory import Presence
 from vkprovider.labs.pure.lablet.steps import (
     FORGET,

@@ -2,12 +2,10 @@
 
 from vkprovider.lablet.reasons import Progress, Trouble
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.lablet.decisions.afresh import again, back_off
-from vkprovider.labs.pure.lablet.decisions.learner import to_import_for
-from vkprovider.labs.pure.lablet.decisions.living import Living
-from vkprovider.labs.pure.lablet.decisions.reports import instantiating, pending
+from vkprovider.labs.pure.lablet.decisions.living import Living, instantiating, pending, to_import_for
+from vkprovider.labs.pure.lablet.decisions.takedown import again, back_off
 from vkprovider.labs.pure.lablet.facts import Decision, Facts
-from vkprovider.labs.pure.lablet.matching import NOTE_S, shown_lab
+from vkprovider.labs.pure.lablet.identity import NOTE_S, shown_lab
 from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, Import, Search
 from vkprovider.platform.messages import Notice
 

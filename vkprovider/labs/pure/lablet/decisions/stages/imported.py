@@ -3,12 +3,11 @@
 from typing import Final
 
 from vkprovider.lablet.reasons import Progress, Trouble
-from vkprovider.labs.pure.lablet.decisions.afresh import again, back_off
-from vkprovider.labs.pure.lablet.decisions.living import Living
-from vkprovider.labs.pure.lablet.decisions.reports import pending
+from vkprovider.labs.pure.lablet.decisions.living import Living, pending
+from vkprovider.labs.pure.lablet.decisions.takedown import again, back_off
 from vkprovider.labs.pure.lablet.facts import Decision
 from vkprovider.labs.pure.lablet.steps import WAIT, Start
-from vkprovider.platform.wording import count
+from vkprovider.platform.messages import count
 
 _START_AGAIN_S: Final = 30.0
 """A start that has moved no device is sent again after so many seconds."""

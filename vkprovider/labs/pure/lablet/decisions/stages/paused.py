@@ -3,10 +3,9 @@
 What runs in the lab is lost as when a machine is switched off; its disks are kept.
 """
 
-from vkprovider.lablet.lifecycle import State
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
-from vkprovider.labs.pure.lablet.decisions.living import Living
-from vkprovider.labs.pure.lablet.decisions.reports import instantiating
+from vkprovider.lablet.standing import State
+from vkprovider.labs.pure.lablet.decisions.living import Living, instantiating
 from vkprovider.labs.pure.lablet.decisions.takedown import finish, is_on, switch_off
 from vkprovider.labs.pure.lablet.facts import UNSURE_S, Decision, Report, phase_of
 from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, Start

@@ -1,7 +1,6 @@
 """A lab whose ports are unknown, or another one's, since its claim was lost: a learner may be working in it."""
 
-from vkprovider.labs.pure.lablet.decisions.living import Living
-from vkprovider.labs.pure.lablet.decisions.reports import instantiating
+from vkprovider.labs.pure.lablet.decisions.living import Living, instantiating
 from vkprovider.labs.pure.lablet.facts import Decision
 from vkprovider.labs.pure.lablet.memory import Presence
 from vkprovider.labs.pure.lablet.steps import WAIT, Release

@@ -8,12 +8,12 @@ lablet that is not Ready, so that one which is assigned at the same moment is se
 
 from typing import Final
 
-from vkprovider.labs.pure.lablet.decisions import reports
+from vkprovider.labs.pure.lablet.decisions import living
 from vkprovider.labs.pure.lablet.decisions.living import Living
 from vkprovider.labs.pure.lablet.decisions.takedown import take_down
 from vkprovider.labs.pure.lablet.facts import Decision
+from vkprovider.labs.pure.lablet.intent import is_ready
 from vkprovider.labs.pure.lablet.memory import Presence
-from vkprovider.labs.pure.lablet.pod.renewal import is_ready
 from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, Renew
 
 _SEEN_S: Final = 1.0
@@ -22,7 +22,7 @@ _SEEN_S: Final = 1.0
 
 def decide(lablet: Living) -> Decision:
     """Take the lab of the old content down, then take up the new content."""
-    facts, claim, report = lablet.facts, lablet.claim, reports.renewing(lablet.facts)
+    facts, claim, report = lablet.facts, lablet.claim, living.renewing(lablet.facts)
     if facts.presence is Presence.ABSENT:
         return Decision(Renew(lablet.pod, claim), report)
     if claim.bound_to:  # assigned at the same moment

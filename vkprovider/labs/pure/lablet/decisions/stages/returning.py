@@ -1,10 +1,9 @@
 """A lent lablet whose learner's work is collected and graded: nothing of the learner stays, and it is warm again."""
 
-from vkprovider.lablet.lifecycle import State
 from vkprovider.lablet.reasons import Happened
-from vkprovider.labs.pure.lablet.decisions import reports
-from vkprovider.labs.pure.lablet.decisions.learner import PATCHED_S
-from vkprovider.labs.pure.lablet.decisions.living import Living
+from vkprovider.lablet.standing import State
+from vkprovider.labs.pure.lablet.decisions import living
+from vkprovider.labs.pure.lablet.decisions.living import PATCHED_S, Living
 from vkprovider.labs.pure.lablet.facts import Decision
 from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, ArchiveSession, ClearLearner
 from vkprovider.platform.messages import Notice
@@ -15,7 +14,7 @@ def decide(lablet: Living) -> Decision:
     facts, claim, session = lablet.facts, lablet.claim, lablet.claim.session
     if not facts.claim_saved:
         return Decision(WAIT)
-    report = reports.returning(facts, claim)
+    report = living.returning(facts, claim)
     if session is not None and not session.archived_at:
         return Decision(ArchiveSession(claim, session), report)
     if facts.inputs.username or facts.inputs.desired is State.COLLECTING:

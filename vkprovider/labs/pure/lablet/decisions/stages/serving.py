@@ -3,11 +3,16 @@
 from typing import Final
 
 from vkprovider.lablet.reasons import Happened, Progress
-from vkprovider.labs.pure.claims.resting import rest_left_s
-from vkprovider.labs.pure.lablet.decisions.access import await_access, via, warm, without_access
-from vkprovider.labs.pure.lablet.decisions.learner import PATCHED_S, learner_of
-from vkprovider.labs.pure.lablet.decisions.living import Living
-from vkprovider.labs.pure.lablet.decisions.reports import instantiating, renewing, state_of
+from vkprovider.labs.pure.claims.document import rest_left_s
+from vkprovider.labs.pure.lablet.decisions.living import (
+    PATCHED_S,
+    Living,
+    instantiating,
+    learner_of,
+    renewing,
+    state_of,
+)
+from vkprovider.labs.pure.lablet.decisions.session import await_access, via, warm, without_access
 from vkprovider.labs.pure.lablet.facts import Decision, Report
 from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, Provision, ReturnToPool
 from vkprovider.labs.pure.session.delivery import Session, client_key

@@ -5,12 +5,11 @@ have worked is kept for a person, and any other is replaced, as after every othe
 state of the lab as a whole is not read, because CML calls a lab `STARTED` long before it has booted.
 """
 
-from vkprovider.lablet import labs
-from vkprovider.lablet.labs import DeviceFact
+from vkprovider.lablet import observations
+from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.reasons import Trouble
-from vkprovider.labs.pure.lablet.decisions.afresh import again_or_kept, labels
-from vkprovider.labs.pure.lablet.decisions.living import Living
-from vkprovider.labs.pure.lablet.decisions.reports import not_ready
+from vkprovider.labs.pure.lablet.decisions.living import Living, not_ready
+from vkprovider.labs.pure.lablet.decisions.takedown import again_or_kept, labels
 from vkprovider.labs.pure.lablet.facts import Decision
 from vkprovider.labs.pure.lablet.steps import WAIT
 from vkprovider.platform.messages import Fault
@@ -32,10 +31,10 @@ def _fault(title: str, devices: tuple[DeviceFact, ...]) -> Fault:
     """Return why the devices of a lab show nothing to go by."""
     if not devices:
         return Fault(Trouble.LAB_EMPTY, f"lab {title} has no devices any more: they were removed on the worker")
-    if unknown := {device.state for device in devices} - labs.KNOWN:
+    if unknown := {device.state for device in devices} - observations.KNOWN:
         words = ", ".join(sorted(unknown))
         return Fault(
             Trouble.UNKNOWN_STATE, f"CML reports {words} for {labels(devices, unknown)}; waiting for a known state"
         )
-    away = labels(devices, {labs.DISCONNECTED})
+    away = labels(devices, {observations.DISCONNECTED})
     return Fault(Trouble.COMPUTE_DISCONNECTED, f"the compute host of {away} is away; CML brings the devices back")

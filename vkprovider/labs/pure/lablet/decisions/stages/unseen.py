@@ -1,9 +1,8 @@
 """While the lab cannot be seen: nothing is done to it, and what was reported stays."""
 
-from vkprovider.lablet.lifecycle import State
 from vkprovider.lablet.reasons import Progress, Trouble
-from vkprovider.labs.pure.lablet.decisions.living import Living
-from vkprovider.labs.pure.lablet.decisions.reports import pending, state_of
+from vkprovider.lablet.standing import State
+from vkprovider.labs.pure.lablet.decisions.living import Living, pending, state_of
 from vkprovider.labs.pure.lablet.decisions.session import closing_state
 from vkprovider.labs.pure.lablet.facts import Decision, Report, phase_of
 from vkprovider.labs.pure.lablet.steps import WAIT

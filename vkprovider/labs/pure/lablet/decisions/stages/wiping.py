@@ -1,9 +1,8 @@
 """A lab that is stopped and wiped, to be started again: after a failure, on request, or for the next learner."""
 
-from vkprovider.lablet import labs
+from vkprovider.lablet import observations
 from vkprovider.lablet.reasons import Progress, Trouble
-from vkprovider.labs.pure.lablet.decisions.living import Living
-from vkprovider.labs.pure.lablet.decisions.reports import instantiating, returning
+from vkprovider.labs.pure.lablet.decisions.living import Living, instantiating, returning
 from vkprovider.labs.pure.lablet.decisions.takedown import extract_due, extraction, take_down
 from vkprovider.labs.pure.lablet.facts import Decision, Report
 from vkprovider.labs.pure.lablet.steps import SAVE, Extract
@@ -16,7 +15,7 @@ def decide(lablet: Living) -> Decision:
     if facts.inputs.reset and facts.inputs.reset != claim.reset:
         return _begin(lablet)
     report = _report(lablet)
-    if {device.state for device in facts.devices} == {labs.DEFINED}:
+    if {device.state for device in facts.devices} == {observations.DEFINED}:
         return Decision(SAVE, report, claim.wiped())
     return take_down(facts, claim, report, lablet.now)  # a wipe gives no device back that was removed
 

@@ -1,0 +1,134 @@
+"""`kubectl lablet assign --from-file`: each learner of a list gets a lablet of a pool, which gets smaller by it."""
+
+from collections.abc import Mapping
+from typing import Final
+
+import click
+import msgspec
+
+from vkprovider.classroom.deployments import GivingError
+from vkprovider.classroom.giving import give_all
+from vkprovider.classroom.ledger import Done, shortage
+from vkprovider.classroom.pods import LabletPod
+from vkprovider.classroom.roster import RosterError, learners_in
+from vkprovider.cli.lablet.addresses import login_url
+from vkprovider.cli.lablet.owned import read_text
+from vkprovider.cli.lablet.timeslots import wish_of
+from vkprovider.cli.shared import clock
+from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.page.asking import PageRefused, open_page
+from vkprovider.cli.shared.page.options import PageOptions
+from vkprovider.cli.shared.place import Place
+from vkprovider.cli.shared.pods import ports_of
+from vkprovider.cli.shared.times import local
+from vkprovider.lablet import names
+from vkprovider.platform.concurrency import at_most
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.messages import count
+
+_LOGINS_AT_ONCE: Final = 8
+
+
+class HandOut(msgspec.Struct, frozen=True):
+    """A learner's lablet, as `-o json` shows it; what is unknown is empty.
+
+    Attributes:
+        learner: Who has it.
+        name: Of its Pod; empty for a learner who got none.
+        until: The end of the timeslot that the Pod names.
+        access: Where the learner begins: the login URL, complete if the user may log in as the learner; else the ports,
+            else the command for a console.
+    """
+
+    learner: str
+    name: str
+    until: str
+    access: str
+
+
+LISTING: Final[Listing[HandOut]] = Listing(
+    kind="LabletHandOut",
+    row=HandOut,
+    columns=(
+        Column("LEARNER", lambda row: row.learner),
+        Column("UNTIL", lambda row: local(row.until, clock.now())),
+        Column("ACCESS", lambda row: row.access),
+        Column("NAME", lambda row: row.name),
+    ),
+    name=lambda row: f"pod/{row.name}" if row.name else "",
+)
+
+
+def assign_all(
+    deployment: str,
+    source: str,
+    *,
+    until: str | None,
+    since: str | None,
+    refill: bool,
+    output: Output,
+    page: PageOptions,
+    place: Place,
+) -> None:
+    """Give each learner of a list a lablet of a pool, unless the learner has one, and print the hand-out."""
+    try:
+        learners = learners_in(read_text(source), source)
+    except RosterError as error:
+        raise click.ClickException(str(error)) from None
+
+    async def work(kube: KubeClient, namespace: str) -> tuple[Done, list[str], dict[str, str]]:
+        now = await clock.asked(kube)
+        wishes = [wish_of(learner, since, until, now) for learner in learners]
+        try:
+            given = await give_all(kube, namespace, deployment, wishes, refill=refill)
+        except GivingError as error:
+            raise click.ClickException(str(error)) from None
+        left = [*shortage(given.done, given.pool, namespace, refill=refill), *given.faults]
+        return given.done, left, await _logins(kube, namespace, place, page, given.done.given)
+
+    done, left, logins = place.run(work)
+    rows = [_hand_out(learner, done.given.get(learner), logins.get(learner, "")) for learner in learners]
+    LISTING.show(rows, output, nothing="")
+    if left:
+        raise click.ClickException(". Besides, ".join(left))
+
+
+async def _logins(
+    kube: KubeClient, namespace: str, place: Place, page: PageOptions, given: Mapping[str, LabletPod]
+) -> dict[str, str]:
+    """Return the complete login URLs of learners with a session, as far as the user may have them; say why not."""
+    found: dict[str, str] = {}
+    with_session = {
+        learner: pod
+        for learner, pod in given.items()
+        if pod.metadata.annotations.get(names.ANNOTATION_SESSION_LOGIN_URL)
+    }
+    if not with_session:
+        return found
+    refusals: list[str] = []
+    try:
+        async with open_page(kube, namespace, place, page) as asked:
+
+            async def ask(learner: str) -> None:
+                try:
+                    found[learner] = await login_url(asked, with_session[learner].metadata.uid)
+                except PageRefused as refusal:
+                    refusals.append(refusal.message)
+
+            await at_most(_LOGINS_AT_ONCE, ask, with_session)
+    except click.ClickException as error:
+        refusals.append(error.message)
+    if refusals:
+        lacking = count(len(with_session) - len(found), "login URL")
+        click.echo(f"{lacking} without the secret part, as the Pods show them: {refusals[0]}", err=True)
+    return found
+
+
+def _hand_out(learner: str, pod: LabletPod | None, login: str) -> HandOut:
+    if pod is None:
+        return HandOut(learner, "", "", "")
+    notes = pod.metadata.annotations
+    ports = [f"{port.device} {port.access} {port.address}:{port.port}" for port in ports_of(pod, {}) if port.opened]
+    login = login or notes.get(names.ANNOTATION_SESSION_LOGIN_URL, "")
+    access = login or "; ".join(ports) or f"kubectl lablet console {pod.metadata.name} DEVICE"
+    return HandOut(learner, pod.metadata.name, notes.get(names.ANNOTATION_TIMESLOT_END, ""), access)

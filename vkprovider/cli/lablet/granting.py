@@ -1,0 +1,347 @@
+"""`kubectl lablet grant` and `approve`: instructors of a namespace, and workers that agents have brought."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Literal
+
+import click
+import msgspec
+import yaml
+
+from vkprovider.cli.shared.output import document
+from vkprovider.cli.shared.page.address import Binding, anchored, granted, safe, shown
+from vkprovider.cli.shared.place import Place
+from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS
+from vkprovider.lablet import names
+from vkprovider.platform import wellknown
+from vkprovider.platform.errors import NotFound
+from vkprovider.platform.kube.api import NAMESPACES, WORKERS
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import PartialObject, Resource, kind
+from vkprovider.portal.pure import portalnames
+
+_RUNS: Final = "vkprovider-lablet-user"
+_READS: Final = "vkprovider-topology-reader"
+GROUP: Final = "rbac.authorization.k8s.io"
+_NAME_CHARS_MAX: Final = 256
+_NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+_ACCOUNT: Final = re.compile(r"system:serviceaccount:([a-z0-9-]+):([a-z0-9.-]+)")
+_ACCOUNTS: Final = re.compile(r"system:serviceaccounts:[a-z0-9-]+")
+_IN_NO_NAME: Final = re.compile(r"[/%]")
+"""The characters that names of RBAC objects do not have."""
+
+_LEVEL: Final = "pod-security.kubernetes.io/enforce"
+_LEVELS: Final = ("baseline", "restricted")
+
+Standing = Literal["missing", "incomplete", "outdated", "there"]
+
+
+class Subject(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """Whom a binding names."""
+
+    kind: str
+    name: str
+    api_group: str = ""
+    namespace: str = ""
+
+    @property
+    def text(self) -> str:
+        """The subject within the name of a binding."""
+        if self.kind == "ServiceAccount":
+            return f"system:serviceaccount:{self.namespace}:{self.name}"
+        return _IN_NO_NAME.sub("-", f"group:{self.name}" if self.kind == "Group" else self.name)
+
+
+class Bound(Binding, frozen=True, rename="camel"):
+    """A binding, as it was read."""
+
+    subjects: list[Subject] = msgspec.field(default_factory=list)
+
+
+class Grant(msgspec.Struct, frozen=True):
+    """A binding that there is to be.
+
+    Attributes:
+        namespace: Empty for a ClusterRoleBinding.
+        role: The ClusterRole.
+        subject: None for the one that carries the address of the page, which is the same for every user.
+        means: What the subject may do then.
+        page: The address of the page; "" for a binding that does not carry it.
+    """
+
+    name: str
+    namespace: str
+    role: str
+    subject: Subject | None
+    means: str
+    page: str = ""
+
+    @property
+    def about(self) -> str:
+        """Kind and name, as kubectl prints them."""
+        return f"rolebinding/{self.name}" if self.namespace else f"clusterrolebinding/{self.name}"
+
+    def body(self) -> dict[str, Any]:
+        """Return the manifest."""
+        place = {"namespace": self.namespace} if self.namespace else {}
+        notes = {"annotations": {names.ANNOTATION_PAGE_URL: self.page}} if self.page else {}
+        return {
+            "apiVersion": f"{GROUP}/v1",
+            "kind": "RoleBinding" if self.namespace else "ClusterRoleBinding",
+            "metadata": {"name": self.name, **place, **notes},
+            "roleRef": {"apiGroup": GROUP, "kind": "ClusterRole", "name": self.role},
+            "subjects": [msgspec.to_builtins(self.subject)] if self.subject else [],
+        }
+
+    def standing(self, found: Bound | None) -> Standing:
+        """Compare this binding with the one of that name in the cluster.
+
+        Raises:
+            ClickException: It binds something else; that cannot be changed.
+        """
+        if found is None:
+            return "missing"
+        if (found.role_ref.kind, found.role_ref.name) != ("ClusterRole", self.role):
+            place = f" -n {self.namespace}" if self.namespace else ""
+            raise click.ClickException(
+                f"{self.about} binds {found.role_ref.kind} {found.role_ref.name}, not ClusterRole {self.role}: make a "
+                f"binding of another name for that, and remove this one: kubectl delete {self.about}{place}"
+            )
+        if self.page and anchored(found) != self.page:
+            return "outdated"
+        return "there" if self.subject is None or self.subject in found.subjects else "incomplete"
+
+
+def subject_of(user: str, *, group: bool) -> Subject:
+    """Return the subject that a command line names.
+
+    Raises:
+        UsageError: It is nobody, or everybody.
+    """
+    what, name = ("group" if group else "user"), user.strip()
+    if not name:
+        raise click.UsageError(f"USER is empty; write the {what} as the API server knows it: kubectl auth whoami")
+    if len(name) > _NAME_CHARS_MAX or not name.isprintable():
+        raise click.UsageError(f"USER is not a name of at most {_NAME_CHARS_MAX} printable characters")
+    if account := _ACCOUNT.fullmatch(name):
+        if group:
+            raise click.UsageError(f"{name} is a ServiceAccount, not a group; leave out --group")
+        return Subject("ServiceAccount", account[2], namespace=account[1])
+    if name.startswith("system:") and not (group and _ACCOUNTS.fullmatch(name)):
+        raise click.UsageError(
+            f"{name} is not an instructor but a {what} of Kubernetes itself; name a person, a group of your own with "
+            "--group, or a ServiceAccount as system:serviceaccount:NAMESPACE:NAME"
+        )
+    return Subject("Group" if group else "User", name, GROUP)
+
+
+def namespace_of(namespace: str | None, provider_namespace: str) -> str:
+    """Return the namespace of the class.
+
+    Raises:
+        UsageError: It is not named, or not one for a class.
+    """
+    if namespace is None:
+        raise click.UsageError("name the namespace of the class: -n NAMESPACE")
+    if not _NAMESPACE.fullmatch(namespace):
+        raise click.UsageError(f"{namespace!r} cannot be the name of a namespace")
+    is_providers = namespace in {provider_namespace, wellknown.logins_namespace(provider_namespace)}
+    if is_providers or namespace.startswith("kube-"):
+        whose = "the provider" if is_providers else "Kubernetes"
+        raise click.UsageError(
+            f"{namespace} is a namespace of {whose}: who may read its objects is an administrator. Make one for the "
+            "class: kubectl create namespace NAME"
+        )
+    return namespace
+
+
+def grants(subject: Subject, namespace: str, provider_namespace: str) -> list[Grant]:
+    """Return the bindings that make a subject an instructor of a namespace."""
+    lablets = Subject("ServiceAccount", "default", namespace=namespace)
+    provider = Subject("ServiceAccount", wellknown.SERVICE_ACCOUNT, namespace=provider_namespace)
+    who = subject.text
+    return [
+        Grant(f"{INSTRUCTOR}:{who}", namespace, INSTRUCTOR, subject, f"{who} runs the lablets of {namespace}"),
+        Grant(
+            f"{INSTRUCTOR_DEFINITIONS}:{who}",
+            "",
+            INSTRUCTOR_DEFINITIONS,
+            subject,
+            f"{who} writes the definitions of {namespace}",
+        ),
+        Grant("lablets", namespace, _RUNS, lablets, f"Pods of {namespace} may be lablets"),
+        Grant(
+            "vkprovider-topologies",
+            namespace,
+            _READS,
+            provider,
+            f"the provider reads the topologies of {namespace} in its ConfigMaps",
+        ),
+    ]
+
+
+def page_of(namespace: str, page: str, before: str = "") -> list[Grant]:
+    """Return the binding that carries the address of the page; none without one.
+
+    It has the role, and binds nobody: so only who may give the role may write the address, to which tokens are sent.
+
+    Args:
+        namespace: That of the class.
+        page: The address.
+        before: The address until now; "" if there is none.
+    """
+    was = f", until now at {before}" if before and before != page else ""
+    means = f"instructors of {namespace} send their tokens to the provider's page at {page}{was}"
+    return [Grant(INSTRUCTOR, namespace, INSTRUCTOR, None, means, page)] if page else []
+
+
+def warning_of(namespace: str, labels: Mapping[str, str]) -> str:
+    """Return a warning of the Pods that an instructor may make; "" if a Pod Security level limits them."""
+    if labels.get(_LEVEL) in _LEVELS:
+        return ""
+    return (
+        f"WARNING: namespace {namespace} enforces neither the Pod Security level baseline nor restricted, so who may "
+        "create Pods there, as an instructor may, can make privileged ones, which take over the nodes they run on. "
+        f"Set it: kubectl label namespace {namespace} {_LEVEL}=baseline --overwrite"
+    )
+
+
+_API: Final = f"/apis/{GROUP}/v1"
+_ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
+_LIMITS: Final = "vkprovider-instructors"
+"""The policy that keeps an instructor to the definitions of their own class, and its binding."""
+_NO_PAGE: Final = (
+    "note: no CMLWorker shows the address of the provider's page, which instructors ask for logins and what learners "
+    "left: set VKPROVIDER_PAGE_URL and run this again, or add --page-url URL"
+)
+
+
+def grant(
+    user: str, *, group: bool, page_url: str, dry_run: bool, output: str, provider_namespace: str, place: Place
+) -> None:
+    """Make USER an instructor of a namespace."""
+    subject, namespace = subject_of(user, group=group), namespace_of(place.namespace, provider_namespace)
+    wanted = grants(subject, namespace, provider_namespace)
+    page = safe(page_url, "--page-url") if page_url else ""
+    if dry_run and output != "text":
+        click.echo(_documents([*wanted, *page_of(namespace, page)], output))
+        return
+
+    async def work(kube: KubeClient, _: str) -> list[tuple[Grant, Standing]]:
+        await _check(kube, subject, namespace, provider_namespace, wanted)
+        before = await granted(kube, namespace)
+        address = page or await shown(kube)
+        address = safe(address, "the address that the CMLWorkers show:") if address else before
+        everything = [*wanted, *page_of(namespace, address, before)]
+        found = [await _bindings(kube, each).get(each.name) for each in everything]
+        standings = [each.standing(binding) for each, binding in zip(everything, found, strict=True)]
+        if not dry_run:
+            for each, binding in zip(everything, found, strict=True):
+                await _write(kube, each, binding)
+        return list(zip(everything, standings, strict=True))
+
+    done = place.run(work)
+    if not any(each.page for each, _ in done):
+        click.echo(_NO_PAGE, err=True)
+    if output != "text":
+        click.echo(_documents([each for each, _ in done], output))
+        return
+    verbs = {"missing": "created", "incomplete": "extended", "outdated": "changed", "there": "unchanged"}
+    for each, standing in done:
+        click.echo(f"{each.about} {verbs[standing]}{' (dry run)' if dry_run else ''}: {each.means}")
+
+
+def _documents(wanted: Sequence[Grant], output: str) -> str:
+    if output == "yaml":
+        return yaml.safe_dump_all([each.body() for each in wanted], sort_keys=False).rstrip("\n")
+    return document({"apiVersion": "v1", "kind": "List", "items": [each.body() for each in wanted]}, output)
+
+
+def _bindings(kube: KubeClient, wanted: Grant) -> Resource[Bound]:
+    return Resource(
+        kube, kind(_API, "rolebindings" if wanted.namespace else "clusterrolebindings", Bound), wanted.namespace
+    )
+
+
+async def _check(
+    kube: KubeClient, subject: Subject, namespace: str, provider_namespace: str, wanted: Sequence[Grant]
+) -> None:
+    """Check that there is everything that the bindings name: the API server would bind what does not exist, too.
+
+    A warning about the namespace is printed.
+
+    Raises:
+        ClickException: Something is missing.
+        OutsideError: The API server refused or did not answer.
+    """
+    home = await Resource(kube, NAMESPACES).get(namespace)
+    if home is None:
+        raise click.ClickException(
+            f"namespace {namespace} does not exist; make it: kubectl create namespace {namespace}"
+        )
+    if portalnames.LABEL_PORTAL in home.metadata.labels:
+        raise click.ClickException(
+            f"namespace {namespace} is that of a lab of the portal: who may make Pods there reads the token of its "
+            "user. Name the namespace of the class; the portal binds its instructors in the labs of its learners"
+        )
+    if warning := warning_of(namespace, home.metadata.labels):
+        click.echo(warning, err=True)
+    installed = await Resource(kube, kind(_API, "clusterrolebindings", Bound)).get(wellknown.SERVICE_ACCOUNT)
+    homes = sorted({each.namespace for each in installed.subjects if each.namespace}) if installed else []
+    if not homes:
+        raise click.ClickException(
+            f"ClusterRoleBinding {wellknown.SERVICE_ACCOUNT} does not exist: vkprovider is not "
+            "installed in this cluster"
+        )
+    if provider_namespace not in homes:
+        raise click.ClickException(
+            f"vkprovider is installed in the namespace {homes[0]}; add: --provider-namespace {homes[0]}"
+        )
+    roles = Resource(kube, kind(_API, "clusterroles", PartialObject))
+    policies = Resource(kube, kind(_ADMISSION, "validatingadmissionpolicybindings", PartialObject))
+    missing = [f"ClusterRole {each.role}" for each in wanted if await roles.get(each.role) is None]
+    if await policies.get(_LIMITS) is None:  # without it, the user would write the definitions of all classes
+        missing.append(f"ValidatingAdmissionPolicyBinding {_LIMITS}")
+    if missing:
+        raise click.ClickException(
+            f"{missing[0]} does not exist: the manifests in this cluster are of another version than this command; "
+            "apply those of this version"
+        )
+    if subject.kind == "ServiceAccount":
+        accounts = Resource(kube, kind("/api/v1", "serviceaccounts", PartialObject), subject.namespace)
+        if await accounts.get(subject.name) is None:
+            raise click.ClickException(
+                f"serviceaccount {subject.namespace}/{subject.name} does not exist; make it: kubectl create "
+                f"serviceaccount {subject.name} -n {subject.namespace}"
+            )
+
+
+async def _write(kube: KubeClient, wanted: Grant, found: Bound | None) -> None:
+    bindings = _bindings(kube, wanted)
+    if found is None:
+        await bindings.create(wanted.body())
+        return
+    meta = found.metadata
+    change: dict[str, Any] = {}
+    if wanted.subject is not None and wanted.subject not in found.subjects:
+        change = {"subjects": [msgspec.to_builtins(each) for each in (*found.subjects, wanted.subject)]}
+    elif wanted.page and anchored(found) != wanted.page:
+        change = {"metadata": {"annotations": {names.ANNOTATION_PAGE_URL: wanted.page}}}
+    if change:
+        await bindings.patch(wanted.name, change, uid=meta.uid, resource_version=meta.resource_version)
+
+
+_APPROVED: Final = {"metadata": {"annotations": {names.ANNOTATION_APPROVED: "true"}}}
+
+
+def approve(worker: str, *, place: Place) -> None:
+    """Approve CMLWorker WORKER, which was made for an agent: its Node is uncordoned, and lablets may begin there."""
+
+    async def work(kube: KubeClient, _: str) -> None:
+        try:
+            await Resource(kube, WORKERS).patch(worker, _APPROVED)
+        except NotFound:
+            raise click.ClickException(f"CMLWorker {worker!r} does not exist; see: kubectl get cmlworkers") from None
+
+    place.run(work)
+    click.echo(f"cmlworker/{worker} approved")

@@ -1,0 +1,218 @@
+"""What a class has left: work in a folder for each learner, and grades.
+
+A Pod that has ended shows its verdict. One that goes back to its pool does not, for the next learner gets it: its grade
+is with what the learner left.
+"""
+
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import click
+import msgspec
+
+from vkprovider.classroom.pods import LabletPod
+from vkprovider.cli.lablet.configs import files_of, safe, write
+from vkprovider.cli.shared import clock
+from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.page.archives import Archives, open_archives
+from vkprovider.cli.shared.page.options import PageOptions
+from vkprovider.cli.shared.place import Place, Scope
+from vkprovider.cli.shared.times import local, rfc3339
+from vkprovider.lablet.standing import score_in, standing_of
+from vkprovider.lablet.standings import Standing
+from vkprovider.labs.pure.lablet.leftovers import Entry, Leftovers
+from vkprovider.platform.errors import OutsideError
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.messages import count
+
+
+def save_class(
+    selector: str,
+    *,
+    directory: str | None,
+    archive: str | None,
+    provider_namespace: str,
+    page: PageOptions,
+    place: Place,
+) -> None:
+    """Write what each learner of the selected lablets left last: into folders, or into one zip file.
+
+    The labels are those that the Pods had, also of Pods that are gone. Without a selector it is what each learner of
+    the namespace left.
+    """
+    if (directory is None) == (archive is None):
+        raise click.UsageError("say where the files of the class go: --dir FOLDER, or --zip FILE")
+
+    async def work(kube: KubeClient, namespace: str) -> list[Leftovers]:
+        async with open_archives(kube, namespace, place, page, provider_namespace) as archives:
+            return await _newest(archives, selector)
+
+    found = place.run(work)
+    if not found and selector:
+        raise click.ClickException(
+            f"nothing is kept of learners of lablets with labels that {selector} selects; --all has what the learners "
+            "of the namespace left within a week, and kubectl lablet list --past shows it"
+        )
+    if not found:
+        raise click.ClickException("nothing is kept of learners of this namespace; it is dropped after a week")
+    files = folders_of(found)
+    if archive is not None:
+        _pack(Path(archive), files)
+    else:
+        for name, text in files.items():
+            path = Path(directory or "") / name
+            write(path.parent, path.name, text)
+    click.echo(f"{count(len(found), 'learner')}: {', '.join(left.username for left in found)}", err=True)
+    for left in found:
+        for label, why in sorted(left.faults.items()):
+            click.echo(f"{left.username}, {label or 'besides'}: {why}", err=True)
+
+
+async def _newest(archives: Archives, selector: str) -> list[Leftovers]:
+    """Read what each learner left last, in the order of the learners' names."""
+    newest: dict[str, Leftovers] = {}
+    for entry in await archives.list(labels=selector):
+        if entry.learner and entry.learner not in newest and (left := await archives.read(entry.id)) is not None:
+            newest[entry.learner] = left
+    return [newest[learner] for learner in sorted(newest)]
+
+
+def folders_of(found: Iterable[Leftovers]) -> dict[str, str]:
+    """Return the files of all learners, each below a folder with the learner's name; no two names are one folder."""
+    taken: set[str] = set()
+    files: dict[str, str] = {}
+    for left in found:
+        folder = safe(left.username, "learner", taken)
+        files |= {f"{folder}/{name}": text for name, text in sorted(files_of(left).items())}
+    return files
+
+
+def _pack(path: Path, files: dict[str, str]) -> None:
+    """Write one zip file, and print its path.
+
+    Raises:
+        ClickException: It cannot be written.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as packed:
+            for name, text in files.items():
+                packed.writestr(name, text)
+    except OSError as error:
+        raise click.ClickException(f"{path} cannot be written: {error.strerror or error}; choose another one") from None
+    click.echo(str(path))
+
+
+class Grade(msgspec.Struct, frozen=True):
+    """A learner's grade; what is unknown is empty.
+
+    Attributes:
+        learner: Whose.
+        passed: `yes` or `no`.
+        score: As the grader gave it.
+        name: Of the Pod.
+        at: When the work was collected.
+        message: Of the grader.
+        definition: The LabletDefinition.
+        version: Of its content.
+        id: Of what the learner left, for `kubectl lablet configs`.
+    """
+
+    learner: str
+    passed: str
+    score: str
+    name: str
+    at: str = ""
+    message: str = ""
+    definition: str = ""
+    version: str = ""
+    id: str = ""
+
+
+def _when(row: Grade) -> str:
+    return local(row.at, clock.now())
+
+
+LISTING: Final[Listing[Grade]] = Listing(
+    kind="LabletGrade",
+    row=Grade,
+    columns=(
+        Column("LEARNER", lambda row: row.learner),
+        Column("PASSED", lambda row: row.passed, colour=lambda row: {"yes": "green", "no": "red"}.get(row.passed, "")),
+        Column("SCORE", lambda row: row.score),
+        Column("WHEN", _when),
+        Column("NAME", lambda row: row.name),
+        Column("DEFINITION", lambda row: row.definition, wide=True),
+        Column("VERSION", lambda row: row.version, wide=True),
+        Column("ID", lambda row: row.id, wide=True),
+        Column("MESSAGE", lambda row: row.message, wide=True),
+    ),
+    name=lambda row: f"pod/{row.name}",
+)
+_PASSED: Final[Mapping[Standing, str]] = {Standing.PASSED: "yes", Standing.NOT_PASSED: "no"}
+
+
+def grade_in(entry: Entry) -> Grade:
+    """Return the grade of what a learner left."""
+    verdict = entry.grade
+    return Grade(
+        learner=entry.learner,
+        passed="" if verdict is None else "yes" if verdict.passed else "no",
+        score=score_in(verdict.message) if verdict is not None else "",
+        name=entry.pod,
+        at=rfc3339(datetime.fromtimestamp(entry.at, UTC)),
+        message=verdict.message if verdict is not None else "",
+        definition=entry.definition,
+        version=entry.version,
+        id=entry.id,
+    )
+
+
+def grade_of(pod: LabletPod, over: LabletPod | None, before: Sequence[Entry], after: Sequence[Entry]) -> Grade:
+    """Return the grade of a learner whose time is over.
+
+    Args:
+        pod: The learner's, as it was.
+        over: The same at its end; None if it is gone.
+        before: What learners of the namespace had left when the end was asked for.
+        after: What they have left now.
+    """
+    if over is not None and over.ended:
+        standing, score = standing_of(over)
+        return Grade(pod.user, _PASSED.get(standing, ""), score, pod.metadata.name)
+    old = {entry.at for entry in _of(pod, before)}
+    fresh = [entry for entry in _of(pod, after) if entry.at not in old]
+    if not fresh:
+        return Grade(pod.user, "", "", pod.metadata.name)
+    return grade_in(max(fresh, key=lambda entry: entry.at))
+
+
+def _of(pod: LabletPod, entries: Sequence[Entry]) -> list[Entry]:
+    return [entry for entry in entries if entry.id.startswith(pod.metadata.uid) and entry.learner == pod.user]
+
+
+async def entries_or_why(kube: KubeClient, namespace: str, place: Place, page: PageOptions) -> tuple[list[Entry], str]:
+    """List what learners of a namespace left; or return why that is not known."""
+    try:
+        async with open_archives(kube, namespace, place, page) as archives:
+            return await archives.list(), ""
+    except (click.ClickException, OutsideError) as error:
+        return [], error.message
+
+
+def show_past(*, output: Output, learners: tuple[str, ...], sort: str, page: PageOptions, scope: Scope) -> None:
+    """List what learners of a namespace left, with their grades."""
+
+    async def work(kube: KubeClient, namespace: str) -> None:
+        async with open_archives(kube, namespace, scope.place, page) as archives:
+            found = await archives.list(labels=scope.labels)
+        rows = [grade_in(entry) for entry in found if entry.learner and (not learners or entry.learner in learners)]
+        rows.sort(key=lambda row: row.at, reverse=True)
+        if sort == "learner":
+            rows.sort(key=lambda row: row.learner.casefold())
+        LISTING.show(rows, output, nothing=f"No learner has left anything in {namespace} namespace within a week.")
+
+    scope.run(work)

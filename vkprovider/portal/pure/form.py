@@ -1,0 +1,210 @@
+"""The form of a user: images and sizes that may be chosen, and which workers have them already.
+
+CML does not pull: an image definition is there, or an admin puts it there. A worker that does not say what it has is
+unknown, which is never the same as missing.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from vkprovider.platform import quantities
+from vkprovider.platform.messages import count
+from vkprovider.portal.pure.config import Amounts, LabQuota, fits
+from vkprovider.portal.pure.menu import Menu, MenuImage, SizedLab
+from vkprovider.portal.pure.options import ImageType
+
+
+class MenuNode(NamedTuple):
+    """The Node of a worker.
+
+    Attributes:
+        name: The Node's.
+        environment: The environment of the worker.
+        comment: Why no lab is started on it; "" if labs are.
+        images: Its image definitions; None while they are unknown.
+    """
+
+    name: str
+    environment: str
+    comment: str = ""
+    images: frozenset[str] | None = None
+
+
+class _Found(NamedTuple):
+    """Where the image definitions of an image are.
+
+    Attributes:
+        on: The Nodes that have all of them.
+        missing: The Nodes that lack some.
+        unknown: Whether that is not known of some Node, or of some size.
+    """
+
+    on: tuple[str, ...]
+    missing: tuple[str, ...]
+    unknown: bool
+
+    @property
+    def prepulled(self) -> bool | None:
+        """Whether all Nodes that start such labs have them; None if that is not known."""
+        return False if self.missing else None if self.unknown or not self.on else True
+
+
+def has_all(lab: SizedLab, node: MenuNode) -> bool | None:
+    """Return whether a worker has all image definitions of a lab; None if that is not known."""
+    if lab.image_definitions is None or node.images is None:
+        return None
+    return lab.image_definitions <= node.images
+
+
+def prepulled(image: MenuImage, nodes: Iterable[MenuNode]) -> bool | None:
+    """Return whether all workers that start such labs have the image definitions; None if that is not known."""
+    return _find(image, nodes).prepulled
+
+
+def outside_dropdown(menu: Menu, nodes: Sequence[MenuNode]) -> list[MenuImage]:
+    """Return the images outside the dropdown, without those that a worker is known to lack."""
+    return [image for image in menu.featured() if prepulled(image, nodes) is not False]
+
+
+def images_answer(menu: Menu, nodes: Sequence[MenuNode]) -> dict[str, Any]:
+    """Return the answer of `images`: the image of each type, then all of them."""
+    typed = {str(image_type): menu.typed(image_type) for image_type in ImageType}
+    shown = {key: _image(image, nodes) if image is not None else None for key, image in typed.items()}
+    return {**shown, "all": [_image(image, nodes) for image in menu.listed]}
+
+
+def prepulls_answer(menu: Menu, nodes: Sequence[MenuNode]) -> dict[str, Any]:
+    """Return the answer of `prepulls`: the configuration, the images of the menu, and the Nodes."""
+    images: Mapping[str, list[dict[str, Any]]] = {"prepulled": [], "pending": [], "unknown": []}
+    for image in menu.featured():
+        found = _find(image, nodes)
+        shown = {**_names(image), "nodes": list(found.on)}
+        match found.prepulled:
+            case True:
+                images["prepulled"].append(shown)
+            case False:
+                images["pending"].append({**shown, "missing": list(found.missing)})
+            case None:
+                images["unknown"].append(shown)
+    return {
+        "config": menu.config.images.model_dump(mode="json"),
+        "images": images,
+        "nodes": [_node(node, menu) for node in nodes],
+    }
+
+
+def _find(image: MenuImage, nodes: Iterable[MenuNode]) -> _Found:
+    on, missing, unknown = [], [], False
+    for node in nodes:
+        labs = [lab for lab in image.sizes.values() if lab.environment == node.environment]
+        if node.comment or not labs:
+            continue
+        has = {has_all(lab, node) for lab in labs}
+        if False in has:
+            missing.append(node.name)
+        elif None in has:
+            unknown = True
+        else:
+            on.append(node.name)
+    return _Found(tuple(on), tuple(missing), unknown)
+
+
+def _names(image: MenuImage) -> dict[str, Any]:
+    digest = next(iter(image.sizes.values())).digest
+    return {
+        "reference": image.reference,
+        "tag": image.version.tag,
+        "name": image.name,
+        "digest": digest or None,
+    }
+
+
+def _image(image: MenuImage, nodes: Iterable[MenuNode]) -> dict[str, Any]:
+    return {**_names(image), "aliases": list(image.aliases), "prepulled": prepulled(image, nodes)}
+
+
+def _node(node: MenuNode, menu: Menu) -> dict[str, Any]:
+    """Return a Node as `prepulls` shows it; `cached` is null while its images are unknown."""
+    labs = {image.reference: list(image.sizes.values()) for image in menu.listed}
+    cached = [reference for reference, sizes in labs.items() if all(has_all(lab, node) for lab in sizes)]
+    shown: dict[str, Any] = {"name": node.name, "eligible": not node.comment}
+    if node.comment:
+        shown["comment"] = node.comment
+    return {**shown, "cached": cached if node.images is not None else None}
+
+
+_MILLI: Final = 1000
+
+
+class FormEntry(NamedTuple):
+    """One choice.
+
+    Attributes:
+        value: As the request has it.
+        text: For people.
+        usual: Whether it is chosen unless the user chooses another.
+    """
+
+    value: str
+    text: str
+    usual: bool = False
+
+
+class FormOffer(NamedTuple):
+    """What a form offers.
+
+    Attributes:
+        images: The images outside the dropdown.
+        others: All images, for the dropdown.
+        sizes: The sizes.
+        unavailable: Why the user can have no lab now; "" if the user can.
+    """
+
+    images: tuple[FormEntry, ...] = ()
+    others: tuple[FormEntry, ...] = ()
+    sizes: tuple[FormEntry, ...] = ()
+    unavailable: str = ""
+
+
+def offer(menu: Menu, quota: LabQuota, nodes: Sequence[MenuNode]) -> FormOffer:
+    """Return the images and sizes of a form.
+
+    Args:
+        menu: With what the user may use.
+        quota: Of the user.
+        nodes: The Nodes that labs start on.
+    """
+    if not quota.spawn:
+        return FormOffer(unavailable="Your quota allows no lab.")
+    if not menu.listed:
+        return FormOffer(unavailable="There is no lab that you may use.")
+    fitting = menu._replace(images=tuple(image for found in menu.images if (image := _fitting(found, quota))))
+    if not fitting.listed:
+        return FormOffer(unavailable="Your quota allows no lab of any size.")
+    shown = outside_dropdown(fitting, nodes) or fitting.listed[:1]
+    amounts: dict[str, Amounts] = {}
+    for image in fitting.listed:
+        for size, lab in image.sizes.items():
+            amounts.setdefault(size, lab.amounts)
+    usual = menu.usual_size(shown[0])
+    sizes = sorted(amounts, key=menu.size_order)
+    return FormOffer(
+        tuple(FormEntry(image.reference, image.name, image is shown[0]) for image in shown),
+        tuple(FormEntry(image.reference, image.name) for image in fitting.listed),
+        tuple(FormEntry(size, f"{size} ({in_words(amounts[size])})", size == usual) for size in sizes),
+    )
+
+
+def in_words(amounts: Amounts) -> str:
+    """Return amounts for people.
+
+    >>> in_words(Amounts(4000, 12 * 2**30)), in_words(Amounts(500, 512 * 2**20))
+    ('4 CPUs, 12Gi', '0.5 CPUs, 512Mi')
+    """
+    cpus = count(amounts.cpu_millicores // _MILLI, "CPU") if amounts.cpu_millicores % _MILLI == 0 else ""
+    return f"{cpus or f'{amounts.cpus:g} CPUs'}, {quantities.format_bytes(amounts.memory_bytes)}"
+
+
+def _fitting(image: MenuImage, quota: LabQuota) -> MenuImage | None:
+    sizes = {size: lab for size, lab in image.sizes.items() if fits(lab.amounts, quota)}
+    return image._replace(sizes=sizes) if sizes else None

@@ -1,0 +1,308 @@
+"""A lab as its learner sees it: how it stands, what goes on, its devices, its end, and what is wrong.
+
+One view serves the learner's own page and that of an instructor; it is made of what the cluster shows of a user lab, or
+of the Pod of a class's lablet.
+"""
+
+import math
+import shlex
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+import msgspec
+
+from vkprovider.lablet import names
+from vkprovider.lablet import standing as words
+from vkprovider.lablet.devices import SeenDevice, devices_in
+from vkprovider.lablet.inputs import Message, message_of, tag_of
+from vkprovider.lablet.models.status import DefinitionStatus
+from vkprovider.lablet.reasons import Progress
+from vkprovider.lablet.standings import Standing, Tone, tone_of
+from vkprovider.platform.messages import plain
+from vkprovider.platform.objects import Event, Pod
+from vkprovider.platform.times import clock, length, unix
+from vkprovider.portal.pure import stream
+from vkprovider.portal.pure.facts import UserLab, UserLabStatus, extended, status_of
+from vkprovider.portal.pure.options import Rejection
+from vkprovider.portal.pure.picture import Picture, draw
+from vkprovider.portal.pure.progress import Failure, SeenProgress, going_on, of_lab, of_pod, started_again
+from vkprovider.portal.settings import PortalSettings
+
+_UNDER_WAY: Final = frozenset(
+    {Standing.WAITING, Standing.BOOTING, Standing.REPAIRING, Standing.RETURNING, Standing.ENDING}
+)
+_WORKING: Final = frozenset({Standing.READY, Standing.WORKING, Standing.FREE})
+_OVER: Final = frozenset({Standing.HANDED_IN, Standing.PASSED, Standing.NOT_PASSED, Standing.FAILED, Standing.ENDING})
+_HEADLINES: Final = {
+    Standing.NEEDS_HELP: "{lab} needs help",
+    Standing.UNREACHABLE: "The worker of {lab} does not answer",
+    Standing.REPAIRING: "{lab} is being repaired",
+    Standing.WAITING: "{lab} waits to be started",
+    Standing.BOOTING: "{lab} is starting",
+    Standing.READY: "{lab} is ready",
+    Standing.WORKING: "{lab} is ready",
+    Standing.FREE: "{lab} is ready",
+    Standing.STOPPED: "{lab} is stopped",
+    Standing.HANDED_IN: "{work} is handed in",
+    Standing.PASSED: "{work} has passed",
+    Standing.NOT_PASSED: "{work} has not passed",
+    Standing.FAILED: "{lab} has failed",
+    Standing.ENDING: "{lab} is being removed",
+    Standing.RETURNING: "{lab} goes back to its pool",
+}
+"""The headline by standing."""
+
+
+class _Whose(NamedTuple):
+    """The words for a lab and for the work in it, at the beginning of a sentence."""
+
+    lab: str
+    work: str
+
+
+_MINE: Final = _Whose("Your lab", "Your work")
+_NOBODYS: Final = _Whose("This lab", "The work in this lab")
+
+
+class Allowed(NamedTuple):
+    """Whether something can be done with a lab now.
+
+    Attributes:
+        possible: Whether it can.
+        why: Why it cannot, as a sentence; "" if it is not to be offered at all.
+    """
+
+    possible: bool
+    why: str = ""
+
+
+_NO: Final = Allowed(possible=False)
+_YES: Final = Allowed(possible=True)
+
+
+class LabView(msgspec.Struct, frozen=True, kw_only=True):
+    """A lab, as people see it.
+
+    Attributes:
+        name: The user of a user lab; else the learner, or "".
+        namespace, pod: Of its Pod, for commands; "" before it is made.
+        definition: `NAME:VERSION`.
+        standing: How it stands.
+        score: Of the learner's work, if it was graded.
+        headline: The same as a sentence.
+        progress: What goes on; None if nothing does.
+        devices: In the order of the topology.
+        picture: Where they stand; None if that is not known.
+        end_at: When it ends, seconds since the epoch; None if it has no end.
+        ends: The same as a clock shows it.
+        left: How long that is from now; "" if it is over.
+        message: What an instructor has told the learner last; None if that is nothing.
+        failure: What is wrong; None if nothing is.
+        replaceable: Whether a new request replaces it.
+        extend, reset, stop, configurations: What can be done now.
+    """
+
+    name: str
+    namespace: str = ""
+    pod: str = ""
+    definition: str = ""
+    standing: Standing
+    score: str = ""
+    headline: str
+    progress: SeenProgress | None = None
+    devices: tuple[SeenDevice, ...] = ()
+    picture: Picture | None = None
+    end_at: float | None = None
+    ends: str = ""
+    left: str = ""
+    message: Message | None = None
+    failure: Failure | None = None
+    replaceable: bool = False
+    extend: Allowed = _NO
+    reset: Allowed = _NO
+    stop: Allowed = _NO
+    configurations: Allowed = _NO
+
+    @property
+    def tone(self) -> Tone:
+        """The colour of its standing."""
+        return tone_of(self.standing)
+
+    @property
+    def state(self) -> str:
+        """Its standing in plain words, with the score."""
+        return words.words_of(self.standing, self.score)
+
+    @property
+    def console_command(self) -> str:
+        """The command that opens the console of a device, but for the label; "" if there is no Pod."""
+        if not self.pod:
+            return ""
+        return f"kubectl --namespace {self.namespace} exec -it {self.pod} -c {names.LAB_CONTAINER} -- console"
+
+
+def command_for(view: LabView, label: str) -> str:
+    """Return the command that opens the console of a device."""
+    return f"{view.console_command} {shlex.quote(plain(label))}"
+
+
+def from_userlab(
+    lab: UserLab, definition: DefinitionStatus, events: Iterable[Event], now: float, settings: PortalSettings
+) -> LabView:
+    """Return the view of a user lab.
+
+    Args:
+        lab: As it was found.
+        definition: The status of its definition; an empty one if there is none.
+        events: Those about its Pod.
+        now: Unix seconds.
+        settings: How long labs last.
+    """
+    status = status_of(lab)
+    pod = lab.pod if status is UserLabStatus.TERMINATING else lab.own_pod
+    standing, score = standing_of_lab(lab, status)
+    image = lab.record.request.definition if lab.record.request is not None else ""
+    end = lab.end_at if not math.isinf(lab.end_at) and standing not in _OVER else None
+    progress = None
+    if standing in _UNDER_WAY:
+        told = stream.tell(lab, events)
+        again = status is UserLabStatus.RUNNING and pod is not None
+        progress = going_on(started_again(pod, events) if again and pod is not None else told, now)
+    alive = pod is not None and standing not in _OVER
+    return _view(
+        lab.user,
+        pod,
+        image,
+        definition,
+        standing,
+        score,
+        whose=_MINE,
+        progress=progress,
+        end=end,
+        now=now,
+        failure=of_lab(lab, status, pod, standing),
+        replaceable=status is UserLabStatus.FAILED and not lab.record.deleted,
+        extend=_extend(lab, now, settings) if alive else _NO,
+        stop=_YES if standing is not Standing.ENDING else _NO,
+    )
+
+
+def from_pod(pod: Pod, definition: DefinitionStatus, events: Iterable[Event], now: float) -> LabView:
+    """Return the view of the lablet of a class.
+
+    Args:
+        pod: Its Pod.
+        definition: The status of its definition; an empty one if it is not known.
+        events: Those about the Pod.
+        now: Unix seconds.
+    """
+    standing, score = words.standing_of(pod)
+    learner = words.learner_in(pod)
+    content = pod.metadata.annotations.get(names.ANNOTATION_CONTENT, "").partition("@")[0]
+    image = next((container.image for container in pod.spec.containers), "")
+    name, version = tag_of(image)
+    version = content or version or definition.version
+    end = unix(words.end_of(pod))
+    return _view(
+        learner,
+        pod,
+        f"{name}:{version}" if version else name,
+        definition,
+        standing,
+        score,
+        whose=_Whose(f"The lab of {learner}", f"The work of {learner}") if learner else _NOBODYS,
+        progress=going_on(started_again(pod, events), now) if standing in _UNDER_WAY else None,
+        end=end,
+        now=now,
+        failure=of_pod(pod, standing),
+        stop=_YES if standing not in _OVER | {Standing.STOPPED} else _NO,
+    )
+
+
+def _view(
+    name: str,
+    pod: Pod | None,
+    image: str,
+    definition: DefinitionStatus,
+    standing: Standing,
+    score: str,
+    *,
+    whose: _Whose,
+    progress: SeenProgress | None,
+    end: float | None,
+    now: float,
+    failure: Failure | None,
+    stop: Allowed,
+    replaceable: bool = False,
+    extend: Allowed = _NO,
+) -> LabView:
+    known = definition if definition.version and tag_of(image)[1] == definition.version else DefinitionStatus()
+    over = standing in _OVER
+    devices = devices_in(pod, known) if not over else ()
+    imported = pod is not None and any(
+        each.type == names.CONDITION_LAB_IMPORTED and each.status == "True" for each in pod.status.conditions
+    )
+    return LabView(
+        name=plain(name),
+        namespace=pod.metadata.namespace if pod is not None else "",
+        pod=pod.metadata.name if pod is not None else "",
+        definition=image,
+        standing=standing,
+        score=score,
+        headline=_headline(standing, whose, pod),
+        progress=progress,
+        devices=devices,
+        picture=_picture(known, devices),
+        end_at=end,
+        ends=clock(end, now) if end is not None else "",
+        message=message_of(pod.metadata.annotations) if pod is not None and not over else None,
+        left=length(end - now) if end is not None and end > now else "",
+        failure=failure,
+        replaceable=replaceable,
+        extend=extend,
+        reset=_YES if imported and not over else _NO,
+        stop=stop,
+        configurations=_YES if imported and standing in _WORKING else _NO,
+    )
+
+
+def standing_of_lab(lab: UserLab, status: UserLabStatus) -> tuple[Standing, str]:
+    """Return how a user lab stands, and the learner's score; "" without one."""
+    match status:
+        case UserLabStatus.FAILED:
+            return Standing.FAILED, ""
+        case UserLabStatus.TERMINATING:
+            return Standing.ENDING, ""
+        case _ if lab.own_pod is None:
+            return Standing.WAITING, ""
+        case _:
+            return words.standing_of(lab.own_pod)
+
+
+def _headline(standing: Standing, whose: _Whose, pod: Pod | None) -> str:
+    reason = words.why(pod)[0] if pod is not None else ""
+    if standing is Standing.BOOTING and reason == Progress.RESETTING:
+        return f"{whose.lab} is being reset"
+    text = _HEADLINES[standing]
+    lab = whose.lab if text.startswith("{lab}") else whose.lab[0].lower() + whose.lab[1:]
+    return text.format(lab=lab, work=whose.work)
+
+
+def _picture(definition: DefinitionStatus, devices: Iterable[SeenDevice]) -> Picture | None:
+    seen = {device.label for device in devices}
+    if not seen:
+        return None
+    places = {
+        each.label: (each.x, each.y)
+        for each in definition.devices
+        if isinstance(each.x, int) and isinstance(each.y, int)
+    }
+    return draw(
+        tuple((device.label, places.get(device.label)) for device in devices),
+        tuple((link.n1, link.n2) for link in definition.links),
+    )
+
+
+def _extend(lab: UserLab, now: float, settings: PortalSettings) -> Allowed:
+    end = extended(lab, settings.extend_s, now, settings)
+    return Allowed(possible=False, why=end.msg) if isinstance(end, Rejection) else _YES

@@ -1,0 +1,166 @@
+"""The web pages of the portal, made of all their views, and the front page that leads to each."""
+
+import os
+from typing import Final, NamedTuple
+from urllib.parse import quote
+
+from aiohttp import web
+
+from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.runtime.parts import Route
+from vkprovider.portal.api.callers import PortalCallers
+from vkprovider.portal.service.choices import Choices
+from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.keeper import Instructors
+from vkprovider.portal.service.lablets import Lablets
+from vkprovider.portal.service.requests import Requests
+from vkprovider.portal.settings import PortalProcessSettings, PortalSettings
+from vkprovider.portal.web.answers import answering
+from vkprovider.portal.web.classes.routes import routes as classes_routes
+from vkprovider.portal.web.codes import Codes
+from vkprovider.portal.web.consoles.bridge import Consoles
+from vkprovider.portal.web.consoles.routes import routes as consoles_routes
+from vkprovider.portal.web.context import SiteContext
+from vkprovider.portal.web.cookie import KEY_BYTES, Keys, keys_of
+from vkprovider.portal.web.hub.login import BoundToHub, HubLogin, HubLogins
+from vkprovider.portal.web.hub.mounted import hub_routes, mounted
+from vkprovider.portal.web.hub.place import HubPlace
+from vkprovider.portal.web.lab.routes import routes as lab_routes
+from vkprovider.portal.web.layout import HERE, PREFIX, VIEWS, Assets, Layout, link
+from vkprovider.portal.web.live.build import Live, live_parts
+from vkprovider.portal.web.live.build import routes as live_routes
+from vkprovider.portal.web.login import Login
+from vkprovider.portal.web.visitors import AsVisitor, Visitors, source_of
+
+_ELSEWHERE: Final = "/{path:(?!nublado/).*}"
+"""Every path but those of the routes for hubs."""
+
+
+class Front:
+    """The handlers."""
+
+    def __init__(self, visitors: Visitors, callers: PortalCallers) -> None:
+        """Create them.
+
+        Args:
+            visitors: Finds out who asks.
+            callers: Says what they may.
+        """
+        self._visitors = visitors
+        self._callers = callers
+
+    def routes(self) -> tuple[Route, ...]:
+        """Return the paths; they come after all others."""
+        return Route("GET", "/", self._front), Route("GET", _ELSEWHERE, self._nowhere)
+
+    async def _front(self, request: web.Request) -> web.StreamResponse:
+        """Lead a learner to the own lab, and others to the classes."""
+        visitor = await self._visitors.of(request)
+        is_learner = await self._callers.owns(visitor.known, visitor.user)
+        raise web.HTTPSeeOther(link(request, f"/labs/{quote(visitor.user, safe='')}" if is_learner else "/classes"))
+
+    async def _nowhere(self, request: web.Request) -> web.StreamResponse:
+        await self._visitors.of(request)
+        raise web.HTTPNotFound
+
+
+class PortalSite(NamedTuple):
+    """The site of a replica.
+
+    Attributes:
+        routes: Its paths.
+        context: What its views share.
+        live: What changes by itself.
+        codes: One-time codes; None if nobody can log in.
+        consoles: The open consoles.
+    """
+
+    routes: tuple[Route, ...]
+    context: SiteContext
+    live: Live
+    codes: Codes | None
+    consoles: Consoles
+
+    async def finish(self) -> None:
+        """End what goes on."""
+        self.consoles.close()
+        if self.codes is not None:
+            await self.codes.finish()
+        await self.live.finish()
+
+
+def portal_site(
+    ctx: Context,
+    settings: PortalProcessSettings,
+    index: Index,
+    lablets: Lablets,
+    instructors: Instructors,
+    requests: Requests,
+    choices: Choices,
+    callers: PortalCallers,
+) -> PortalSite:
+    """Make the site of a replica.
+
+    Args:
+        ctx: The replica.
+        settings: The portal's, and how it reaches the API server.
+        index: All user labs.
+        lablets: All other lablets.
+        instructors: Whom the RoleBindings of classes name.
+        requests: Makes, deletes and extends labs.
+        choices: The menu and the quotas.
+        callers: Finds out who asks, and says what they may.
+    """
+    keys = _keys(settings.portal)
+    assets = Assets([HERE / "static", *(HERE / view / "static" for view in VIEWS)])
+    layout = Layout(assets)
+    some_keys = keys or keys_of(os.urandom(KEY_BYTES))
+    place = _hub_of(settings.portal)
+    source = source_of(settings.portal, callers, keys, ctx.wall)
+    visitors = Visitors(source if place is None else BoundToHub(source, place, some_keys), some_keys)
+    by_ingress = settings.portal.callers == "headers"
+    codes = Codes(ctx, keys.code) if keys is not None and not by_ingress else None
+    site = SiteContext(
+        ctx=ctx,
+        settings=settings.portal,
+        index=index,
+        lablets=lablets,
+        instructors=instructors,
+        requests=requests,
+        choices=choices,
+        callers=callers,
+        visitors=visitors,
+        layout=layout,
+        as_visitor=AsVisitor(settings.kube, ctx.replica),
+    )
+    live, consoles = live_parts(site), Consoles()
+    ended = live.reviews.sessions.end
+    login = Login(visitors, callers, layout, keys, ctx.wall, codes, ended, by_ingress=by_ingress)
+    routes = (
+        Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),
+        *login.routes(),
+        *lab_routes(site, live),
+        *consoles_routes(site, live, consoles),
+        *classes_routes(site, live),
+        *live_routes(live),
+        *Front(visitors, callers).routes(),
+    )
+    answered = [answering(layout, route) for route in routes]
+    if place is None or settings.portal.hub_token is None:
+        return PortalSite(tuple(answered), site, live, codes, consoles)
+    logins = HubLogins(place, settings.portal.hub_token.get_secret_value())
+    at_hub = hub_routes(HubLogin(place, logins, login, callers, layout, ctx.wall), visitors)
+    behind = mounted(place, [answering(layout, route) for route in at_hub], answered)
+    return PortalSite((*behind, *answered), site, live, codes, consoles)
+
+
+def _hub_of(settings: PortalSettings) -> HubPlace | None:
+    return HubPlace(settings.hub_api_url, settings.hub_service) if settings.hub_api_url else None
+
+
+def _keys(settings: PortalSettings) -> Keys | None:
+    """Return the keys of a portal; None if nobody can log in."""
+    secret = settings.cookie_secret
+    if secret is None and settings.callers == "headers" and settings.ingress_secret is not None:
+        secret = settings.ingress_secret.get_secret_value().encode()
+    return keys_of(secret) if secret is not None else None
