@@ -214,10 +214,10 @@ def open_session(
     connect_s_max: float | None = None,
     middlewares: Sequence[aiohttp.ClientMiddlewareType] = (),
 ) -> aiohttp.ClientSession:
-    """Open a session whose requests ask the guard of `guard.guarded_by`, and whose writes are sent at most once.
+    """Open a session whose requests ask the guard of `guarded_by`, and whose writes are sent at most once.
 
     It has no deadline of its own but for connecting: callers set one for each request. It reads neither the environment
-    (which knows no CIDR in `NO_PROXY`) nor netrc: callers pass `proxy=`, from `proxies.proxy_of`.
+    (which knows no CIDR in `NO_PROXY`) nor netrc: callers pass `proxy=`, from `proxy_of`.
 
     Args:
         connector: Its connections; closed with the session.

@@ -1,9 +1,5 @@
 """The carrier over an MQTT broker, version 5 or 3.1.1, for callers and for agents.
 
-`topics` is the grammar of the topics, pure. `broker` describes a broker, `dialling` reaches it, directly or through a
-proxy, `connection` is one connection to it (paho-mqtt in the event loop), `faults` why there is none, `carrier` keeps
-one up and maps addresses to topics.
-
 Nothing is retained and every session is clean: what a broker loses, the protocol repeats, so its persistence does not
 matter. `manifests/mosquitto` holds access rules that let an agent see its own topics only.
 

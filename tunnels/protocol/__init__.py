@@ -1,10 +1,5 @@
 """What both ends do with the messages, without I/O: the time is an argument, what is to be sent a result.
 
-`calling` is the caller's side of one agent's name, with `outputs` for its link, and `presence` what it knows of the
-agents of that name; `events` counts what they report. `answering` is the agent's side, and `memory` the operations that
-it remembers. `pieces` splits and joins bodies, `streams` is one end of a stream of bytes, `refusals` the words for what
-failed.
-
 Nothing is lost and nothing is executed twice, whatever a carrier loses, doubles, delays or reorders:
 
 * `calling`: the caller's side of one agent's name: requests until they are answered.

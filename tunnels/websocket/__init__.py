@@ -1,9 +1,5 @@
 """The carrier over HTTP: an agent dials every caller and keeps one WebSocket to each of them.
 
-`listening` is the caller's end, behind a route of an aiohttp server; the server decides who may bear which name.
-`dialing` is the agent's end. `socket` is an open WebSocket as both ends use it, and `welcome` what a caller says first:
-who it is, and which callers there are.
-
 An address that an agent dials may belong to one caller or to a proxy in front of several. Of two WebSockets to one
 caller the agent keeps the first; it says hello on those that it keeps, and only these count for the caller.
 

@@ -67,7 +67,6 @@ async def give_all(kube: KubeClient, namespace: str, deployment: str, wishes: Se
 
     Raises:
         GivingError: The pool cannot be given from.
-        OutsideError: The API server refused or did not answer.
     """
     found, last_at, steps = Resource(kube, DEPLOYMENTS, namespace), time.monotonic(), 0
     if not refill:
@@ -97,11 +96,7 @@ async def give_all(kube: KubeClient, namespace: str, deployment: str, wishes: Se
 
 
 async def _one_succeeds(writes: Iterable[Awaitable[object]]) -> bool:
-    """Write, and return whether not every object was written by somebody else before, or is gone.
-
-    Raises:
-        OutsideError: The API server refused or did not answer.
-    """
+    """Write, and return whether not every object was written by somebody else before, or is gone."""
     results = await asyncio.gather(*writes, return_exceptions=True)
     for result in results:
         if isinstance(result, BaseException) and not isinstance(result, Conflict | NotFound):

@@ -95,7 +95,6 @@ async def change(
 
     Raises:
         Conflict: Another Pod has the name now, or the Pod was written.
-        OutsideError: The API server refused or did not answer.
     """
     meta = pod.metadata
     held: ChangeHow = {"uid": meta.uid}
@@ -158,7 +157,6 @@ async def give(kube: KubeClient, pod: LabletPod, wish: Wish) -> LabletPod:
 
     Raises:
         Conflict: It was written.
-        OutsideError: The API server refused or did not answer.
     """
     notes: dict[str, str | None] = dict(wish.annotations())
     labels: dict[str, str | None] = {}

@@ -1,14 +1,9 @@
 """The CML shell: what the controllers ask of a CML worker, over any transport.
 
-`spi.Labs` is the seam that the controllers use; `factory.open_labs` opens it by URL: `worker.CmlLabs` for a CML
-controller, `null.NullLabs` for the null backend. `CmlLabs` joins the clients of `labs`, `nodes` and `interfaces` over
-one `rest.client.ServiceClient`; `consoles` opens streams beside it. `operations` names every request that may leave,
-`dialect` says what CML's answers mean, `wire` has their shapes. `stats` alone asks the system
-API, and `images` for image definitions.
-
 * `spi`: the seam between the controllers and a CML worker.
 * `factory`: opens a worker by its URL: `https://` and `http://` a CML controller, `null://name` the null backend.
-* `worker`: `Labs` of a CML worker: life cycle of labs, their devices, and how their consoles are reached.
+* `worker`: `CmlLabs`, the `Labs` of a CML worker: life cycle of labs, their devices, and how their consoles are
+  reached.
 * `null`: the null backend: labs in a dict, every operation done when it returns.
 * `consoles`: consoles, screens and ports of devices, and what devices use: bound to one session and its way to CML's
   host.

@@ -49,17 +49,12 @@ class Vouching:
     """Asks whether the Pod that an endpoint names has its address, and remembers the answers for a while."""
 
     def __init__(self, ctx: Context) -> None:
-        """Remember nothing."""
         self._now = ctx.now
         self._pods = Resource(ctx.kube, _PODS)
         self._known: dict[tuple[str, str, str, str], tuple[float, bool]] = {}
 
     async def vouched(self, endpoint: Endpoint, namespace: str) -> bool:
-        """Return whether a Pod of a namespace has the addresses of an endpoint.
-
-        Raises:
-            OutsideError: The API server refused or did not answer.
-        """
+        """Return whether a Pod of a namespace has the addresses of an endpoint."""
         ref = endpoint.target_ref
         if ref is None or ref.kind != "Pod" or not ref.name or (ref.namespace or namespace) != namespace:
             return False
@@ -100,9 +95,6 @@ async def backends_of(slices: Iterable[EndpointSlice], namespace: str, reserved:
         namespace: Its namespace.
         reserved: Addresses for which a Pod must vouch.
         vouching: Asks for it.
-
-    Raises:
-        OutsideError: The API server refused or did not answer.
     """
     found, asked = Found([], {}), 0
     for each in sorted(slices, key=lambda each: each.metadata.name):

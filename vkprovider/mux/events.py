@@ -56,7 +56,6 @@ class Events:
     RECENT_MAX: Final = 100
 
     def __init__(self, ctx: Context) -> None:
-        """Begin with nothing told."""
         self._ctx = ctx
         self._told: dict[str, dict[Told, float]] = {}
         self.recent: list[dict[str, str]] = []

@@ -45,7 +45,6 @@ class Memory:
     """
 
     def __init__(self, events: Events) -> None:
-        """Remember nothing."""
         self._events = events
         self.seen: dict[str, Seen] = {}
         self.annotated_at: dict[str, float] = {}

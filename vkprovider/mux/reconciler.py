@@ -146,7 +146,6 @@ class Muxes:
 
         Raises:
             InputError: Nothing can be decided.
-            OutsideError: The API server refused or did not answer.
         """
         spec, again_s = service.spec, self._settings.queue_timeout_s
         unfit = unfit_for_mux(spec.type, spec.selector)

@@ -57,7 +57,6 @@ class Showing:
         Raises:
             Fenced: This replica no longer serves it, or may not act for a while.
             Conflict: Somebody has written the Service meanwhile.
-            OutsideError: The API server did not answer.
         """
         seen = self._memory.seen.get(key)
         if seen is None:

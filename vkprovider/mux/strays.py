@@ -61,12 +61,7 @@ class Strays:
             await asyncio.sleep(self._settings.reconcile_s)
 
     async def look(self) -> None:
-        """Look once.
-
-        Raises:
-            Fenced: This replica does not lead any more.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Look once."""
         told = await self._wrong_types()
         told += self._lost_channels()
         told += [

@@ -111,11 +111,7 @@ class Doctor:
         self._nodes: list[Node] = []
 
     async def examine(self) -> DoctorReport:
-        """Check everything.
-
-        Raises:
-            OutsideError: The API server does not answer.
-        """
+        """Check everything."""
         version = await self._kube.version()
         self._found += setup.check_version(version)
         await self._check_clock()

@@ -42,11 +42,7 @@ class Classroom:
         self._reading = UserReading(kube)
 
     async def examine(self) -> DoctorReport:
-        """Check everything.
-
-        Raises:
-            OutsideError: The API server does not answer.
-        """
+        """Check everything."""
         version = await self._kube.version()
         found = await self._check_namespace()
         if not found:

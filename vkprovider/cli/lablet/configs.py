@@ -153,7 +153,6 @@ async def _find(kube: KubeClient, namespace: str, name: str, learner: str | None
     Raises:
         ClickException: Nothing was, or the page refused.
         InputError: It is damaged.
-        OutsideError: The API server refused or did not answer.
     """
     if learner is not None:
         return await _of_learner(archives, namespace, name, learner)
@@ -202,7 +201,6 @@ async def _of_learner(archives: Archives, namespace: str, name: str, learner: st
     Raises:
         ClickException: Nothing, or the page refused.
         InputError: It is damaged.
-        OutsideError: The API server refused or did not answer.
     """
     is_id = _KEPT.fullmatch(name)
     found = [

@@ -243,7 +243,6 @@ async def _try(kube: KubeClient, namespace: str, name: str, version: str, progre
 
     Raises:
         ClickException: It did not boot.
-        OutsideError: The API server refused or did not answer.
     """
     spec = {**trial_of(name, version), "activeDeadlineSeconds": _DEADLINE_S}
     pods, began = pods_in(kube, namespace), time.monotonic()

@@ -272,7 +272,6 @@ async def _check(
 
     Raises:
         ClickException: Something is missing.
-        OutsideError: The API server refused or did not answer.
     """
     home = await Resource(kube, NAMESPACES).get(namespace)
     if home is None:

@@ -40,11 +40,7 @@ _DEFINITIONS: Final = f"labletdefinitions.{wellknown.GROUP}"
 
 
 async def is_limited(kube: KubeClient) -> bool:
-    """Return whether the user writes definitions of a class alone, as `manifests/base/instructors.yaml` decides it.
-
-    Raises:
-        OutsideError: The API server refused or did not answer.
-    """
+    """Return whether the user writes definitions of a class alone, as `manifests/base/instructors.yaml` decides it."""
     return await may(kube, "teach", _DEFINITIONS) and not await may(kube, "author", _DEFINITIONS)
 
 
@@ -79,11 +75,7 @@ async def content(kube: KubeClient, existing: CustomResource | None, owner: str)
 
 
 async def source(kube: KubeClient, owner: str, name: str, text: str) -> dict[str, Any]:
-    """Return the source of a definition with a topology: a ConfigMap of the owner, which is made; inline without one.
-
-    Raises:
-        OutsideError: The API server refused or did not answer.
-    """
+    """Return the source of a definition with a topology: a new ConfigMap of the owner; inline without one."""
     if not owner:
         return {"inline": text}
     made = names.content_name(name, hashlib.sha256(text.encode()).hexdigest())
@@ -96,11 +88,7 @@ async def source(kube: KubeClient, owner: str, name: str, text: str) -> dict[str
 
 
 async def adopt(kube: KubeClient, definition: CustomResource) -> None:
-    """Let the ConfigMap of a definition's topology be deleted with the definition.
-
-    Raises:
-        OutsideError: The API server refused or did not answer.
-    """
+    """Let the ConfigMap of a definition's topology be deleted with the definition."""
     where, meta = definition.spec["source"].get("configMap", {}), definition.metadata
     owner = {"apiVersion": wellknown.API_VERSION, "kind": "LabletDefinition", "name": meta.name, "uid": meta.uid}
     try:

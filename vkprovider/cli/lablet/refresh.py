@@ -85,7 +85,6 @@ async def _refresh(kube: KubeClient, name: str, progress: Progress, *, force: bo
     """Request a refresh in the caller's name; return its outcome, None without `timeout_s`.
 
     Raises:
-        OutsideError: The API server refused or did not answer.
         Unanswered: There is no outcome yet.
     """
     api = Api(kube, kube.namespace)

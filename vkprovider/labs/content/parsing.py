@@ -63,7 +63,6 @@ class ContentParser:
     """Parses one document at a time; callable from any event loop."""
 
     def __init__(self) -> None:
-        """Start nothing yet."""
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="parser")
         self._process: subprocess.Popen[bytes] | None = None
         self._closed = False

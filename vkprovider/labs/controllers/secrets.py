@@ -23,7 +23,6 @@ async def read_secret(ctx: Context, name: str, *, reason: Reason, keys: str, use
 
     Raises:
         InputError: It does not exist, or may not be read.
-        OutsideError: The API server refused or did not answer.
     """
     where = f"Secret {ctx.logins_namespace}/{name}"
     try:
@@ -50,7 +49,6 @@ async def read_device_secret(ctx: Context, name: str, workers: Collection[str]) 
 
     Raises:
         InputError: `DeviceSecretInvalid`, `SecretNotAllowed`.
-        OutsideError: The API server refused or did not answer.
     """
     keys = "username and password, or CONTAINER.username and so on"
     secret = await read_secret(

@@ -128,11 +128,7 @@ class Certificates:
             await asyncio.sleep(wait_s)
 
     async def turn(self) -> float:
-        """Do what is due; return after how many seconds something may be.
-
-        Raises:
-            OutsideError: The API server refused, or did not answer.
-        """
+        """Do what is due; return after how many seconds something may be."""
         wait_s = await self._do(self._ctx.wall())
         if self._expires_at:  # whatever is waited for, one that has expired is not served
             return min(wait_s, max(0.0, self._expires_at - self._ctx.wall()))

@@ -56,7 +56,6 @@ class Stories:
 
         Raises:
             Invalid: There is no earlier run.
-            OutsideError: The API server refused, or did not answer.
         """
         if options.previous and not restarted_at:
             raise Invalid(f"the lablet of pod {pod.key} was never started again: leave out --previous")

@@ -120,7 +120,6 @@ class Probe:
     """Connects, and closes the connection at once."""
 
     def __init__(self) -> None:
-        """Probe nothing yet."""
         self._turns = asyncio.Semaphore(AT_ONCE)
 
     async def test(self, host: str, port: int) -> dict[str, Any]:

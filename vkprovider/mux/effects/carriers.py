@@ -31,7 +31,6 @@ class Carriers:
     """Writes the backends of muxes."""
 
     def __init__(self, ctx: Context, form: Form, index: Index, writes: Writes) -> None:
-        """Write nothing yet."""
         self._slices = ctx.api.endpoint_slices
         self._endpoints = Resource(ctx.kube, _ENDPOINTS)
         self._form = form
@@ -39,12 +38,7 @@ class Carriers:
         self._writes = writes
 
     async def write(self, mux: MuxObject, sources: Sources, guard: Guard) -> Change:
-        """Write the backends of a mux where they differ, those that go first; return what changed.
-
-        Raises:
-            Fenced: This replica no longer serves the mux.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Write the backends of a mux where they differ, those that go first; return what changed."""
         if self._form == "endpoints":
             await self._write_slices(mux, {}, guard)
             return await self._write_endpoints(mux, sources, guard)
@@ -66,12 +60,7 @@ class Carriers:
         return max(known) + 1 if known and len(known) == len(stamps) else None  # whole seconds, cut off
 
     async def withdraw_ended(self, ref: MuxRef, lent: Container[ended.Target], guard: Guard) -> bool:
-        """Withdraw the backends that nobody lends any more; return whether there were any.
-
-        Raises:
-            Fenced: This replica no longer serves the mux.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Withdraw the backends that nobody lends any more; return whether there were any."""
         changes = {
             name: change
             for name, found in self._index.own_slices(ref).items()
@@ -83,12 +72,7 @@ class Carriers:
         return bool(changes)
 
     async def withdraw(self, ref: MuxRef, guard: Guard) -> None:
-        """Delete what carries the backends of a mux, also what the watch does not show yet.
-
-        Raises:
-            Fenced: This replica no longer serves the mux.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Delete what carries the backends of a mux, also what the watch does not show yet."""
         labels = ",".join(f"{key}={value}" for key, value in muxslices.own_labels(ref).items())
         found = await self._slices.within(ref.namespace).list(labels=labels)
         await at_most(AT_ONCE, lambda each: self._delete(each, guard), found)

@@ -45,7 +45,6 @@ class Leaving:
         reports: Reports,
         writes: Writes,
     ) -> None:
-        """End none yet."""
         self._wall = ctx.wall
         self._memory = memory
         self._services = Resource(ctx.kube, SERVICES)
@@ -63,7 +62,6 @@ class Leaving:
         Raises:
             Fenced: This replica no longer serves it.
             Conflict: Somebody has written the Service meanwhile.
-            OutsideError: The API server refused or did not answer.
         """
         meta = service.metadata
         mark = finalizer(self._prefix)
@@ -114,12 +112,7 @@ class Leaving:
         return left_s
 
     async def clear(self, ref: MuxRef, guard: Guard) -> None:
-        """Take its ports and address from the channels that name a mux that there is not, and answer such lablets.
-
-        Raises:
-            Fenced: This replica may not act.
-            OutsideError: The API server did not answer.
-        """
+        """Take its ports and address from the channels that name a mux that there is not, and answer such lablets."""
         await self._reports.update_channel_service_metadata(
             [Report(channel) for channel in self._index.channels(ref)], guard
         )

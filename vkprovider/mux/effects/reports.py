@@ -93,7 +93,6 @@ class Reports:
     """Writes what channels show."""
 
     def __init__(self, ctx: Context, prefix: str, writes: Writes) -> None:
-        """Write nothing yet."""
         self._services = Resource(ctx.kube, SERVICES)
         self._kube = ctx.kube
         self._slices = ctx.api.endpoint_slices
@@ -104,7 +103,6 @@ class Reports:
         """Write what channels show, where they show something else.
 
         Raises:
-            Fenced: This replica no longer serves the mux.
             OutsideError: The API server did not answer; what it refuses for one channel is logged.
         """
         await at_most(AT_ONCE, lambda each: self._report(each, guard), list(reports))
@@ -141,12 +139,7 @@ class Reports:
             _log.warning(f"cannot {what}", channel=key_of(meta), error=str(error))
 
     async def answer(self, lablet: ExposedLablet, answer: Mapping[str, Access], guard: Guard) -> None:
-        """Answer an exposed lablet, if it has another answer.
-
-        Raises:
-            Fenced: This replica no longer serves the mux.
-            OutsideError: The API server did not answer.
-        """
+        """Answer an exposed lablet, if it has another answer."""
         meta = lablet.slice.metadata
         text = encode_answer(answer)
         if meta.annotations.get(names.ANNOTATION_MUX_ANSWER) == text:

@@ -51,10 +51,6 @@ class Writes:
             what: Verb and object, for the log of a dry run.
             wanted: What is written, for the same.
             call: Called here to write, unless this is a dry run.
-
-        Raises:
-            Fenced: This replica no longer serves the mux.
-            OutsideError: The API server refused or did not answer.
         """
         if self._dry:
             text = msgspec.json.encode(wanted, order="sorted")
@@ -81,10 +77,6 @@ class Writes:
             name: `namespace/name` of the object.
             wanted: What is written.
             call: Called here to write.
-
-        Raises:
-            Fenced: This replica no longer serves the mux.
-            OutsideError: The API server refused or did not answer.
         """
         mark = (seen.resource_version if seen is not None else "", msgspec.json.encode(wanted, order="sorted"))
         if self._sent.get(name, {}).get(what) == mark:
@@ -116,7 +108,6 @@ class Store:
     """Reads and writes the ConfigMaps of muxes."""
 
     def __init__(self, ctx: Context, prefix: str, writes: Writes) -> None:
-        """Read nothing yet."""
         self._config_maps = ctx.api.config_maps
         self._prefix = prefix
         self._writes = writes
@@ -149,8 +140,6 @@ class Store:
         Raises:
             InputError: `MuxStoreFull`.
             Conflict: Another client wrote since: the pass must be repeated.
-            Fenced: This replica no longer serves the mux.
-            OutsideError: The API server refused or did not answer.
         """
         data, binary = muxstate.write(state, mux.ref)
         name = muxstate.store_name(mux, self._prefix)

@@ -32,9 +32,6 @@ async def may(kube: KubeClient, verb: str, resource: str, namespace: str = "", n
         resource: As `kubectl auth can-i` has it: `pods`, `deployments.apps/scale`.
         namespace: Empty: in all namespaces, or for what has none.
         name: Empty: every object.
-
-    Raises:
-        OutsideError: The API server did not answer.
     """
     whole, _, subresource = resource.partition("/")
     plural, _, group = whole.partition(".")

@@ -76,11 +76,7 @@ class Home:
             await asyncio.sleep(_LOOK_ELSEWHERE_S if self._membership.elsewhere else _LOOK_S)
 
     async def look(self) -> str:
-        """Return the namespace of another installation that has the cluster; empty if none has.
-
-        Raises:
-            OutsideError: The API server refused or did not answer.
-        """
+        """Return the namespace of another installation that has the cluster; empty if none has."""
         for namespace in named_by(lease for informer in self._leases for lease in informer.items.values()):
             if namespace == self._ctx.namespace:
                 return ""

@@ -90,7 +90,6 @@ class Leases:
 
         Raises:
             InputError: `LeaseKind.foreign`: a Lease of that name is not of this installation.
-            OutsideError: The API server refused or did not answer.
         """
         name = self._kind.name_of(key)
         lease = await self._leases.get(name, timeout_s=leases.REQUEST_S, lane=Lane.AT_ONCE)
@@ -112,10 +111,6 @@ class Leases:
             uid: The UID of the Lease's owner, if it has one, so that the epoch outlives what the key stands for.
             holder: The replica that holds it; "" releases it.
             takes_over: The holder takes it over: the epoch grows.
-
-        Raises:
-            Fenced: This replica may not act.
-            OutsideError: The API server refused or did not answer.
         """
         kind = self._kind
         owner = kind.owner(key, uid)
@@ -140,12 +135,7 @@ class Leases:
             return None
 
     async def delete(self, key: str, lease: Lease) -> None:
-        """Delete a key's Lease unless another client has written it since.
-
-        Raises:
-            Fenced: This replica may not act.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Delete a key's Lease unless another client has written it since."""
         meta = lease.metadata
         with suppress(Conflict):
             await self._leases.delete(

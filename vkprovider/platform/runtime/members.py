@@ -102,11 +102,7 @@ class Members:
         }
 
     async def end(self, replica: str) -> bool:
-        """End the membership of a replica that counts as gone; return False if it turns out to live.
-
-        Raises:
-            OutsideError: The API server refused or did not answer.
-        """
+        """End the membership of a replica that counts as gone; return False if it turns out to live."""
         if not self.is_gone(replica):
             return False
         seen = self._seen.get(replica)
@@ -127,11 +123,7 @@ class Members:
         return True
 
     async def end_all_gone(self) -> None:
-        """End the memberships of all replicas that are gone, also of those that owned nothing.
-
-        Raises:
-            OutsideError: The API server refused or did not answer.
-        """
+        """End the memberships of all replicas that are gone, also of those that owned nothing."""
         for replica in sorted(self.present() - {self._ctx.replica}):
             if self.is_gone(replica):
                 await self.end(replica)

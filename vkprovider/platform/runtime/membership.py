@@ -255,9 +255,6 @@ class Membership:
 
         Returns:
             Whether this one may write it now.
-
-        Raises:
-            OutsideError: The API server refused or did not answer.
         """
         ctx, theirs = self._ctx, lease.metadata.annotations.get(wellknown.ANNOTATION_PROCESS, "")
         if theirs == ctx.process and (self._lease is None or self._lease.metadata.uid == lease.metadata.uid):

@@ -168,7 +168,6 @@ class Ownership:
 
         Raises:
             InputError: `LeaseKind.foreign`: a Lease of that name is not of this installation.
-            OutsideError: The API server refused or did not answer.
         """
         async with self._turns.setdefault(key, asyncio.Lock()):
             if self.is_fenced:

@@ -47,7 +47,6 @@ class LabStreams:
     """The open streams of a replica."""
 
     def __init__(self, index: Index, dialect: PortalDialect, times: StreamTimes) -> None:
-        """Begin without streams."""
         self._index = index
         self._dialect = dialect
         self._times = times

@@ -91,8 +91,6 @@ class Keeper:
 
         Raises:
             InputError: A Lease is of another cluster.
-            Fenced: This replica does not lead any more.
-            OutsideError: The API server refused or did not answer.
         """
         for namespace in self._index.namespaces():
             self._wake(namespace)
@@ -208,12 +206,7 @@ class Instructors:
         return namespace in self._of_class
 
     async def reconcile(self, namespace: str) -> Result:
-        """Have a lab name the instructors of its class, if it does not.
-
-        Raises:
-            Fenced: This replica does not lead any more.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Have a lab name the instructors of its class, if it does not."""
         lab = self._index.at(namespace)
         if lab is None or not self._membership.leads():
             return DONE

@@ -69,7 +69,6 @@ class Locks:
 
         Raises:
             InputError: The Lease is of another cluster.
-            OutsideError: The API server refused or did not answer.
         """
         return await self._ownership.acquire(key, "")
 

@@ -57,7 +57,6 @@ class Labs:
         requests: Requests,
         making: Making,
     ) -> None:
-        """Look at none yet."""
         self._ctx = ctx
         self._settings = settings
         self._index = index
@@ -73,12 +72,7 @@ class Labs:
         self.steps_total: dict[str, int] = {}
 
     async def reconcile(self, namespace: str) -> Result:
-        """Take one step for the lab of a namespace, if there is one to take.
-
-        Raises:
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Take one step for the lab of a namespace, if there is one to take."""
         lab = self._index.at(namespace)
         if lab is None:
             self._sent.pop(namespace, None)

@@ -290,7 +290,6 @@ class Requests:
 
         Raises:
             Rejected: There is a lab, or another replica has it in hand.
-            OutsideError: The API server refused or did not answer.
         """
         until = self._ctx.now() + _LOCK_S
         while True:
@@ -321,7 +320,6 @@ class Requests:
 
         Raises:
             Rejected: The user has a lab, or the namespace is somebody else's.
-            OutsideError: The API server refused or did not answer.
         """
         guard = self._locks.guard(user_key(user))
         if (record := await self._records.of_user(user)) is not None:
@@ -367,7 +365,6 @@ class Requests:
 
         Raises:
             Rejected: There is one.
-            OutsideError: The API server refused or did not answer.
         """
         if may_create(self._index.lab(user)) is None:
             return

@@ -71,11 +71,7 @@ class Codes:
         self._over: OrderedDict[str, None] = OrderedDict()
 
     async def make(self, token: str) -> str:
-        """Return a new code for a token.
-
-        Raises:
-            OutsideError: The API server refused or did not answer.
-        """
+        """Return a new code for a token."""
         if not self._removals:
             await self._sweep()
         text = secrets.token_urlsafe(_CODE_BYTES)
@@ -124,11 +120,7 @@ class Codes:
             return token
 
     async def _taken(self, code: str, name: str) -> str | None:
-        """Delete the Lease of a code, and return the token in it; None if it is used, or expired.
-
-        Raises:
-            OutsideError: The API server refused or did not answer.
-        """
+        """Delete the Lease of a code, and return the token in it; None if it is used, or expired."""
         lease = await self._leases.get(name)
         if lease is None:
             return None

@@ -1,5 +1,7 @@
 """The stage of a lablet, row by row."""
 
+import ast
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +11,7 @@ from vkprovider.lablet import observations
 from vkprovider.lablet.inputs import Inputs
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.lablet.standing import State
+from vkprovider.labs.pure.lablet.decisions import stages
 from vkprovider.labs.pure.lablet.decisions.decide import _LIVING
 from vkprovider.labs.pure.lablet.decisions.stage import Stage, stage_of
 from vkprovider.labs.pure.lablet.memory import Presence
@@ -87,6 +90,25 @@ def test_stage_follows_from_claim_and_facts(
     assert stage_of(facts, NOW) is stage
 
 
-def test_every_stage_of_a_living_lablet_has_its_module() -> None:
+def test_every_stage_of_a_living_lablet_has_its_function() -> None:
     assert _LIVING.keys() == set(Stage) - {Stage.UNEXAMINED, Stage.ENDING}
-    assert len({answer.__module__ for answer in _LIVING.values()}) == len(_LIVING)
+    assert all(answer.__name__ == f"while_{stage.name.lower()}" for stage, answer in _LIVING.items())
+
+
+def test_no_stage_calls_another() -> None:
+    """A contract keeps their modules apart; within one, whatever a stage reaches is no other stage."""
+    seen = set()
+    for path in sorted(Path(stages.__path__[0]).glob("*.py")):
+        uses = {
+            function.name: {node.id for node in ast.walk(function) if isinstance(node, ast.Name)} - {function.name}
+            for function in ast.parse(path.read_text()).body
+            if isinstance(function, ast.FunctionDef)
+        }
+        for stage in (name for name in uses if name.startswith("while_")):
+            seen.add(stage)
+            reached, left = set(), {stage}
+            while left:
+                reached |= left
+                left = {used for name in left for used in uses.get(name, ())} - reached
+            assert {name for name in reached if name.startswith("while_")} == {stage}
+    assert seen == {f"while_{stage.name.lower()}" for stage in (*_LIVING, Stage.ENDING)}

@@ -92,20 +92,12 @@ def anchored(binding: Binding | None) -> str:
 
 
 async def granted(kube: KubeClient, namespace: str) -> str:
-    """Return the address that an admin has named to the class of a namespace; "" if none has.
-
-    Raises:
-        OutsideError: The API server refused or did not answer.
-    """
+    """Return the address that an admin has named to the class of a namespace; "" if none has."""
     return anchored(await Resource(kube, _BINDINGS, namespace).get(INSTRUCTOR))
 
 
 async def shown(kube: KubeClient) -> str:
-    """Return the address that the CMLWorkers show; "" if none does.
-
-    Raises:
-        OutsideError: The API server refused or did not answer.
-    """
+    """Return the address that the CMLWorkers show; "" if none does."""
     async for workers in Api(kube, "").workers.pages(page_size=_WORKERS):
         for worker in workers:
             if (url := worker_status(worker).page_url) and url.isprintable():

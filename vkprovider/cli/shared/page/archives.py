@@ -34,7 +34,6 @@ class Archives(Protocol):
         Raises:
             ClickException: The page refused, or did not answer.
             InputError: What is stored is damaged.
-            OutsideError: The API server refused, or did not answer.
         """
 
     async def read(self, id_: str) -> Leftovers | None:

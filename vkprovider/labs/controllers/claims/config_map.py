@@ -40,7 +40,6 @@ class ClaimsConfigMap:
 
         Raises:
             InputError: `ClaimStoreInvalid`.
-            OutsideError: The API server refused or did not answer.
         """
         config_map = await self._ctx.api.config_maps.get(names.claims_name(self._worker))
         if config_map is None:
@@ -56,7 +55,6 @@ class ClaimsConfigMap:
         Raises:
             NotFound: It was deleted; the next write creates it.
             Conflict: Another client wrote it; read it first.
-            Fenced: This replica no longer owns the Node.
             OutsideError: Any other of its kinds.
         """
         metadata: dict[str, object] = {

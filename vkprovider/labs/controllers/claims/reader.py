@@ -35,7 +35,6 @@ async def of_worker(ctx: Context, worker: str) -> dict[str, Claim]:
 
     Raises:
         InputError: `ClaimStoreInvalid`.
-        OutsideError: The API server did not answer, or refused.
     """
     store = await ctx.api.config_maps.get(names.claims_name(worker))
     if store is not None:

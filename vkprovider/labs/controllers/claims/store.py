@@ -130,7 +130,6 @@ class ClaimStore:
 
         Raises:
             InputError: `ClaimStoreInvalid`.
-            OutsideError: The API server refused or did not answer.
         """
         stored = await self._config_map.read()
         self._dirty.clear()
@@ -243,7 +242,6 @@ class ClaimStore:
         Raises:
             InputError: `ClaimStoreFull`, `ClaimStoreInvalid` or `ClaimsRefused`, or that of `hold`: no row can be
                 written.
-            Fenced: This replica no longer owns the Node.
             OutsideError: The write failed; the changes wait for the next flush.
         """
         if not (self._dirty or self._rewrite) or not self.complete:

@@ -37,7 +37,6 @@ async def read_config_map(ctx: Context, where: ConfigMapSource) -> str:
     Raises:
         InputError: `SourceNotFound`; `SourceForbidden`, with the command that grants the right; `TopologyInvalid`, if
             it is not UTF-8.
-        OutsideError: The API server did not answer.
     """
     try:
         found = await ctx.api.config_maps.within(where.namespace).get(where.name)

@@ -32,7 +32,6 @@ class RuntimeClasses:
 
         Raises:
             InputError: `RuntimeClassConflict`.
-            OutsideError: The API server refused it, or did not answer.
         """
         name, api = resource.metadata.name, self.ctx.api.runtime_classes
         charge, few = contents.charged(versions), contents.versions_of_few(versions)
@@ -57,11 +56,7 @@ class RuntimeClasses:
             await api.patch(name, _patch(found, wanted), resource_version=found.metadata.resource_version)
 
     async def remove(self, resource: CustomResource) -> None:
-        """Delete the RuntimeClass of a definition that is being deleted.
-
-        Raises:
-            OutsideError: The API server refused, or did not answer.
-        """
+        """Delete the RuntimeClass of a definition that is being deleted."""
         found = self.known(resource.metadata.name)
         if found is not None and self._belongs_to(found, resource):
             with contextlib.suppress(Conflict):  # it was replaced by another one of that name

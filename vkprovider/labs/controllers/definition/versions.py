@@ -183,11 +183,7 @@ class Versions:
         return content, True
 
     async def _store(self, body: dict[str, Any]) -> ConfigMap:
-        """Create a content ConfigMap; its name is a digest, so an existing one holds the same.
-
-        Raises:
-            OutsideError: The API server refused it, or did not answer.
-        """
+        """Create a content ConfigMap; its name is a digest, so an existing one holds the same."""
         name = body["metadata"]["name"]
         try:
             return await self._ctx.api.config_maps.create(body)
@@ -202,7 +198,6 @@ class Versions:
 
         Raises:
             NotFound: The ConfigMap was deleted.
-            OutsideError: The API server refused, or did not answer.
         """
         handle = self._ctx.api.config_maps.unstructured
         document = await handle.get(content.config_map)

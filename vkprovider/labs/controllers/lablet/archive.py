@@ -60,7 +60,6 @@ class Archive:
             What is stored, and by label the error for each device whose configuration exists and could not be read.
 
         Raises:
-            Fenced: This replica no longer owns the Node.
             OutsideError: The API server refused the write; the worker's errors are returned, not raised.
         """
         booted = [device for device in devices if device.state == observations.BOOTED]
@@ -84,7 +83,6 @@ class Archive:
             verdict: The grader's.
 
         Raises:
-            Fenced: This replica no longer owns the Node.
             OutsideError: The API server refused the write.
         """
         graded = leftovers.graded(left, claim, verdict, at=claim.collected_at or self._ctx.now_unix)
@@ -123,9 +121,6 @@ class Archive:
 
         Args:
             pod_uid: The Pod's UID; UID-TIME finds what an earlier learner of that Pod left.
-
-        Raises:
-            OutsideError: The API server does not answer, or refuses.
         """
         config_map = await self._ctx.api.config_maps.get(leftovers.name_of(pod_uid))
         try:
@@ -140,7 +135,6 @@ class Archive:
         Raises:
             Gone: The token `after` has expired.
             Invalid: It is not one.
-            OutsideError: The API server does not answer, or refuses.
         """
         labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS},{names.LABEL_NAMESPACE}={namespace}"
         stored = self._ctx.api.config_maps.metadata_only
@@ -170,11 +164,7 @@ class Archive:
             await ctx.api.config_maps.metadata_only.replace(body)
 
     async def sweep(self) -> None:
-        """Delete leftovers written longer ago than `kept_s`, and the oldest ones where there are too many bytes.
-
-        Raises:
-            OutsideError: The API server does not answer, or refuses.
-        """
+        """Delete leftovers written longer ago than `kept_s`, and the oldest ones where there are too many bytes."""
         config_maps = self._ctx.api.config_maps
         oldest = self._ctx.now_unix - self._settings.kept_s if self._ctx.is_sure() else 0
         labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"

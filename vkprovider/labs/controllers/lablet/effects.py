@@ -88,7 +88,6 @@ class Effects:
 
         Raises:
             NoSlot: Raised by `turn_to_worker`.
-            Fenced: This replica no longer owns the Node.
             InputError: The Pod, its definition or its content is wrong.
             StepFailed: One of several systems that the step calls failed.
             OutsideError: The system that the step is about refused, or did not answer.

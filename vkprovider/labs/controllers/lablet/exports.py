@@ -53,7 +53,6 @@ class Exports:
 
         Raises:
             InputError: `ClaimStoreInvalid`.
-            OutsideError: The API server refused, or did not answer.
         """
         for name, worker in self.workers.items():
             if (claim := _pick(worker.claims.claims, key)) is not None:

@@ -98,7 +98,6 @@ class Publisher:
 
         Raises:
             OutsideError: The write failed.
-            Fenced: This replica no longer owns the Node.
         """
         pod, written, ctx = lablet.pod, lablet.written, self.ctx
         if report is None or pod is None:

@@ -43,7 +43,6 @@ class Recovery:
 
         Raises:
             OutsideError: A lab of the worker could not be read, or content is not stored yet; nothing has changed.
-            Fenced: This replica no longer owns the Node.
         """
         if worker.claims.complete:
             return

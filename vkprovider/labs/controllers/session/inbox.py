@@ -146,9 +146,6 @@ class Inbox:
 
         Returns:
             Whether that changed the row, and the row.
-
-        Raises:
-            OutsideError: The API server refused it, or did not answer.
         """
         ctx, api, name = (
             self._ctx,
@@ -174,11 +171,7 @@ class Inbox:
     # --------------------------------------------------------------------------------------------- what is old
 
     async def drop(self, row: SessionEvents) -> None:
-        """Delete a row, unless another event was added to it since.
-
-        Raises:
-            OutsideError: The API server refused, or did not answer.
-        """
+        """Delete a row, unless another event was added to it since."""
         name = inbox.object_name(row.key)
         found = self.objects.items.get(f"{self._ctx.namespace}/{name}")
         if found is None or inbox.read(found, self._ctx.installation) != row:

@@ -127,7 +127,6 @@ class Sessions:
         Raises:
             InputError: `LDSDeploymentUnknown`, or the devices' Secret is wrong.
             OutsideError: The LDS refused, failed or did not answer.
-            Fenced: This replica no longer owns the Node.
         """
         terms, client = self._terms(claim), self._client(session, worker)
         if not session.id:
@@ -191,11 +190,7 @@ class Sessions:
         return devices_for(content.topology, claim.ports, host, secret, via=via, every_access=every)
 
     async def reschedule(self, worker: Worker, session: Session, slot_end: int) -> Rescheduled:
-        """Ask the LDS for another end of a session; a failure is part of the outcome, because it stops nothing else.
-
-        Raises:
-            Fenced: This replica no longer owns the Node.
-        """
+        """Ask the LDS for another end of a session; a failure is part of the outcome, because it stops nothing else."""
         slot = datetime.fromtimestamp(session.slot_start, UTC), datetime.fromtimestamp(slot_end, UTC)
         kept = f"the session of {session.username} keeps its end at {iso(session.slot_end)}"
         try:
@@ -216,7 +211,6 @@ class Sessions:
 
         Raises:
             OutsideError: The LDS refused, failed or did not answer.
-            Fenced: This replica no longer owns the Node.
         """
         try:
             client = self._client(session, worker)
@@ -238,7 +232,6 @@ class Sessions:
 
         Raises:
             OutsideError: The LDS refused, failed or did not answer.
-            Fenced: This replica no longer owns the Node.
         """
         session = claim.session
         if session is None or not session.id or self.deployments is None:

@@ -44,7 +44,6 @@ class Finalizer:
         Raises:
             InputError: `InUse`: the CMLWorker is being deleted, and does not wait for lablets.
             Conflict: It changed meanwhile; try again.
-            Fenced: This replica no longer owns the Node.
             OutsideError: Any other of its kinds.
         """
         if self._held:

@@ -49,7 +49,7 @@ class LabIndex:
         self.ports: frozenset[tuple[str, int]] = frozenset()
 
     async def find(self, claim: Claim, claims: Mapping[str, Claim], shown: str = "") -> list[KnownLab]:
-        """Find the labs that may be that of a claim that names none, see `matching.matches`.
+        """Find the labs that may be that of a claim that names none, see `identity.matches`.
 
         Raises:
             OutsideError: The worker could not be asked; that is not "none".

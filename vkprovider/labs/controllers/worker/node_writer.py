@@ -171,7 +171,6 @@ class NodeWriter:
 
         Raises:
             NodeConflict: A Node of that name is not of this installation.
-            OutsideError: The API server refused or did not answer.
         """
         if await self._leave(resource, worker):
             return True
@@ -236,7 +235,6 @@ class NodeWriter:
 
         Raises:
             NodeConflict: A Node of that name is not of this installation; nothing may be done for the worker.
-            OutsideError: The API server refused or did not answer.
         """
         seen = self.objects.items.get(names.node_name(worker))
         if seen is None or not nodes.ours(seen, self._ctx.installation):
@@ -353,12 +351,7 @@ class NodeWriter:
         return True
 
     async def withdraw(self, worker: str, guard: Guard) -> None:
-        """Declare no kubelet API on a worker's Node any more.
-
-        Raises:
-            OutsideError: The API server refused, or did not answer.
-            Fenced: This replica no longer owns the Node.
-        """
+        """Declare no kubelet API on a worker's Node any more."""
         node = self.known(worker)
         patch = withdrawal(node) if node is not None else None
         if node is not None and patch is not None:

@@ -129,7 +129,6 @@ class Workers:
         Raises:
             Fenced: This replica no longer owns the Node, or may not act for a while.
             InputError: They cannot be written.
-            OutsideError: The API server refused or did not answer.
         """
         worker = self.items.get(name)
         if worker is None:
@@ -152,7 +151,6 @@ class Workers:
 
         Raises:
             Fenced: This replica no longer owns the Node, or may not act for a while.
-            OutsideError: The API server refused or did not answer.
         """
         resource = self._resources.get(name)
         for given_up in self._fleet.pop_given_up(name):

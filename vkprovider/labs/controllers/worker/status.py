@@ -58,7 +58,6 @@ class WorkerStatusWriter:
         """Write the status of a worker that this replica owns, and warn of what is wrong with it.
 
         Raises:
-            OutsideError: The API server refused or did not answer.
             Fenced: This replica does not own the Node any more.
         """
         health, seen = worker.health, worker.seen
@@ -112,7 +111,6 @@ class WorkerStatusWriter:
                 any other one is removed.
 
         Raises:
-            OutsideError: The API server refused or did not answer.
             Fenced: This replica does not own the Node any more.
         """
         before = worker_status(resource)

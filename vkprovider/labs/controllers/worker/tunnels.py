@@ -208,11 +208,7 @@ class Registration:
         self._said: set[tuple[str, str]] = set()
 
     async def reconcile(self, name: str) -> Result:
-        """Do what is to be done about the agents of a name.
-
-        Raises:
-            OutsideError: The API server refused or did not answer.
-        """
+        """Do what is to be done about the agents of a name."""
         if not self._leads():
             return Result()
         refused = False

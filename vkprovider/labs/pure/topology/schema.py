@@ -20,7 +20,7 @@ _LISTED_MAX: Final = 8
 """Ids in a message."""
 
 
-def fault(nodes: Sequence[Any], links: Sequence[Any]) -> tuple[str, str] | None:
+def link_fault(nodes: Sequence[Any], links: Sequence[Any]) -> tuple[str, str] | None:
     """Return the field of the first link that leads nowhere, and what is wrong about it; None if there is none."""
     labels: dict[Any, str] = {}
     interfaces: dict[Any, list[Any] | None] = {}
@@ -50,7 +50,7 @@ def reached_from(definition: str, nodes: Sequence[Any], links: Sequence[Any]) ->
     Args:
         definition: A node definition, such as `external_connector`.
         nodes: Of the topology.
-        links: Of the topology; `fault` has found nothing in them.
+        links: Of the topology; `link_fault` has found nothing in them.
     """
     next_to: dict[Any, set[Any]] = {}
     for link in links:
@@ -71,7 +71,7 @@ def pairs(nodes: Sequence[Any], links: Sequence[Any]) -> tuple[tuple[str, str], 
 
     Args:
         nodes: Of the topology.
-        links: Of the topology; `fault` has found nothing in them.
+        links: Of the topology; `link_fault` has found nothing in them.
     """
     labels = {name: node["label"] for node in nodes if (name := _id(node.get("id"))) is not None}
     found: dict[frozenset[str], tuple[str, str]] = {}
@@ -129,7 +129,7 @@ _FIELDS: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
 
 
 def faults(nodes: Sequence[Mapping[Any, Any]], links: Sequence[Mapping[Any, Any]]) -> list[str]:
-    """List what no CML imports, each with its place; `links.fault` has found nothing in them."""
+    """List what no CML imports, each with its place; `link_fault` has found nothing in them."""
     return _first(_faults(nodes, links))
 
 

@@ -129,7 +129,7 @@ class Topology:
             notes: The text before the author's notes.
             description: The lab's description; None is the author's.
             ports: The outside port of every slot of the template, by the slot's name; None keeps those in the tags.
-            environment: The values of parameters; see `parameters.scalars`.
+            environment: The values of parameters; see `rewrite.scalars`.
 
         Raises:
             InputError: `CreateContainerConfigError`: the values are too long.
@@ -163,7 +163,7 @@ def parse(text: str, *, images: Mapping[str, str] = MappingProxyType({})) -> Top
     version = _version(header, flat=flat)
     nodes = _nodes(document, flat=flat)
     devices, template = _devices(nodes, images)
-    if wrong := schema.fault(nodes, document.get("links", [])):
+    if wrong := schema.link_fault(nodes, document.get("links", [])):
         raise _invalid(*wrong)
     rest = {k: v for k, v in document.items() if k != "lab" and not (flat and k in _FLAT_HEADER)}
     if images:

@@ -39,7 +39,6 @@ class Contents:
     """Writes Secrets, ConfigMaps, ServiceAccounts and RoleBindings."""
 
     def __init__(self, ctx: Context) -> None:
-        """Write nothing yet."""
         self._kube = ctx.kube
         self._secrets = Resource(ctx.kube, SECRETS).metadata_only
         self._config_maps = Resource(ctx.kube, CONFIG_MAPS).metadata_only
@@ -53,18 +52,11 @@ class Contents:
 
         Raises:
             Conflict: There is one.
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
         """
         await self._secrets.within(namespace).create(objects.secret(name, labels, token, env), guard=guard)
 
     async def has_secret(self, namespace: str, name: str, labels: Mapping[str, str], guard: Guard) -> bool:
-        """Return whether the Secret is there: the portal cannot read Secrets, so it tries, without a trace, to make it.
-
-        Raises:
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Return whether the Secret is there: the portal cannot read Secrets, so it tries a dry run of making it."""
         body = msgspec.json.encode(objects.secret(name, labels, "", {}))
         path = self._secrets.within(namespace).path
         try:
@@ -76,32 +68,17 @@ class Contents:
     async def config_map(
         self, namespace: str, name: str, labels: Mapping[str, str], data: Mapping[str, str], guard: Guard
     ) -> None:
-        """Create the ConfigMap.
-
-        Raises:
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Create the ConfigMap."""
         await self._create(self._config_maps, namespace, objects.config_map(name, labels, data), guard)
 
     async def service_account(self, namespace: str, name: str, labels: Mapping[str, str], guard: Guard) -> None:
-        """Create the ServiceAccount.
-
-        Raises:
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Create the ServiceAccount."""
         await self._create(self._accounts, namespace, objects.service_account(name, labels), guard)
 
     async def role_binding(
         self, namespace: str, name: str, labels: Mapping[str, str], username: str, guard: Guard
     ) -> None:
-        """Create the RoleBinding.
-
-        Raises:
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Create the RoleBinding."""
         await self._create(self._bindings, namespace, objects.role_binding(name, labels, username), guard)
 
     async def instructors(self, namespace: str, labels: Mapping[str, str], step: Bind | Unbind, guard: Guard) -> None:
@@ -111,7 +88,6 @@ class Contents:
             Conflict: The RoleBinding was written since it was seen.
             NotFound: It is gone.
             Fenced: This replica may not write.
-            OutsideError: The API server refused or did not answer.
         """
         bindings = self._bindings.within(namespace)
         match step:
@@ -124,21 +100,11 @@ class Contents:
                 await bindings.delete(present.metadata.name, uid=present.metadata.uid, guard=guard)
 
     async def release(self, namespace: str, guard: Guard) -> None:
-        """Delete the RoleBinding of instructors in a lab that is to be of another class, or of none.
-
-        Raises:
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Delete the RoleBinding of instructors in a lab that is to be of another class, or of none."""
         await self._bindings.within(namespace).delete(BINDING, guard=guard)
 
     async def clear(self, namespace: str, secret: str, config_map: str, guard: Guard) -> None:
-        """Delete the Secret and the ConfigMap of an earlier request.
-
-        Raises:
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Delete the Secret and the ConfigMap of an earlier request."""
         await self._secrets.within(namespace).delete(secret, guard=guard)
         await self._config_maps.within(namespace).delete(config_map, guard=guard)
 
@@ -201,10 +167,6 @@ class Making:
             lab: Of a user, or warm.
             end_at: When its time ends, in Unix seconds; None for a warm one.
             guard: Called right before every write.
-
-        Raises:
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
         """
         namespace, labels, name = lab.record.namespace, self._labels(lab), pod_name(lab.key)
         account = partial(self._contents.service_account, namespace, name, labels, guard)
@@ -220,8 +182,6 @@ class Making:
         Raises:
             Conflict: Its Pod is another one.
             NotFound: Its Pod is gone.
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
         """
         labels = self._labels(lab)
         await _each(self._around(lab, labels, guard))
@@ -229,20 +189,11 @@ class Making:
             await self._pods.change(lab.pod, self._notes(lab, end_at), guard, self._pod_labels(lab, labels))
 
     async def look(self, lab: UserLab) -> UserLab:
-        """Return a lab with its Pod as the API server has it: the watch may be late.
-
-        Raises:
-            OutsideError: The API server refused or did not answer.
-        """
+        """Return a lab with its Pod as the API server has it: the watch may be late."""
         return with_pod(lab, await self._pods.of_lab(lab.record.namespace))
 
     async def is_sealed(self, lab: UserLab, guard: Guard) -> bool:
-        """Return whether the request of a lab got its Secret, without which nobody was told that it was accepted.
-
-        Raises:
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Return whether the request of a lab got its Secret, without which nobody was told that it was accepted."""
         return await self._contents.has_secret(lab.record.namespace, secret_name(lab.key), self._labels(lab), guard)
 
     def _around(self, lab: UserLab, labels: Mapping[str, str], guard: Guard) -> list[Write]:

@@ -32,11 +32,7 @@ class Pods:
         self._wrote = wrote
 
     async def of_lab(self, namespace: str) -> list[Pod]:
-        """Read the Pods of a lab from the API server.
-
-        Raises:
-            OutsideError: The API server refused or did not answer.
-        """
+        """Read the Pods of a lab from the API server."""
         found = await self._whole.within(namespace).list(labels=self._selector)
         for each in found:
             self._wrote(each)
@@ -52,12 +48,7 @@ class Pods:
         guard: Guard,
         devices: Sequence[str] = (),
     ) -> None:
-        """Create the Pod, unless there is one of that name.
-
-        Raises:
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Create the Pod, unless there is one of that name."""
         body = objects.pod(name, labels, annotations, image, devices)
         with suppress(Conflict):
             self._wrote(await self._whole.within(namespace).create(body, guard=guard))
@@ -70,8 +61,6 @@ class Pods:
         Raises:
             Conflict: Another one has its name.
             NotFound: It is gone.
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
         """
         meta = pod.metadata
         change = {"annotations": dict(annotations), **({"labels": dict(labels)} if labels else {})}
@@ -84,8 +73,6 @@ class Pods:
         Raises:
             Conflict: It has changed.
             NotFound: It is gone.
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
         """
         meta = pod.metadata
         change = {"metadata": {"finalizers": list(kept) or None}}
@@ -93,12 +80,7 @@ class Pods:
         await pods.patch(meta.name, change, uid=meta.uid, resource_version=meta.resource_version, guard=guard)
 
     async def delete(self, pod: Pod, guard: Guard) -> None:
-        """Ask for the end of the Pod that was seen.
-
-        Raises:
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
-        """
+        """Ask for the end of the Pod that was seen."""
         meta = pod.metadata
         with suppress(Conflict):  # another one has its name
             await self._pods.within(meta.namespace).delete(meta.name, uid=meta.uid, guard=guard)
@@ -125,8 +107,6 @@ class Records:
 
         Raises:
             Conflict: The name is taken.
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
         """
         body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(name, labels, annotations)}
         made = await self._namespaces.create(body, guard=guard)
@@ -134,20 +114,12 @@ class Records:
         return made.metadata
 
     async def read(self, name: str) -> Metadata | None:
-        """Read a Namespace from the API server; None if there is none.
-
-        Raises:
-            OutsideError: The API server refused or did not answer.
-        """
+        """Read a Namespace from the API server; None if there is none."""
         found = await self._namespaces.get(name)
         return found.metadata if found is not None else None
 
     async def of_user(self, user: str) -> LabRecord | None:
-        """Read the record of a user from the API server, of several the one that stays; None if there is none.
-
-        Raises:
-            OutsideError: The API server refused or did not answer.
-        """
+        """Read the record of a user from the API server, of several the one that stays; None if there is none."""
         selector = f"{portalnames.LABEL_PORTAL}={self._mark},{portalnames.LABEL_USER}={user_key(user)}"
         listed = await self._namespaces.list(labels=selector)
         for each in listed:
@@ -174,8 +146,6 @@ class Records:
         Raises:
             Conflict: It is another one, or was written since.
             NotFound: It is gone.
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
         """
         change = {"annotations": dict(annotations), **({"labels": dict(labels)} if labels else {})}
         found = await self._namespaces.patch(
@@ -193,8 +163,6 @@ class Records:
 
         Raises:
             Conflict: It is another one, or was written since.
-            Fenced: The lock is not held any more.
-            OutsideError: The API server refused or did not answer.
         """
         await self._namespaces.metadata_only.delete(
             record.namespace, uid=record.uid, resource_version=record.resource_version, guard=guard

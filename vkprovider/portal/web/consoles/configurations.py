@@ -52,7 +52,6 @@ class Downloads:
     """The downloads of configurations that a replica serves: a few, and one for each visitor."""
 
     def __init__(self) -> None:
-        """Begin without any."""
         self._users: set[str] = set()
 
     @contextmanager

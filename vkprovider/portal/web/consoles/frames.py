@@ -24,7 +24,6 @@ class Backlog:
     """Output that a browser has not got."""
 
     def __init__(self) -> None:
-        """Begin without any."""
         self._bytes = bytearray()  # parts that are objects of their own would take more memory than their bytes
 
     def __len__(self) -> int:

@@ -58,7 +58,6 @@ class Places:
     """Finds labs by the paths of requests."""
 
     def __init__(self, site: SiteContext) -> None:
-        """Create it."""
         self._site = site
 
     async def of_user(self, request: web.Request, visitor: Visitor) -> LabPlace:

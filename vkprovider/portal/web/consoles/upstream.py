@@ -97,9 +97,6 @@ async def upstream(kube: KubeClient, target: ConsoleTarget, mode: Mode) -> Async
         kube: A client with the credentials of the person.
         target: The console.
         mode: Whether they type, watch, or take over.
-
-    Raises:
-        OutsideError: The API server refuses, or does not answer.
     """
     words = names.console_command(target.device, take_over=mode is Mode.TAKE_OVER)
     query = target.command(words, stdin=mode is not Mode.WATCH, tty=True)

@@ -39,7 +39,6 @@ class LabTopics:
     """The labs of users."""
 
     def __init__(self, site: SiteContext) -> None:
-        """Show none yet."""
         self._site = site
 
     def source(self) -> TopicSource:

@@ -1,6 +1,6 @@
 """What to do next with one lablet, and what to report meanwhile: from facts to one step.
 
-`decide` finds the stage of the lablet (`stage`) and asks the module of that stage (`stages`). A stage is never stored:
+`decide` finds the stage of the lablet (`stage`) and asks its function in `stages`. A stage is never stored:
 it follows from claim, Pod and devices, so that every replica finds the same one.
 
                                                              reset, or a start in vain
@@ -24,14 +24,14 @@ lasts, a lablet is UNEXAMINED (the claims were lost), UNSEEN (the lab cannot be 
 by), UNNOTED (its notes are behind) or PORTLESS (its ports cannot be used). CML wants stop before wipe and wipe before
 delete.
 
-What stages share stands below them: `living` (what they receive), `reports`, `takedown` (stop, wipe, delete, finish),
-`afresh` (after a failure), `session` (the learner's LDS session), `access` (a mux's address in it) and `learner` (whose
-lablet it is). `exposed` stands around them: what must come before a decision if a mux leads to the lablet's ports.
+What stages share stands below them: `living` (what they receive, what they report, and whose lablet it is), `takedown`
+(stop, wipe, delete, finish, start afresh after a failure) and `session` (the learner's LDS session, and a mux's address
+in it). `exposed` stands around them: what must come before a decision if a mux leads to the lablet's ports.
 `stepfault` says what a failed step shows on the Pod until it is tried again.
 
 * `decide`: the next step of one lablet, and what to report meanwhile: the heart of the bridge.
 * `stage`: the stage of a lablet: which of its stages the claim and the facts show.
-* `stages`: the stages of a lablet, a module each: what to do next, and what to report meanwhile.
+* `stages`: the stages of a lablet, a function each: what to do next, and what to report meanwhile.
 * `living`: a lablet that lives, as its stages see it: what its Pod reports, and whose lablet it is.
 * `takedown`: taking a lab down in CML's order, stop → wipe → delete, and starting it afresh after a failure.
 * `session`: a learner's session, in every stage: its events, and the mux's address in it.

@@ -1,6 +1,6 @@
 """The next step of one lablet, and what to report meanwhile: the heart of the bridge.
 
-`decide` reads all facts about one Pod UID, finds the lablet's stage, and asks the module of that stage for one step.
+`decide` reads all facts about one Pod UID, finds the lablet's stage, and asks the function of that stage for one step.
 The step is executed, the facts change, and `decide` runs again; so any step may be repeated, interrupted, or continued
 by another replica.
 """
@@ -14,43 +14,26 @@ from vkprovider.labs.pure.lablet.decisions.exposed import around
 from vkprovider.labs.pure.lablet.decisions.living import Living, bound, restore, restore_in_s
 from vkprovider.labs.pure.lablet.decisions.session import announce_end, follow, reschedule, slot_end
 from vkprovider.labs.pure.lablet.decisions.stage import Stage, stage_of
-from vkprovider.labs.pure.lablet.decisions.stages import (
-    booting,
-    claiming,
-    closing,
-    crashed,
-    ending,
-    fresh,
-    imported,
-    paused,
-    portless,
-    renewing,
-    returning,
-    serving,
-    unclear,
-    unnoted,
-    unseen,
-    wiping,
-)
+from vkprovider.labs.pure.lablet.decisions.stages import close, pause, serve, start, unsure
 from vkprovider.labs.pure.lablet.facts import UNSURE_S, Decision, Facts
 from vkprovider.labs.settings.cluster import LabletSettings
 
 _LIVING: Final[Mapping[Stage, Callable[[Living], Decision]]] = {
-    Stage.CLAIMING: claiming.decide,
-    Stage.UNSEEN: unseen.decide,
-    Stage.FRESH: fresh.decide,
-    Stage.IMPORTED: imported.decide,
-    Stage.BOOTING: booting.decide,
-    Stage.UNCLEAR: unclear.decide,
-    Stage.CRASHED: crashed.decide,
-    Stage.UNNOTED: unnoted.decide,
-    Stage.SERVING: serving.decide,
-    Stage.PAUSED: paused.decide,
-    Stage.WIPING: wiping.decide,
-    Stage.RENEWING: renewing.decide,
-    Stage.PORTLESS: portless.decide,
-    Stage.CLOSING: closing.decide,
-    Stage.RETURNING: returning.decide,
+    Stage.CLAIMING: start.while_claiming,
+    Stage.UNSEEN: unsure.while_unseen,
+    Stage.FRESH: start.while_fresh,
+    Stage.IMPORTED: start.while_imported,
+    Stage.BOOTING: start.while_booting,
+    Stage.UNCLEAR: unsure.while_unclear,
+    Stage.CRASHED: serve.while_crashed,
+    Stage.UNNOTED: start.while_unnoted,
+    Stage.SERVING: serve.while_serving,
+    Stage.PAUSED: pause.while_paused,
+    Stage.WIPING: pause.while_wiping,
+    Stage.RENEWING: serve.while_renewing,
+    Stage.PORTLESS: unsure.while_portless,
+    Stage.CLOSING: close.while_closing,
+    Stage.RETURNING: serve.while_returning,
 }
 """What decides for a lablet that has a claim and whose Pod stays."""
 
@@ -65,13 +48,13 @@ def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
     """
     pod, claim, stage = facts.pod, facts.claim, stage_of(facts, now)
     if stage is Stage.UNEXAMINED:
-        return claiming.await_claims(facts)
+        return start.await_claims(facts)
     if stage is Stage.ENDING or pod is None:
-        decision = ending.decide(facts, now, limits)
+        decision = close.while_ending(facts, now, limits)
         return around(facts, claim, stage, decision, now=now, limits=limits) if claim is not None else decision
     ends = [facts.memory.deadline_at - now] if facts.memory.deadline_at else []
     if claim is None:
-        decision = claiming.make(facts, pod)
+        decision = start.make(facts, pod)
     else:
         lablet = Living(facts, pod, bound(facts, claim), now, limits)
         decision = announce_end(lablet, _live(lablet, stage))

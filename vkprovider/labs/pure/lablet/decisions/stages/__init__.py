@@ -1,8 +1,10 @@
-"""The stages of a lablet, a module each: what to do next, and what to report meanwhile. None imports another.
+"""The stages of a lablet, a function each: what to do next, and what to report meanwhile. None calls another.
 
-* `claiming`: before there is a claim; `fresh`: before there is a lab; `unseen`: while the lab cannot be seen.
-* `imported`, `booting`, `unclear`, `crashed`, `serving`: by the states of the devices; `unnoted`: notes come first.
-* `paused`: stopped on request; `wiping`: wiped and started again; `renewing`: replaced by a lab of new content.
-* `portless`: with ports that cannot be used.
-* `closing`: collected and graded; `returning`: back to the pool; `ending`: taken down.
+* `start`: from a Pod to a booted lab: the claim, the import, the notes, the start of its devices.
+* `close`: the end of a learner's time, and of a lablet: the work is collected, the lab is taken down.
+* `unsure`: a lab that cannot be seen, shows nothing to go by, or whose ports are unknown: nothing is done that could
+  harm.
+* `pause`: a lab that is stopped on request: kept for a while, or wiped to be started afresh.
+* `serve`: a lab that has booted: its learner works, a lent lablet is given back, new content is taken up, some
+  devices have stopped.
 """

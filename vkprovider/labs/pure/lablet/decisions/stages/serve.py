@@ -1,21 +1,38 @@
-"""A lab whose devices are all booted: its learner gets a session, and the lablet is Ready."""
+"""A lab that has booted: its learner works, a lent lablet is given back, new content is taken up."""
 
 from typing import Final
 
-from vkprovider.lablet.reasons import Happened, Progress
+from vkprovider.lablet import observations
+from vkprovider.lablet.reasons import Happened, Progress, Trouble
+from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.document import rest_left_s
+from vkprovider.labs.pure.lablet.decisions import living
 from vkprovider.labs.pure.lablet.decisions.living import (
     PATCHED_S,
     Living,
     instantiating,
     learner_of,
+    not_ready,
     renewing,
     state_of,
 )
 from vkprovider.labs.pure.lablet.decisions.session import await_access, via, warm, without_access
+from vkprovider.labs.pure.lablet.decisions.takedown import again_or_kept, labels, take_down
 from vkprovider.labs.pure.lablet.facts import Decision, Report
-from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, Provision, ReturnToPool
+from vkprovider.labs.pure.lablet.intent import is_ready
+from vkprovider.labs.pure.lablet.memory import Presence
+from vkprovider.labs.pure.lablet.steps import (
+    SAVE,
+    WAIT,
+    ArchiveSession,
+    ClearLearner,
+    Provision,
+    Renew,
+    ReturnToPool,
+    Start,
+)
 from vkprovider.labs.pure.session.delivery import Session, client_key
+from vkprovider.platform.backoff import delay_s
 from vkprovider.platform.messages import Notice
 
 _LOOK_AGAIN_S: Final = 5.0
@@ -24,8 +41,11 @@ _SAVED_S: Final = 1.0
 """How soon to look for a lazily written claim, whose write wakes no lablet."""
 
 
-def decide(lablet: Living) -> Decision:
-    """Make the session, then keep the lablet Ready."""
+def while_serving(lablet: Living) -> Decision:
+    """Make the session, then keep the lablet Ready.
+
+    A lab whose devices are all booted: its learner gets a session, and the lablet is Ready.
+    """
     return _provision(lablet) or _keep(lablet)
 
 
@@ -114,4 +134,80 @@ def _renew(lablet: Living) -> Decision | None:
     event = Notice("Normal", Progress.RENEWING_CONTENT, f"version {claim.version} is replaced by the current one")
     return Decision(
         SAVE, report, claim.renewing(text, facts.now_unix), retry_at=0.0, forgets_starts=True, events=(event,)
+    )
+
+
+def while_returning(lablet: Living) -> Decision:
+    """Archive the session, clear the learner, then let the lab be wiped.
+
+    A lent lablet whose learner's work is collected and graded: nothing of the learner stays, and it is warm again.
+    """
+    facts, claim, session = lablet.facts, lablet.claim, lablet.claim.session
+    if not facts.claim_saved:
+        return Decision(WAIT)
+    report = living.returning(facts, claim)
+    if session is not None and not session.archived_at:
+        return Decision(ArchiveSession(claim, session), report)
+    if facts.inputs.username or facts.inputs.desired is State.COLLECTING:
+        return Decision(ClearLearner(lablet.pod), after_s=PATCHED_S)  # a report would name the learner again
+    graded = " and graded" if claim.verdict is not None else ""
+    note = (
+        f"the learner's work was collected{graded} ({claim.closing_reason}); the lab is wiped, and the lablet goes "
+        f"back to its pool {claim.lent_by} for the next learner"
+    )
+    event = Notice("Normal", Happened.BACK_TO_POOL, note)
+    return Decision(SAVE, report, claim.handed_back(), retry_at=0.0, forgets_starts=True, events=(event,))
+
+
+_SEEN_S: Final = 1.0
+"""How soon to look whether the watch shows the Pod not Ready; the echo of an own write wakes no lablet."""
+
+
+def while_renewing(lablet: Living) -> Decision:
+    """Take the lab of the old content down, then take up the new content.
+
+    A warm lablet takes up new content: its lab goes, and one of the new content takes its place. The Pod stays.
+
+        Ready → shown not Ready, claim saved → stop → wipe → delete → new content and ports in the claim → import
+
+    The lab is touched only when the Pod is seen not Ready and without a learner: `kubectl lablet assign` gives nobody a
+    lablet that is not Ready, so that one which is assigned at the same moment is seen, and kept as it is.
+    """
+    facts, claim, report = lablet.facts, lablet.claim, living.renewing(lablet.facts)
+    if facts.presence is Presence.ABSENT:
+        return Decision(Renew(lablet.pod, claim), report)
+    if claim.bound_to:  # assigned at the same moment
+        return Decision(SAVE, None, claim.keeping_content())
+    if is_ready(lablet.pod) or not facts.claim_saved:
+        return Decision(WAIT, report, after_s=_SEEN_S)
+    return take_down(facts, claim, report, lablet.now)
+
+
+_OFF: Final = frozenset({observations.STOPPED, observations.DEFINED})
+
+
+def while_crashed(lablet: Living) -> Decision:
+    """Start what stopped again after a pause, a few times.
+
+    A lab of which devices have stopped: they are started again, without a wipe, for a learner may have worked in it.
+    """
+    lablet = lablet.recalled
+    facts, claim, limits, devices = lablet.facts, lablet.claim, lablet.limits, lablet.facts.devices
+    what = f"{labels(devices, _OFF)} stopped on the worker"
+    if claim.recoveries >= limits.recoveries_max:
+        kept = f"{what} and did not come back after {claim.recoveries} starts"
+        return again_or_kept(lablet, Trouble.LAB_CRASHED, f"{what} while it booted", kept)
+    if not facts.memory.retry_at:
+        pause = delay_s(claim.recoveries, first_s=limits.start_retry_first_s, cap_s=limits.start_retry_cap_s)
+        text = f"{what}; starting again without a wipe (number {claim.starts_again + 1})"
+        event = Notice("Warning", Happened.BACK_OFF if claim.recoveries else Progress.RECOVERING, text)
+        report = not_ready(claim, Progress.RECOVERING, text, devices)
+        return Decision(WAIT, report, after_s=pause, retry_at=lablet.now + pause, events=(event,))
+    if (left := facts.memory.retry_at - lablet.now) > 0:
+        text = f"{what}; starting again in {left:.0f} s"
+        return Decision(WAIT, not_ready(claim, Progress.RECOVERING, text, devices), after_s=left)
+    stopped = tuple(sorted(device.label for device in devices if device.state in _OFF))
+    report = not_ready(claim, Progress.RECOVERING, f"{what}; starting again", devices)
+    return Decision(
+        Start(claim), report, claim.continued(stopped, what, facts.now_unix), retry_at=0.0, forgets_starts=True
     )
