@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 import pytest
 
-from tests.unit.domain.replica.stories import check_acts, check_peace, check_records, peace, played, wild
+from tests.unit.platform.leases.stories import check_acts, check_peace, check_records, peace, played, wild
 
 STORIES: Final = int(os.environ.get("PEACE_STORIES", "2000"))
 AT_ONCE: Final = 50

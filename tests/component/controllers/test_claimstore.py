@@ -11,7 +11,7 @@ import pytest
 from tests.component.controllers.claimdocument import ClaimDocument
 from tests.component.controllers.parts import claim_store, context
 from tests.support.apiserver import CONFIG_MAPS, Admin
-from tests.unit.domain import builders
+from tests.unit.labs import builders
 from vkprovider.labs.pure.claims import document
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.claims.document import Stored

@@ -9,7 +9,7 @@ import pytest
 from tests.component.controllers.parts import Clock, context
 from tests.support.apiserver import CONFIG_MAPS, GROUP, Admin
 from tests.support.topologies import definition, topology
-from tests.unit.domain.builders import claim
+from tests.unit.labs.builders import claim
 from vkprovider.lablet import names
 from vkprovider.lablet.models.definition import parse_definition_spec
 from vkprovider.labs.content.parsing import shared_parser

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from tests.unit.domain.userlab.builders import COMPLETE, INSTALLATION, NOW, REQUEST, namespace, pod
+from tests.unit.portal.pure.builders import COMPLETE, INSTALLATION, NOW, REQUEST, namespace, pod
 from vkprovider.platform.kube.resources import PartialObject
 from vkprovider.platform.objects import CustomResource, Event, Metadata
 from vkprovider.portal.pure import portalnames

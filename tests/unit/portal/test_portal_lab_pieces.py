@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.unit.domain.userlab.builders import COMPLETE, NOW, REQUEST, lab, pod
-from tests.unit.domain.view.seen import BOOTED, DEFINITION, PORTS, imported
+from tests.unit.portal.pure.builders import COMPLETE, NOW, REQUEST, lab, pod
+from tests.unit.portal.view.seen import BOOTED, DEFINITION, PORTS, imported
 from vkprovider.lablet.devices import Port
 from vkprovider.portal.pure.options import Grounds, ImageBy, Rejection, WantedLab
 from vkprovider.portal.pure.view import LabView, from_userlab
