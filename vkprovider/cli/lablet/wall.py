@@ -156,6 +156,8 @@ _STILL_S: Final = 1.0
 """How long a line that is not whole stands still before it is shown."""
 _SCREEN_S: Final = 0.5
 """How long the pieces of the screen come."""
+_PIPES_S: Final = 1.0
+"""How long the pipes of a kubectl that was ended may stay open."""
 _READ_BYTES: Final = 65536
 _COLOURS: Final = (
     *("cyan", "yellow", "green", "magenta", "blue", "red"),
@@ -289,9 +291,12 @@ async def _follow(lane: Lane) -> int:
         return code
     finally:
         told.cancel()
+        await asyncio.gather(told, return_exceptions=True)
         with contextlib.suppress(ProcessLookupError):
             process.kill()
-        await process.wait()
+        with contextlib.suppress(TimeoutError):  # a login plugin of kubectl may hold its pipes
+            async with asyncio.timeout(_PIPES_S):
+                await process.communicate()  # pipes that are open when the loop ends would print a traceback
 
 
 async def _print(stream: asyncio.StreamReader, say: Callable[[str], None]) -> None:
