@@ -14,13 +14,13 @@ import yaml
 from bench.figures import Figures
 from vkprovider.labs.pure.claims import document
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.claims.document import StoredClaims
 from vkprovider.labs.pure.topology.topology import parse
 from vkprovider.mux.pure.decide import decide
 from vkprovider.mux.pure.facts import Channel, Mux, MuxRef, Owner, ServicePort
 from vkprovider.mux.pure.muxnames import MUX_PREFIX
 from vkprovider.mux.pure.state import MuxState
-from vkprovider.platform.ports.allocator import PortRange, Wanted, allocate
+from vkprovider.platform.ports.allocator import PortBounds, RequestedPort, allocate
 
 DEVICES = 100
 RUNS = 41
@@ -43,8 +43,8 @@ async def run() -> Figures:
 def _claims() -> Figures:
     """Choose 50 ports where 5,000 lablets have one each and none of the gaps holds two, then one row after another."""
     usage = document.usage_of(_stored(5000, 1, step=2).claims.values())
-    wanted = [Wanted(f"slot-{i}") for i in range(50)]
-    apart, row = PortRange(10_000, 19_999), PortRange(10_000, 20_100)
+    wanted = [RequestedPort(f"slot-{i}") for i in range(50)]
+    apart, row = PortBounds(10_000, 19_999), PortBounds(10_000, 20_100)
     assert list(allocate(wanted, usage, apart, per_instance_max=50).values()) == list(range(10_001, 10_101, 2))
     assert list(allocate(wanted, usage, row, per_instance_max=50).values()) == list(range(19_999, 20_049))
     few, many = _stored(100, 6), _stored(1000, 6)
@@ -68,17 +68,17 @@ def deciding_ms() -> float:
     return _median_ms(lambda: decide(mux, channels, plan.state, 1))
 
 
-def _write(stored: Stored) -> None:
+def _write(stored: StoredClaims) -> None:
     document.write(stored, worker="w1", installation="inst")
 
 
-def _stored(lablets: int, ports: int, *, step: int = 1) -> Stored:
+def _stored(lablets: int, ports: int, *, step: int = 1) -> StoredClaims:
     found = {}
     for i in range(lablets):
         uid = f"{i:08x}-2222-3333-4444-555555555555"
         held = {f"router-{slot}_serial": 10_000 + step * (ports * i + slot) for slot in range(ports)}
         found[uid] = Claim(uid, "team", f"netlab-7d9c5b8f6-{i}", "netlab", "d", "1.0", "x", lab_id=uid, ports=held)
-    return Stored(found)
+    return StoredClaims(found)
 
 
 def _topology() -> Figures:

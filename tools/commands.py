@@ -11,7 +11,7 @@ import msgspec
 from tools.markdown import NOTE, table
 from vkprovider.cli.lablet import group
 from vkprovider.cli.lablet.giving import HandOut
-from vkprovider.cli.lablet.lists import Row
+from vkprovider.cli.lablet.lists import ListRow
 from vkprovider.cli.lablet.refresh import Refreshed
 from vkprovider.cli.shared.output import API_VERSION
 from vkprovider.lablet.devices import Port
@@ -37,7 +37,7 @@ own, with `apiVersion`. Commands with one outcome print one document with `apiVe
 added, and in items none is left out. No API server knows this `apiVersion`: it is that of the output.
 """
 _KINDS: Final[dict[str, tuple[str, type[msgspec.Struct]]]] = {
-    "Lablet": ("of `list`", Row),
+    "Lablet": ("of `list`", ListRow),
     "LabletHandOut": ("of `assign --from-file`", HandOut),
     "LabletPort": ("of `ports`", Port),
     "LabletConfigurations": ("of `configs`", Leftovers),

@@ -88,7 +88,7 @@ class Transport(Protocol):
         """Close all connections; later requests raise `ConnectFailed`."""
 
 
-class Channel(Protocol):
+class ByteChannel(Protocol):
     """A connection that carries bytes both ways, each of which ends by itself."""
 
     async def read(self) -> bytes:
@@ -115,7 +115,9 @@ class Channel(Protocol):
 class StreamOpener(Protocol):
     """Opens streams of bytes to one server; its obligations are those of a `Transport`."""
 
-    async def open_stream(self, path: str, *, params: Mapping[str, str] | None = None, deadline_s: float) -> Channel:
+    async def open_stream(
+        self, path: str, *, params: Mapping[str, str] | None = None, deadline_s: float
+    ) -> ByteChannel:
         """Open a stream.
 
         Args:

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from yarl import URL
 
-from tunnels.base import AllowList, Channel, ConnectFailed, ConnectionLost, RequestRefused
+from tunnels.base import AllowList, ByteChannel, ConnectFailed, ConnectionLost, RequestRefused
 from tunnels.direct import Tls, system_tls, translated, why
 from tunnels.outgoing import Guard, guarded_by, open_session, proxy_of
 
@@ -56,7 +56,9 @@ class DirectStreams:
         self._session: aiohttp.ClientSession | None = None
         self._closed = False
 
-    async def open_stream(self, path: str, *, params: Mapping[str, str] | None = None, deadline_s: float) -> Channel:
+    async def open_stream(
+        self, path: str, *, params: Mapping[str, str] | None = None, deadline_s: float
+    ) -> ByteChannel:
         """Open a stream; see `StreamOpener`.
 
         Raises:
@@ -80,7 +82,7 @@ class DirectStreams:
         if session is not None:
             await session.close()
 
-    async def _dial(self, text: str, deadline_s: float) -> Channel:
+    async def _dial(self, text: str, deadline_s: float) -> ByteChannel:
         if not (text.isascii() and text.isdecimal() and self._may_dial(int(text))):
             raise RequestRefused(f"port {text} of {self._host} is none that may be dialled")
         where = f"{self._host}:{text}"
@@ -95,7 +97,7 @@ class DirectStreams:
             raise ConnectFailed(f"{where}: {why(cause) if isinstance(cause, OSError) else cause}") from cause
         return TcpChannel(where, reader, writer)
 
-    async def _connect(self, path: str, params: Mapping[str, str], deadline_s: float) -> Channel:
+    async def _connect(self, path: str, params: Mapping[str, str], deadline_s: float) -> ByteChannel:
         session = self._open_session()
         try:
             with translated(self._where, deadline_s), guarded_by(self._guard):
@@ -120,7 +122,7 @@ class DirectStreams:
 
 
 class TcpChannel:
-    """A `Channel` over a TCP connection."""
+    """A `ByteChannel` over a TCP connection."""
 
     def __init__(self, where: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._where = where
@@ -128,14 +130,14 @@ class TcpChannel:
         self._writer = writer
 
     async def read(self) -> bytes:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         try:
             return await self._reader.read(READ_BYTES)
         except OSError as error:
             raise ConnectionLost(f"{self._where}: {why(error)}") from error
 
     async def write(self, data: bytes) -> None:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         if self._writer.is_closing():
             raise ConnectionLost(f"{self._where}: the connection is closed")
         try:
@@ -145,20 +147,20 @@ class TcpChannel:
             raise ConnectionLost(f"{self._where}: {why(error)}") from error
 
     async def end(self) -> None:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         with contextlib.suppress(OSError):
             if not self._writer.is_closing():
                 self._writer.write_eof()
 
     async def close(self) -> None:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         self._writer.close()
         with contextlib.suppress(OSError):
             await self._writer.wait_closed()
 
 
 class WebSocketChannel:
-    """A `Channel` over a WebSocket, which cannot be ended in one direction.
+    """A `ByteChannel` over a WebSocket, which cannot be ended in one direction.
 
     Args:
         where: Host and port, for messages.
@@ -172,7 +174,7 @@ class WebSocketChannel:
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace") if text else None
 
     async def read(self) -> bytes:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         while True:
             message = await self._socket.receive()
             match message.type:
@@ -190,7 +192,7 @@ class WebSocketChannel:
                 return data
 
     async def write(self, data: bytes) -> None:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         try:
             if self._decoder is None:
                 await self._socket.send_bytes(data)
@@ -200,8 +202,8 @@ class WebSocketChannel:
             raise ConnectionLost(f"{self._where}: the connection is closed") from error
 
     async def end(self) -> None:
-        """Do nothing; see `Channel`."""
+        """Do nothing; see `ByteChannel`."""
 
     async def close(self) -> None:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         await self._socket.close()

@@ -22,7 +22,7 @@ from aiohttp import web
 from tunnels.base import ConnectionLost
 from vkprovider.labs.kubelet.spi import ForwardedConnection
 from vkprovider.labs.kubelet.streams.forwards import accept_forward
-from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 from vkprovider.labs.kubelet.wire import spdy
 from vkprovider.labs.kubelet.wire.channels import TUNNEL
 from vkprovider.platform.http.tls import self_signed
@@ -70,7 +70,7 @@ async def relays() -> None:
         await asyncio.gather(_copy(reader.read, back), _copy(there.read, writer))
 
     async def forward(request: web.Request) -> web.StreamResponse:
-        async with await accept_forward(request, Limits()) as session, asyncio.TaskGroup() as tasks:
+        async with await accept_forward(request, SessionLimits()) as session, asyncio.TaskGroup() as tasks:
             while (connection := await session.accept()) is not None:
                 tasks.create_task(_relay(connection, to))
         return session.response
@@ -178,7 +178,7 @@ class _Client:
         self._read = read
         self._write = write
         self._encoder = spdy.Encoder()
-        self._decoder = spdy.Decoder()
+        self._decoder = spdy.FrameDecoder()
 
     async def connect(self) -> None:
         """Open both streams, and wait until they are accepted."""

@@ -9,7 +9,7 @@ from aiohttp import web
 
 from bench.figures import Figures
 from bench.outside import resident_now_mb
-from vkprovider.labs.kubelet.listeners import Listeners
+from vkprovider.labs.kubelet.listeners import NodeListeners
 from vkprovider.labs.kubelet.tls import ServingTls
 from vkprovider.labs.settings.cluster import KubeletSettings
 from vkprovider.platform.http.tls import self_signed
@@ -20,7 +20,7 @@ NODES: Final = 2000
 async def nodes() -> Figures:
     """Measure the listeners of Nodes that nobody asks, in this process."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (2 * NODES, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    listeners = Listeners(
+    listeners = NodeListeners(
         KubeletSettings(host="127.0.0.1", ports="0"),
         web.Application(),
         ServingTls(self_signed(["127.0.0.1"])),

@@ -18,7 +18,7 @@ from tunnels.base import AllowList
 from tunnels.direct import DirectTransport
 from tunnels.link.carrier import Address, Carrier
 from tunnels.mqtt.carrier import AgentSide, MqttCarrier
-from tunnels.websocket.dialing import Credentials, Dialing
+from tunnels.websocket.dialing import DialCredentials, Dialing
 from vkprovider.carriers.hello import AgentFacts, encode_facts
 from vkpsandbox.processes.record import Broker
 
@@ -62,7 +62,7 @@ async def sing(chorus: Chorus) -> None:
 def _carrier(chorus: Chorus, name: str) -> Carrier:
     address = Address(name, new_boot())
     if chorus.page:
-        return Dialing([chorus.page], address, lambda: Credentials(TOKEN))
+        return Dialing([chorus.page], address, lambda: DialCredentials(TOKEN))
     return MqttCarrier(dialled(chorus.broker, name), AgentSide(TOPICS, address))
 
 

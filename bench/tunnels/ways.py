@@ -14,8 +14,8 @@ from aiohttp import web
 from bench.figures import ROOT
 from tunnels.link.carrier import Carrier, parse_address
 from tunnels.mqtt.broker import Broker as Dialled
-from tunnels.mqtt.carrier import CallerSide, MqttCarrier, Topics
-from tunnels.protocol.presence import State
+from tunnels.mqtt.carrier import CallerSide, MqttCarrier, TopicGrammar
+from tunnels.protocol.presence import AgentState
 from tunnels.websocket.listening import Listening
 from tunnels.websocket.socket import PATH
 from vkprovider.labs.controllers.worker.tunnels import Tunnels
@@ -26,7 +26,7 @@ from vkpsandbox.processes.ports import free_ports
 from vkpsandbox.processes.record import Broker, Worker
 
 KINDS: Final = ("mqtt", "http")
-TOPICS: Final = Topics(wellknown.MANAGER)
+TOPICS: Final = TopicGrammar(wellknown.MANAGER)
 TOKEN: Final = "token-of-the-benchmark"  # noqa: S105 (of nothing that lasts)
 
 _REPLICA: Final = "bench"
@@ -59,7 +59,7 @@ class Ways:
         hub = self.tunnels.hubs[kind]
         wanted = list(agents)
         async with asyncio.timeout(_WITHIN_S):
-            while any(hub.view(name).state is not State.THERE for name in wanted):  # noqa: ASYNC110 (nothing tells)
+            while any(hub.view(name).state is not AgentState.THERE for name in wanted):  # noqa: ASYNC110 (nothing tells)
                 await asyncio.sleep(0.1)
 
 

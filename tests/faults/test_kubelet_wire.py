@@ -21,7 +21,7 @@ from tests.support.apiserver import ApiServer, running
 from tests.support.kubectlsessions import WITHOUT_WEBSOCKETS, Stage, staged
 from tests.support.kubeletwire import endure, frames, mutated, write
 from tests.support.tcp import digest, echo, port_of, there_and_back
-from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 
 INPUTS: Final = 1_000_000
 PARTS: Final = 4
@@ -90,7 +90,7 @@ def apiserver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ApiServer]:
 
 @pytest.fixture
 async def stage(apiserver: ApiServer, tmp_path: Path) -> AsyncIterator[Stage]:
-    async with staged(apiserver, tmp_path, Limits()) as stage:
+    async with staged(apiserver, tmp_path, SessionLimits()) as stage:
         yield stage
 
 

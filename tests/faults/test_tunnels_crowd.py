@@ -21,7 +21,7 @@ from tunnels.agent.core import Agent, Habits
 from tunnels.base import AllowList, Transport
 from tunnels.direct import DirectTransport
 from tunnels.link.hub import Hub, TunnelTransport
-from tunnels.protocol.presence import State
+from tunnels.protocol.presence import AgentState
 
 AGENTS, AWAY_S, BACK_S = 200, 30.0, 15.0
 ALLOW = AllowList([("POST", "/x")])
@@ -112,7 +112,7 @@ async def test_two_hundred_agents_come_back_at_once(tmp_path: Path, kind: str) -
         direct = DirectTransport(mini.url, allow=ALLOW, connections_max=AGENTS)
         agents = [way.agent(name, direct) for name in NAMES]
         async with running(*(agent.run for agent in agents)):
-            await eventually(lambda: all(way.hub.view(name).state is State.THERE for name in NAMES))
+            await eventually(lambda: all(way.hub.view(name).state is AgentState.THERE for name in NAMES))
             asked = []
             for name in NAMES:
                 transport = TunnelTransport(way.hub, name, allow=ALLOW, epoch=lambda: 1)

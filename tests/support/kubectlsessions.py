@@ -15,7 +15,7 @@ from typing import Final
 
 from tests.support.apiserver import NODES, Admin, ApiServer
 from tests.support.kubeletserver import KubeletServer, serving_tls
-from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 from vkpsandbox.controlplane.build import find_kubectl
 
 PATIENCE_S: Final = 120.0
@@ -167,7 +167,7 @@ class Terminal:
 
 
 @contextlib.asynccontextmanager
-async def staged(server: ApiServer, directory: Path, limits: Limits) -> AsyncIterator[Stage]:
+async def staged(server: ApiServer, directory: Path, limits: SessionLimits) -> AsyncIterator[Stage]:
     """Set the stage, and clear it."""
     number = next(_numbers)
     namespace = f"sessions-{number}"

@@ -14,7 +14,7 @@ from tunnels.base import ConnectionLost
 from vkprovider.labs.kubelet.spi import Exit, ForwardedConnection, RemoteCommand
 from vkprovider.labs.kubelet.streams.commands import accept_command
 from vkprovider.labs.kubelet.streams.forwards import accept_forward
-from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 from vkprovider.platform.http.tls import self_signed
 
 Program = Callable[[RemoteCommand, Sequence[str]], Awaitable[Exit]]
@@ -119,7 +119,7 @@ class KubeletServer:
         port: Where it listens on 127.0.0.1; 0: any.
     """
 
-    def __init__(self, limits: Limits, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
+    def __init__(self, limits: SessionLimits, tls: ssl.SSLContext | None = None, port: int = 0) -> None:
         self.limits = limits
         self.port = port or free_port()
         self.heard: list[tuple[str, str, str]] = []

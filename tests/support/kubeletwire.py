@@ -116,7 +116,7 @@ def mutated(data: bytes, chance: random.Random) -> bytes:
 
 def endure(data: bytes, cuts: Sequence[int] = ()) -> None:
     """Let every parser read the same bytes: each may refuse them, and none may hold more than its bound."""
-    decoder, accepting = spdy.Decoder(), session.SpdyProtocol(STREAMS_MAX)
+    decoder, accepting = spdy.FrameDecoder(), session.SpdyProtocol(STREAMS_MAX)
     try:
         for piece in slices(data, cuts):
             for frame in decoder.feed(piece):

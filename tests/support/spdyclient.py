@@ -59,7 +59,7 @@ class SpdyClient:
 
     async def run(self) -> None:
         """Read until the server closes."""
-        decoder = spdy.Decoder()
+        decoder = spdy.FrameDecoder()
         with contextlib.suppress(OSError):
             while data := await self._read():
                 for frame in decoder.feed(data):

@@ -15,11 +15,11 @@ from tunnels.direct import DirectTransport
 from tunnels.link.carrier import Address
 from tunnels.link.hub import Hub, TunnelTransport
 from tunnels.mqtt.broker import Broker
-from tunnels.mqtt.carrier import AgentSide, CallerSide, MqttCarrier, Topics
+from tunnels.mqtt.carrier import AgentSide, CallerSide, MqttCarrier, TopicGrammar
 from tunnels.outgoing import Guard
 from tunnels.protocol.presence import AgentView
 
-TOPICS: Final = Topics("vkprovider")
+TOPICS: Final = TopicGrammar("vkprovider")
 HABITS: Final = Habits(heartbeat_s=0.5, silence_s=20.0, hello_s=0.05, name_taken_s=0.5)
 
 Version = Literal["5", "3.1.1"]

@@ -18,7 +18,7 @@ from tunnels.direct import DirectTransport
 from tunnels.link.carrier import Address, parse_address
 from tunnels.link.hub import Hub, TunnelTransport
 from tunnels.outgoing import Guard
-from tunnels.websocket.dialing import Credentials, Dialing
+from tunnels.websocket.dialing import DialCredentials, Dialing
 from tunnels.websocket.listening import Listening, NoRoomError
 from tunnels.websocket.socket import PATH
 
@@ -113,7 +113,7 @@ def dialing_agent(
     streams: StreamOpener | None = None,
 ) -> tuple[Agent, Dialing]:
     """Return an agent, and its carrier."""
-    carrier = Dialing(urls, Address(name, new_boot()), lambda: Credentials(token, tls))
+    carrier = Dialing(urls, Address(name, new_boot()), lambda: DialCredentials(token, tls))
     kept = EpochFile(epochs) if epochs is not None else None
     agent = Agent(
         name,

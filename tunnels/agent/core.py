@@ -16,7 +16,7 @@ from tunnels.agent.server import Server
 from tunnels.base import AllowList, ConnectionLost, StreamOpener, Transport
 from tunnels.link.carrier import ALL, WORD, Carrier
 from tunnels.protocol import refusals
-from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, Stop
+from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, StopOperation
 
 CALLERS_MAX: Final = 1000
 _NOT_ENTITLED: Final = frozenset({refusals.STALE, refusals.NOT_ALLOWED})
@@ -194,7 +194,7 @@ class Agent:
                         self._note_refusal(output.caller, output.message)
                 case Run():
                     self._start(output)
-                case Stop():
+                case StopOperation():
                     if (task := self._running.get(output.op)) is not None:
                         task.cancel()
 

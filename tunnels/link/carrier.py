@@ -40,7 +40,7 @@ def parse_address(text: str) -> Address | None:
     return Address(name, boot) if NAME.fullmatch(name) and WORD.fullmatch(boot) else None
 
 
-class Inbox(Protocol):
+class CarrierInbox(Protocol):
     """What a carrier calls, in the event loop's thread; none of it blocks or raises."""
 
     def received(self, peer: str, frame: bytes) -> None:
@@ -56,7 +56,7 @@ class Inbox(Protocol):
 class Carrier(Protocol):
     """Carries frames between callers and agents."""
 
-    async def run(self, inbox: Inbox) -> None:
+    async def run(self, inbox: CarrierInbox) -> None:
         """Connect, and connect again after every loss, until cancelled."""
 
     def send(self, peer: str, frame: bytes) -> bool:

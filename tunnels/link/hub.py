@@ -18,7 +18,7 @@ from tunnels.link.stream import ByteStream, StreamPort
 from tunnels.outgoing import Guard
 from tunnels.protocol import refusals
 from tunnels.protocol.calling import Calling
-from tunnels.protocol.presence import AgentView, Answered, CallerOutput, Failed, Happened, Send, State
+from tunnels.protocol.presence import AgentState, AgentView, Answered, CallerOutput, EventReported, Failed, Send
 from tunnels.wire import Request, StreamOpen
 
 TICK_S: Final = 0.25
@@ -130,7 +130,7 @@ class Hub:
             TransportError: The stream was refused, or not opened in time.
         """
         view = self.view(name)
-        if view.state is not State.THERE:
+        if view.state is not AgentState.THERE:
             raise ConnectFailed(f"{name}: no agent is there ({view.state.value})")
         if guard is not None:
             guard()
@@ -199,7 +199,7 @@ class Hub:
                     self._settle(output.op, output.response)
                 case Failed():
                     self._settle(output.op, output.error)
-                case Happened():
+                case EventReported():
                     self._listener.event(name, output.kind, output.data, lost=output.lost)
         view = calling.presence.view
         before = self.view(name)

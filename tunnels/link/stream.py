@@ -5,8 +5,8 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Final
 
-from tunnels.base import Channel, ConnectionLost, DeadlineExceeded, TransportError
-from tunnels.protocol.streams import Arrived, Ended, StreamAccepted, StreamOutput, Streams, Tell
+from tunnels.base import ByteChannel, ConnectionLost, DeadlineExceeded, TransportError
+from tunnels.protocol.streams import Arrived, Ended, PeerStreams, StreamAccepted, StreamOutput, Tell
 from tunnels.wire import PIECE_BYTES, StreamAck, StreamData, StreamOpen
 
 LEFT: Final = "the other side has left"
@@ -14,7 +14,7 @@ LEFT: Final = "the other side has left"
 
 
 class ByteStream:
-    """A `Channel` through a tunnel; made by `StreamPort`."""
+    """A `ByteChannel` through a tunnel; made by `StreamPort`."""
 
     def __init__(self, port: "StreamPort", stream: str) -> None:
         self._port = port
@@ -27,7 +27,7 @@ class ByteStream:
         self._left = False
 
     async def read(self) -> bytes:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         while not self._arrived:
             if self._left:
                 raise ConnectionLost("the stream is closed")
@@ -41,7 +41,7 @@ class ByteStream:
         return data
 
     async def write(self, data: bytes) -> None:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         for start in range(0, len(data), PIECE_BYTES):
             while not self._port.writable(self._stream):
                 if self._left or self._port.is_over(self._stream):
@@ -50,11 +50,11 @@ class ByteStream:
             self._port.write(self._stream, data[start : start + PIECE_BYTES])
 
     async def end(self) -> None:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         self._port.close(self._stream)
 
     async def close(self) -> None:
-        """See `Channel`; what arrives afterwards is thrown away."""
+        """See `ByteChannel`; what arrives afterwards is thrown away."""
         if not self._left:
             self._left = True
             self._port.close(self._stream, "" if self._ended is not None else LEFT)
@@ -109,7 +109,7 @@ class StreamPort:
 
     def __init__(self, send: Callable[[str, StreamOpen | StreamData | StreamAck], None]) -> None:
         self._send = send
-        self._streams = Streams()
+        self._streams = PeerStreams()
         self._ends: dict[str, ByteStream] = {}
 
     async def open(self, peer: str, opening: StreamOpen, deadline_s: float) -> ByteStream:
@@ -212,10 +212,10 @@ class StreamPort:
             self._sweep(stream)
 
 
-async def join(one: Channel, other: Channel) -> None:
+async def join(one: ByteChannel, other: ByteChannel) -> None:
     """Copy bytes both ways until both have ended or either has broken, then close both."""
 
-    async def copy(source: Channel, sink: Channel) -> None:
+    async def copy(source: ByteChannel, sink: ByteChannel) -> None:
         while data := await source.read():
             await sink.write(data)
         await sink.end()

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from tunnels import wire
-from tunnels.link.carrier import ALL, WORD, Address, Inbox, parse_address
+from tunnels.link.carrier import ALL, WORD, Address, CarrierInbox, parse_address
 from tunnels.mqtt.broker import Broker, BrokerFault
 from tunnels.mqtt.connection import BrokerConnection, Client
 from tunnels.wire import Goodbye
@@ -30,7 +30,7 @@ _PREFIX: Final = re.compile(r"[0-9A-Za-z_.-]+(/[0-9A-Za-z_.-]+){0,7}")
 
 
 @dataclass(frozen=True, slots=True)
-class Topics:
+class TopicGrammar:
     """The topics of one installation.
 
     Args:
@@ -126,7 +126,7 @@ class CallerSide:
         caller: Its identity, unique among the callers.
     """
 
-    def __init__(self, topics: Topics, caller: str) -> None:
+    def __init__(self, topics: TopicGrammar, caller: str) -> None:
         self._topics = topics
         self._caller = caller
         self._subscriptions = topics.of_caller(caller)
@@ -160,7 +160,7 @@ class AgentSide:
         address: Its own.
     """
 
-    def __init__(self, topics: Topics, address: Address) -> None:
+    def __init__(self, topics: TopicGrammar, address: Address) -> None:
         self._topics = topics
         self._address = address
         self._subscriptions = topics.of_agent(address)
@@ -199,7 +199,7 @@ class MqttCarrier:
         self._side = side
         self._connection: BrokerConnection | None = None
 
-    async def run(self, inbox: Inbox) -> None:
+    async def run(self, inbox: CarrierInbox) -> None:
         """Connect, and connect again after every loss, until cancelled; see `Carrier`."""
         pause_s = PAUSE_S
         while True:
@@ -234,7 +234,7 @@ class MqttCarrier:
         self.counts["dropped"] += 1
         return False
 
-    def _deliver(self, inbox: Inbox, topic: str, frame: bytes) -> None:
+    def _deliver(self, inbox: CarrierInbox, topic: str, frame: bytes) -> None:
         sender = self._side.sender(topic)
         if sender is None:
             self.counts["foreign"] += 1

@@ -29,7 +29,7 @@ _RUNNING_MS: Final = 1000
 
 
 @dataclass(slots=True)
-class Operation:
+class AgentOperation:
     """One operation.
 
     Attributes:
@@ -49,13 +49,13 @@ class Operation:
     forgotten: bool = False
 
 
-class Memory:
+class OperationMemory:
     """Operations until they expire, with bounds on their number and bytes."""
 
     def __init__(self) -> None:
-        self._operations: dict[str, Operation] = {}
+        self._operations: dict[str, AgentOperation] = {}
         self._expiries: list[tuple[int, str]] = []
-        self._assembling: dict[str, Operation] = {}
+        self._assembling: dict[str, AgentOperation] = {}
         self._assembling_bytes = 0
         self._reads: dict[str, None] = {}
         self._commands: dict[str, None] = {}
@@ -64,11 +64,11 @@ class Memory:
     def __len__(self) -> int:
         return len(self._operations)
 
-    def get(self, op: str) -> Operation | None:
+    def get(self, op: str) -> AgentOperation | None:
         """Return an operation."""
         return self._operations.get(op)
 
-    def assembling(self) -> list[Operation]:
+    def assembling(self) -> list[AgentOperation]:
         """Return the operations whose request is not complete."""
         return list(self._assembling.values())
 
@@ -78,23 +78,23 @@ class Memory:
             self.forget(next(iter(self._reads)))
         return len(self._operations) < OPERATIONS_MAX and self._assembling_bytes + request.size <= ASSEMBLING_BYTES_MAX
 
-    def add(self, caller: str, request: Request, now_s: float) -> Operation:
+    def add(self, caller: str, request: Request, now_s: float) -> AgentOperation:
         """Remember a new operation."""
         head = msgspec.structs.replace(request, body=b"")
-        operation = Operation(caller, head, Assembly(request.size, request.body, now_s))
+        operation = AgentOperation(caller, head, Assembly(request.size, request.body, now_s))
         self._operations[head.op] = self._assembling[head.op] = operation
         self._assembling_bytes += head.size
         heapq.heappush(self._expiries, (head.expires_ms, head.op))
         return operation
 
-    def assembled(self, operation: Operation) -> bytes:
+    def assembled(self, operation: AgentOperation) -> bytes:
         """Note that a request is complete or given up, and return what there is of its body."""
         assembly, operation.assembly = operation.assembly, None
         if self._assembling.pop(operation.request.op, None) is not None:
             self._assembling_bytes -= operation.request.size
         return assembly.body() if assembly is not None and assembly.complete else b""
 
-    def answer(self, operation: Operation, answer: Response | Refusal, body: bytes = b"") -> None:
+    def answer(self, operation: AgentOperation, answer: Response | Refusal, body: bytes = b"") -> None:
         """Note the answer to an operation; older answers make room for its body."""
         operation.answer = answer
         operation.body = body
@@ -126,7 +126,7 @@ class Memory:
             elif operation is not None and operation.request.expires_ms <= now_ms:
                 self.forget(op)
 
-    def _forget_body(self, operation: Operation) -> None:
+    def _forget_body(self, operation: AgentOperation) -> None:
         """Drop a body: a read may be repeated, so it is forgotten; anything else is remembered without its answer."""
         op = operation.request.op
         if op in self._reads:
@@ -164,13 +164,13 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class StopOperation:
     """Nobody waits any longer for an operation that runs."""
 
     op: str
 
 
-AgentOutput = Say | Run | Stop
+AgentOutput = Say | Run | StopOperation
 
 
 class Answering:
@@ -193,7 +193,7 @@ class Answering:
         self.is_finishing = False
         self.refused: Final[Counter[str]] = Counter()
         self._allow = allow
-        self._memory = Memory()
+        self._memory = OperationMemory()
         self._openings: dict[str, int] = {}
 
     def received(self, caller: str, message: Request | Cancel | Piece | Want, now_ms: int) -> Iterator[AgentOutput]:
@@ -307,7 +307,7 @@ class Answering:
         if operation is not None and operation.assembly is not None and operation.assembly.add(piece.part, piece.data):
             yield from self._ask(operation, now_ms)
 
-    def _ask(self, operation: Operation, now_ms: int) -> Iterator[AgentOutput]:
+    def _ask(self, operation: AgentOperation, now_ms: int) -> Iterator[AgentOutput]:
         """Run an operation whose body is complete, else ask for more of it."""
         request, assembly = operation.request, operation.assembly
         if assembly is None:
@@ -329,7 +329,7 @@ class Answering:
         self._memory.answer(operation, why)
         yield Say(operation.caller, why)
 
-    def _repeat(self, operation: Operation) -> Iterator[AgentOutput]:
+    def _repeat(self, operation: AgentOperation) -> Iterator[AgentOutput]:
         """Answer an operation, if its answer is known yet."""
         op = operation.request.op
         if operation.answer is None:
@@ -352,13 +352,13 @@ class Answering:
         for piece in pieces.pieces(want.op, operation.body, want.parts):
             yield Say(caller, piece)
 
-    def _cancel(self, operation: Operation) -> Iterator[AgentOutput]:
+    def _cancel(self, operation: AgentOperation) -> Iterator[AgentOutput]:
         op = operation.request.op
         ran = operation.assembly is None
         self._memory.assembled(operation)
         self._memory.answer(operation, refusals.refusal(op, refusals.LOST, "the caller cancelled it"))
         if ran:
-            yield Stop(op)
+            yield StopOperation(op)
 
 
 def _fits(headers: Mapping[str, str]) -> bool:

@@ -10,7 +10,7 @@ from tunnels import wire
 from tunnels.base import ConnectFailed, ConnectionLost, RequestRefused, Response
 from tunnels.protocol import pieces, refusals
 from tunnels.protocol.pieces import Assembly
-from tunnels.protocol.presence import Answered, CallerOutput, EventCount, Failed, Presence, Send, State
+from tunnels.protocol.presence import AgentPresence, AgentState, Answered, CallerOutput, EventCount, Failed, Send
 from tunnels.wire import AgentMessage, Request, Want
 
 RESEND_S: Final = 2.0
@@ -55,7 +55,7 @@ class Calling:
     """
 
     def __init__(self, name: str) -> None:
-        self.presence: Final = Presence()
+        self.presence: Final = AgentPresence()
         self._name = name
         self._operations: dict[str, _Operation] = {}
         self._events: Final = EventCount()
@@ -80,9 +80,9 @@ class Calling:
         except wire.MalformedFrame as error:
             raise RequestRefused(f"{self._name}: no message can hold {head.method} {head.path:.80}: {error}") from None
         view = self.presence.view
-        if view.state is State.SILENT:
+        if view.state is AgentState.SILENT:
             raise ConnectFailed(f"{self._name}: nothing heard of the agent for {now_s - self.presence.heard_s:.0f} s")
-        if view.state is State.LEFT:
+        if view.state is AgentState.LEFT:
             raise ConnectFailed(f"{self._name}: the agent has left ({view.reason or 'no reason given'})")
         operation = self._operations[head.op] = _Operation(head, body, deadline_s)
         yield from self._send(operation, now_s)
@@ -192,7 +192,7 @@ class Calling:
     def _resume(self, now_s: float) -> Iterator[CallerOutput]:
         """Send what waits to the present boot, and end what another boot may have carried out."""
         view = self.presence.view
-        if view.state is not State.THERE:
+        if view.state is not AgentState.THERE:
             return
         for operation in list(self._operations.values()):
             if operation.boot and operation.boot != view.boot and operation.sent:
@@ -212,7 +212,7 @@ class Calling:
     def _send(self, operation: _Operation, now_s: float) -> Iterator[CallerOutput]:
         """Send an operation, or repeat it unchanged, to the boot that is there now."""
         view = self.presence.view
-        if view.state is not State.THERE:
+        if view.state is not AgentState.THERE:
             operation.resend_s = float("inf")  # `_resume` follows the agent's return
             return
         head, body = operation.head, operation.body

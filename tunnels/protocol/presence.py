@@ -42,7 +42,7 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
-class Happened:
+class EventReported:
     """The agent reports an event; `lost` if one or more before it did not arrive, so that only a look helps."""
 
     kind: str
@@ -50,7 +50,7 @@ class Happened:
     lost: bool = False
 
 
-CallerOutput = Send | Answered | Failed | Happened
+CallerOutput = Send | Answered | Failed | EventReported
 
 
 class EventCount:
@@ -59,21 +59,21 @@ class EventCount:
     def __init__(self) -> None:
         self._boot, self._seq = "", 0
 
-    def counted(self, boot: str, event: Event) -> Iterator[Happened]:
+    def counted(self, boot: str, event: Event) -> Iterator[EventReported]:
         """Report an event; a repeated or overtaken one is left out."""
         if boot != self._boot:
             self._boot, self._seq = boot, event.seq
-            yield Happened(event.kind, event.data, lost=True)
+            yield EventReported(event.kind, event.data, lost=True)
         elif event.seq > self._seq:
             lost = event.seq != self._seq + 1
             self._seq = event.seq
-            yield Happened(event.kind, event.data, lost=lost)
+            yield EventReported(event.kind, event.data, lost=lost)
 
-    def reaches(self, boot: str, seq: int) -> Iterator[Happened]:
+    def reaches(self, boot: str, seq: int) -> Iterator[EventReported]:
         """Notice by the agent's own count that events were lost."""
         if boot != self._boot or seq > self._seq:
             self._boot, self._seq = boot, seq
-            yield Happened("", b"", lost=True)
+            yield EventReported("", b"", lost=True)
 
 
 PROVE_S: Final = 3.0
@@ -86,7 +86,7 @@ _SAMPLES: Final = 8
 """Heartbeats by which the agent's clock is judged: a clock that was suspended meanwhile shows soon."""
 
 
-class State(Enum):
+class AgentState(Enum):
     """Whether an agent can be asked."""
 
     UNKNOWN = "unknown"  # nothing was heard since this caller came up
@@ -110,7 +110,7 @@ class AgentView:
         reason: Why it left.
     """
 
-    state: State = State.UNKNOWN
+    state: AgentState = AgentState.UNKNOWN
     boot: str = ""
     rival: str = ""
     version: str = ""
@@ -132,7 +132,7 @@ class _Lost:
     leaves_s: float
 
 
-class Presence:
+class AgentPresence:
     """The agents of one name.
 
     The first one that is heard bears the name. A second one bears it as soon as the first has left, is silent, or does
@@ -151,7 +151,7 @@ class Presence:
 
     def hello(self, boot: str, said: Hello, now_s: float) -> bool:
         """Note a hello; True if the bearer of the name has to prove now that it is still there."""
-        if self.view.state is not State.THERE or boot == self.view.boot or self._lost is not None:
+        if self.view.state is not AgentState.THERE or boot == self.view.boot or self._lost is not None:
             self._adopt(boot, said, now_s)
             return False
         if boot == self.view.rival:
@@ -164,19 +164,19 @@ class Presence:
 
     def heartbeat(self, boot: str, said: Heartbeat, now_s: float) -> bool:
         """Note a heartbeat; False if its sender has to introduce itself first."""
-        if boot == self.view.boot and self.view.state is State.THERE:
+        if boot == self.view.boot and self.view.state is AgentState.THERE:
             self.heard_s, self._lost = now_s, None
             self._offsets_ms.append(said.clock_ms - now_s * 1000)
             self.view = replace(self.view, epoch=said.epoch, facts=said.facts or self.view.facts)
             return True
-        if self.view.state is not State.THERE or boot != self.view.rival:
+        if self.view.state is not AgentState.THERE or boot != self.view.rival:
             return False
         self._rival_heard_s = now_s
         return True
 
     def heard(self, boot: str, now_s: float) -> None:
         """Note a sign of life: any other message."""
-        if boot == self.view.boot and self.view.state is State.THERE:
+        if boot == self.view.boot and self.view.state is AgentState.THERE:
             self.heard_s = now_s
 
     def goodbye(self, boot: str, said: Goodbye, now_s: float) -> None:
@@ -196,7 +196,7 @@ class Presence:
 
     def tick(self, now_s: float) -> str:
         """Let time pass; return the boot of a rival that is to be refused now, or an empty text."""
-        if self.view.state is not State.THERE:
+        if self.view.state is not AgentState.THERE:
             return ""
         refused = ""
         challenger = self._challenger
@@ -212,13 +212,13 @@ class Presence:
         if self._lost is not None and now_s >= self._lost.leaves_s:
             self._leave(now_s)
         elif now_s - self.heard_s >= self._silence_s:
-            self.view = replace(self.view, state=State.SILENT)
+            self.view = replace(self.view, state=AgentState.SILENT)
             self._promote(now_s)
         return refused
 
     def due_s(self) -> float:
         """Return when `tick` has something to do; infinite if never."""
-        if self.view.state is not State.THERE:
+        if self.view.state is not AgentState.THERE:
             return float("inf")
         due_s = self.heard_s + self._silence_s
         if self._challenger is not None:
@@ -235,8 +235,8 @@ class Presence:
         return int(now_s * 1000 + max(self._offsets_ms, default=0.0))
 
     def _leave(self, now_s: float) -> None:
-        if self._lost is not None and self.view.state is not State.LEFT:
-            self.view = replace(self.view, state=State.LEFT, reason=self._lost.reason)
+        if self._lost is not None and self.view.state is not AgentState.LEFT:
+            self.view = replace(self.view, state=AgentState.LEFT, reason=self._lost.reason)
         self._lost = None
         self._promote(now_s)
 
@@ -248,7 +248,7 @@ class Presence:
         self._silence_s = said.silence_ms / 1000
         self._offsets_ms.append(said.clock_ms - now_s * 1000)
         rival = "" if boot == self.view.rival else self.view.rival
-        self.view = AgentView(State.THERE, boot, rival, said.version, said.epoch, said.facts)
+        self.view = AgentView(AgentState.THERE, boot, rival, said.version, said.epoch, said.facts)
 
     def _note_rival(self, challenger: _Challenger, now_s: float) -> None:
         """Note who was refused; of several, only the first one, so that they do not replace each other for ever."""

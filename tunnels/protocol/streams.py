@@ -183,7 +183,7 @@ class StreamEnd:
         return Tell(self.peer, StreamAck(self._stream, self._consumed))
 
 
-class Streams:
+class PeerStreams:
     """The streams of one caller or agent, by their ids."""
 
     def __init__(self) -> None:

@@ -13,7 +13,7 @@ import aiohttp
 
 from tunnels import wire
 from tunnels.direct import no_tls, why
-from tunnels.link.carrier import ALL, Address, Inbox
+from tunnels.link.carrier import ALL, Address, CarrierInbox
 from tunnels.outgoing import open_session, proxy_of
 from tunnels.websocket import socket as welcome
 from tunnels.websocket.socket import MESSAGE_BYTES_MAX, PART_S, PING_S, Socket, Welcome
@@ -36,7 +36,7 @@ _REFUSED: Final = frozenset({401, 403})
 
 
 @dataclass(frozen=True, slots=True)
-class Credentials:
+class DialCredentials:
     """By what an agent and the callers know each other.
 
     Attributes:
@@ -88,7 +88,7 @@ class Dialing:
         self,
         urls: Sequence[str],
         agent: Address,
-        credentials: Callable[[], Credentials],
+        credentials: Callable[[], DialCredentials],
         *,
         authorities: str = "the trusted certificates",
     ) -> None:
@@ -107,7 +107,7 @@ class Dialing:
         """The identities of the callers to which there is a WebSocket."""
         return frozenset(self._sockets)
 
-    async def run(self, inbox: Inbox) -> None:
+    async def run(self, inbox: CarrierInbox) -> None:
         """Keep a WebSocket to every caller, until cancelled; then say goodbye to all."""
         loop = asyncio.get_running_loop()
         async with open_session(aiohttp.TCPConnector(limit=0), connect_s_max=OPEN_S) as session:
@@ -156,7 +156,7 @@ class Dialing:
 
     # ------------------------------------------------------------------------------------------ one WebSocket
 
-    async def _dial(self, session: aiohttp.ClientSession, url: str, target: _Target, inbox: Inbox) -> None:
+    async def _dial(self, session: aiohttp.ClientSession, url: str, target: _Target, inbox: CarrierInbox) -> None:
         """Dial an address once, and use the WebSocket if it leads to a caller that was not reached."""
         try:
             websocket, said = await self._open(session, url)
@@ -248,7 +248,7 @@ class Dialing:
             target.trouble = trouble
             _LOG.log(level, "tunnel: %s: %s", url, trouble)
 
-    async def _use(self, socket: Socket, said: Welcome, inbox: Inbox) -> None:
+    async def _use(self, socket: Socket, said: Welcome, inbox: CarrierInbox) -> None:
         caller = said.caller
 
         def received(message: bytes | str) -> None:

@@ -10,7 +10,7 @@ from typing import Final
 from aiohttp import web
 
 from tunnels import wire
-from tunnels.link.carrier import ALL, Address, Inbox
+from tunnels.link.carrier import ALL, Address, CarrierInbox
 from tunnels.websocket import socket as welcome
 from tunnels.websocket.socket import MESSAGE_BYTES_MAX, PART_S, PING_S, Socket
 from tunnels.wire import Goodbye
@@ -60,12 +60,12 @@ class Listening:
     def __init__(self, caller: str, callers: Callable[[], Mapping[str, str]]) -> None:
         self._caller: Final = caller
         self._callers: Final = callers
-        self._inbox: Inbox | None = None
+        self._inbox: CarrierInbox | None = None
         self._guests: Final[set[_Guest]] = set()
         self._kept: Final[dict[str, _Guest]] = {}
         self._noted: Final[set[str]] = set()
 
-    async def run(self, inbox: Inbox) -> None:
+    async def run(self, inbox: CarrierInbox) -> None:
         """Pass frames on, and tell agents which callers there are, until cancelled; then close all WebSockets."""
         self._inbox = inbox
         try:
@@ -123,7 +123,7 @@ class Listening:
             self._leave(guest, inbox)
         return websocket
 
-    def _received(self, guest: _Guest, inbox: Inbox, message: bytes | str) -> None:
+    def _received(self, guest: _Guest, inbox: CarrierInbox, message: bytes | str) -> None:
         peer = str(guest.address)
         if not guest.is_kept:
             guest.is_kept = True
@@ -135,7 +135,7 @@ class Listening:
         if self._kept.get(peer) is guest:
             inbox.received(peer, message.encode(errors="replace") if isinstance(message, str) else message)
 
-    def _leave(self, guest: _Guest, inbox: Inbox) -> None:
+    def _leave(self, guest: _Guest, inbox: CarrierInbox) -> None:
         """Forget a WebSocket; if the agent has no other one, it may be back in a moment, or not."""
         peer = str(guest.address)
         self._guests.discard(guest)

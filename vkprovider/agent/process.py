@@ -15,7 +15,7 @@ from tunnels.channels import DirectStreams
 from tunnels.direct import DirectTransport, Tls, fresh_ssl_context, ssl_context
 from tunnels.link.carrier import NAME, Address, Carrier
 from tunnels.mqtt.carrier import AgentSide, MqttCarrier
-from tunnels.websocket.dialing import Credentials, Dialing
+from tunnels.websocket.dialing import DialCredentials, Dialing
 from vkprovider import __version__
 from vkprovider.agent.settings import AgentSettings, DialSettings
 from vkprovider.agent.upstream import AGENT_API, LoggedIn, credentials_in
@@ -55,7 +55,7 @@ def agent_carrier(mqtt: MqttSettings, dial: DialSettings, address: Address) -> C
     token = Reread([dial.token_file], lambda: read_line(dial.token_file, reveal(dial.token)))
     tls = Reread([dial.ca_file, dial.cert_file, dial.key_file], lambda: _client_tls(dial))
     authorities = f"the file of VKPROVIDER_TUNNEL_HTTP_CA_FILE{'' if dial.ca_file else ', which is not set'}"
-    return Dialing(dial.urls, address, lambda: Credentials(token.current(), tls.current()), authorities=authorities)
+    return Dialing(dial.urls, address, lambda: DialCredentials(token.current(), tls.current()), authorities=authorities)
 
 
 def _client_tls(dial: DialSettings) -> ssl.SSLContext:

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Final
 
 from tunnels.mqtt.broker import Broker, Login
-from tunnels.mqtt.carrier import Topics
+from tunnels.mqtt.carrier import TopicGrammar
 from vkprovider.carriers.settings import MqttSettings
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError
@@ -12,7 +12,7 @@ from vkprovider.platform.reasons import StartReason
 from vkprovider.platform.rereading import Reread
 from vkprovider.platform.settings import reveal
 
-TOPICS: Final = Topics(wellknown.MANAGER)
+TOPICS: Final = TopicGrammar(wellknown.MANAGER)
 
 
 def broker_of(mqtt: MqttSettings) -> Broker:

@@ -13,7 +13,7 @@ class GivingError(Exception):
     """Lablets cannot be given; the text says why, and what to do about it."""
 
 
-class Requirement(msgspec.Struct, frozen=True):
+class LabelSelectorRequirement(msgspec.Struct, frozen=True):
     """One of `matchExpressions`."""
 
     key: str
@@ -21,11 +21,11 @@ class Requirement(msgspec.Struct, frozen=True):
     values: list[str] = []
 
 
-class Selector(msgspec.Struct, frozen=True, rename="camel"):
+class LabelSelector(msgspec.Struct, frozen=True, rename="camel"):
     """A label selector."""
 
     match_labels: dict[str, str] = {}
-    match_expressions: list[Requirement] = []
+    match_expressions: list[LabelSelectorRequirement] = []
 
     @property
     def keys(self) -> set[str]:
@@ -56,7 +56,7 @@ class _Template(msgspec.Struct, frozen=True):
 
 
 class _Spec(msgspec.Struct, frozen=True):
-    selector: Selector
+    selector: LabelSelector
     template: _Template
     replicas: int = 1
 

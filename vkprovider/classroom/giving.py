@@ -8,8 +8,19 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from vkprovider.classroom.deployments import DEPLOYMENTS, Deployment, GivingError, deployment_in
-from vkprovider.classroom.ledger import GIVING, Await, Begin, Done, Gift, Give, Pool, Settle, next_step, outcome
-from vkprovider.classroom.pods import Wish, give, pods_in
+from vkprovider.classroom.ledger import (
+    GIVING,
+    Await,
+    Begin,
+    DeploymentPool,
+    Gift,
+    Give,
+    NothingLeft,
+    Settle,
+    next_step,
+    outcome,
+)
+from vkprovider.classroom.pods import Assignment, give, pods_in
 from vkprovider.lablet import names
 from vkprovider.platform.errors import Conflict, NotFound
 from vkprovider.platform.kube.client import KubeClient
@@ -46,8 +57,8 @@ class Given(NamedTuple):
         faults: Why giving went no further; nothing if it came to its end.
     """
 
-    done: Done
-    pool: Pool
+    done: NothingLeft
+    pool: DeploymentPool
     faults: tuple[str, ...] = ()
 
 
@@ -55,7 +66,9 @@ _SCALERS: Final = kind("/apis/autoscaling/v2", "horizontalpodautoscalers", _Scal
 _gifts: Final = msgspec.json.Decoder(tuple[Gift, ...])
 
 
-async def give_all(kube: KubeClient, namespace: str, deployment: str, wishes: Sequence[Wish], *, refill: bool) -> Given:
+async def give_all(
+    kube: KubeClient, namespace: str, deployment: str, wishes: Sequence[Assignment], *, refill: bool
+) -> Given:
     """Give each learner a lablet of a pool, unless the learner has one.
 
     Args:
@@ -75,7 +88,7 @@ async def give_all(kube: KubeClient, namespace: str, deployment: str, wishes: Se
         pool, meta = await _pool(found, namespace, deployment)
         pods = await pods_in(kube, namespace).list()
         step = next_step(pool, pods, wishes, int(kube.clock.wall()), refill=refill)
-        if isinstance(step, Done):
+        if isinstance(step, NothingLeft):
             return Given(step, pool)
         late = time.monotonic() - last_at > _PATIENCE_S
         if isinstance(step, Await):
@@ -120,7 +133,7 @@ async def _check_scaler(kube: KubeClient, namespace: str, deployment: str) -> No
             )
 
 
-async def _pool(deployments: Resource[Deployment], namespace: str, name: str) -> tuple[Pool, Metadata]:
+async def _pool(deployments: Resource[Deployment], namespace: str, name: str) -> tuple[DeploymentPool, Metadata]:
     """Read a pool.
 
     Raises:
@@ -144,10 +157,12 @@ async def _pool(deployments: Resource[Deployment], namespace: str, name: str) ->
     known = found.status.observed_generation >= found.metadata.generation
     settled = known and found.status.replicas <= found.spec.replicas
     definition = found.spec.template.spec.runtime_class_name
-    return Pool(name, definition, labels, found.spec.replicas, gifts, settled, found.hindrance), found.metadata
+    return DeploymentPool(
+        name, definition, labels, found.spec.replicas, gifts, settled, found.hindrance
+    ), found.metadata
 
 
-def _change(pool: Pool, step: Begin | Settle) -> dict[str, Any]:
+def _change(pool: DeploymentPool, step: Begin | Settle) -> dict[str, Any]:
     """Return the patch of the Deployment that a step is."""
     if isinstance(step, Begin):
         return {"metadata": {"annotations": {GIVING: msgspec.json.encode(step.gifts).decode()}}}

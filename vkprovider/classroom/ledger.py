@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.classroom.deployments import is_replica, scale_command
-from vkprovider.classroom.pods import HINDRANCES_MAX, LabletPod, Wish, hindrance, in_order
+from vkprovider.classroom.pods import HINDRANCES_MAX, Assignment, LabletPod, hindrance, in_order
 from vkprovider.lablet import names
 from vkprovider.platform.messages import sentences
 
@@ -44,14 +44,14 @@ class Gift(msgspec.Struct, frozen=True):
         refill: Whether the pool makes a new one instead of getting smaller.
     """
 
-    wish: Wish
+    wish: Assignment
     pod: str
     uid: str
     at: int
     refill: bool = False
 
 
-class Pool(msgspec.Struct, frozen=True):
+class DeploymentPool(msgspec.Struct, frozen=True):
     """A pool as its Deployment shows it.
 
     Attributes:
@@ -83,7 +83,7 @@ class Begin(msgspec.Struct, frozen=True):
 class Give(msgspec.Struct, frozen=True):
     """Take Pods out of the pool, each for its learner; these writes need no order."""
 
-    pairs: tuple[tuple[LabletPod, Wish], ...]
+    pairs: tuple[tuple[LabletPod, Assignment], ...]
 
 
 class Settle(msgspec.Struct, frozen=True):
@@ -100,7 +100,7 @@ class Await(msgspec.Struct, frozen=True):
     """Look again: the ReplicaSet has not released the Pods yet, or has more than it should."""
 
 
-class Done(msgspec.Struct, frozen=True):
+class NothingLeft(msgspec.Struct, frozen=True):
     """Nothing is left to do, or can be done.
 
     Attributes:
@@ -114,10 +114,12 @@ class Done(msgspec.Struct, frozen=True):
     hindrances: tuple[str, ...] = ()
 
 
-Step = Begin | Give | Settle | Await | Done
+Step = Begin | Give | Settle | Await | NothingLeft
 
 
-def next_step(pool: Pool, pods: Sequence[LabletPod], wishes: Sequence[Wish], now: int, *, refill: bool) -> Step:
+def next_step(
+    pool: DeploymentPool, pods: Sequence[LabletPod], wishes: Sequence[Assignment], now: int, *, refill: bool
+) -> Step:
     """Return the next step, so that each learner has one lablet of the pool's definition.
 
     Args:
@@ -140,10 +142,10 @@ def next_step(pool: Pool, pods: Sequence[LabletPod], wishes: Sequence[Wish], now
     return Begin(tuple(Gift(wish, pod.metadata.name, pod.metadata.uid, now, refill) for wish, pod in pairs))
 
 
-def _go_on(pool: Pool, pods: Sequence[LabletPod], having: Mapping[str, LabletPod], now: int) -> Step:
+def _go_on(pool: DeploymentPool, pods: Sequence[LabletPod], having: Mapping[str, LabletPod], now: int) -> Step:
     """Return the next step with what is being given: each of it is given, or cannot be, and then it is settled."""
     by_uid = {pod.metadata.uid: pod for pod in pods}
-    lower, kept, missing = 0, False, list[tuple[LabletPod, Wish]]()
+    lower, kept, missing = 0, False, list[tuple[LabletPod, Assignment]]()
     for gift in pool.gifts:
         pod = by_uid.get(gift.uid)
         if pod is None or pod.over:
@@ -159,7 +161,7 @@ def _go_on(pool: Pool, pods: Sequence[LabletPod], having: Mapping[str, LabletPod
     return Await() if kept else Settle(lower)
 
 
-def outcome(pool: Pool, pods: Sequence[LabletPod], wishes: Sequence[Wish]) -> Done:
+def outcome(pool: DeploymentPool, pods: Sequence[LabletPod], wishes: Sequence[Assignment]) -> NothingLeft:
     """Return the learners with a lablet, and those without; for the arguments see `next_step`."""
     having, learners = _having(pool, pods), [wish.user for wish in wishes]
     why = sorted(
@@ -170,10 +172,10 @@ def outcome(pool: Pool, pods: Sequence[LabletPod], wishes: Sequence[Wish]) -> Do
     if pool.hindrance:
         why.append(pool.hindrance)
     given = {learner: having[learner] for learner in learners if learner in having}
-    return Done(given, tuple(learner for learner in learners if learner not in having), tuple(why))
+    return NothingLeft(given, tuple(learner for learner in learners if learner not in having), tuple(why))
 
 
-def shortage(done: Done, pool: Pool, namespace: str, *, refill: bool) -> list[str]:
+def shortage(done: NothingLeft, pool: DeploymentPool, namespace: str, *, refill: bool) -> list[str]:
     """Name the learners without a lablet, the reason, and the remedy; nothing if everybody has one."""
     if not done.without:
         return []
@@ -185,15 +187,15 @@ def shortage(done: Done, pool: Pool, namespace: str, *, refill: bool) -> list[st
     return [f"{what}. {first} until `kubectl lablet list` shows enough that are free, and run the same command again"]
 
 
-def _is_free(pool: Pool, pod: LabletPod) -> bool:
+def _is_free(pool: DeploymentPool, pod: LabletPod) -> bool:
     return _is_in(pool, pod) and not hindrance(pod)
 
 
-def _is_in(pool: Pool, pod: LabletPod) -> bool:
+def _is_in(pool: DeploymentPool, pod: LabletPod) -> bool:
     return is_replica(pod) and pool.selector.items() <= pod.metadata.labels.items()
 
 
-def _having(pool: Pool, pods: Sequence[LabletPod]) -> dict[str, LabletPod]:
+def _having(pool: DeploymentPool, pods: Sequence[LabletPod]) -> dict[str, LabletPod]:
     """Return the lablet of each learner, of the pool's definition; of several, the first by name."""
     mine = [pod for pod in pods if pod.is_lablet and pod.user and not pod.over]
     mine = [pod for pod in mine if pod.spec.runtime_class_name == pool.definition]

@@ -111,7 +111,7 @@ _COST: Final = "1000"
 """A ReplicaSet that scales down deletes Pods with a lower cost first; the default is 0."""
 
 
-class Wish(msgspec.Struct, frozen=True):
+class Assignment(msgspec.Struct, frozen=True):
     """The learner of a lablet, and the timeslot.
 
     Attributes:
@@ -152,7 +152,7 @@ def hindrance(pod: LabletPod) -> str:
     return ""
 
 
-async def give(kube: KubeClient, pod: LabletPod, wish: Wish) -> LabletPod:
+async def give(kube: KubeClient, pod: LabletPod, wish: Assignment) -> LabletPod:
     """Assign a Pod to a learner, unless it was written since it was read: of two callers only one succeeds.
 
     Raises:

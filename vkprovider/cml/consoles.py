@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from tunnels import base as transport_errors
-from tunnels.base import Channel, StreamOpener
+from tunnels.base import ByteChannel, StreamOpener
 from vkprovider.cml import operations
 from vkprovider.cml.wire import CmlSimulationStats
 from vkprovider.platform.errors import DeadlineExceeded, Forbidden, Invalid, OutsideError, TlsFailed, Unavailable
@@ -39,18 +39,18 @@ class CmlConsoles:
         request = operations.CONSOLE_LOG.to(lab=lab_id, node=node_id, line=str(line), params=params)
         return await self._session.fetch(request, str)
 
-    async def open_console(self, lab_id: str, node_id: str, line: int = 0) -> Channel:
+    async def open_console(self, lab_id: str, node_id: str, line: int = 0) -> ByteChannel:
         """Connect to a serial console, which all who are connected share."""
         request = operations.GET_CONSOLE_KEY.to(lab=lab_id, node=node_id, params={"line": str(line)})
         key = await self._session.fetch(request, str)
         return await self._open(operations.CONSOLE_PATH, f"the console of node {node_id}", {"uuid": key})
 
-    async def open_screen(self, lab_id: str, node_id: str) -> Channel:
+    async def open_screen(self, lab_id: str, node_id: str) -> ByteChannel:
         """Connect to the VNC server of a device."""
         key = await self._session.fetch(operations.GET_VNC_KEY.to(lab=lab_id, node=node_id), str)
         return await self._open(operations.SCREEN_PATH, f"the screen of node {node_id}", {"uuid": key})
 
-    async def open_port(self, port: int) -> Channel:
+    async def open_port(self, port: int) -> ByteChannel:
         """Connect to a TCP port of CML's host."""
         return await self._open(operations.PORT_PATH.format(port=port), f"port {port}", {})
 
@@ -59,7 +59,7 @@ class CmlConsoles:
         stats = await self._session.fetch(operations.SIMULATION_STATS.to(lab=lab_id), CmlSimulationStats)
         return {node: used.cpu_usage for node, used in stats.nodes.items() if used.cpu_usage is not None}
 
-    async def _open(self, path: str, what: str, params: Mapping[str, str]) -> Channel:
+    async def _open(self, path: str, what: str, params: Mapping[str, str]) -> ByteChannel:
         try:
             return await self._streams.open_stream(path, params=params, deadline_s=_OPEN_S)
         except transport_errors.TransportError as error:
@@ -87,15 +87,15 @@ class NoConsoles:
         """Refuse."""
         raise _none()
 
-    async def open_console(self, lab_id: str, node_id: str, line: int = 0) -> Channel:  # noqa: ARG002 (there are none)
+    async def open_console(self, lab_id: str, node_id: str, line: int = 0) -> ByteChannel:  # noqa: ARG002 (there are none)
         """Refuse."""
         raise _none()
 
-    async def open_screen(self, lab_id: str, node_id: str) -> Channel:  # noqa: ARG002 (there are none)
+    async def open_screen(self, lab_id: str, node_id: str) -> ByteChannel:  # noqa: ARG002 (there are none)
         """Refuse."""
         raise _none()
 
-    async def open_port(self, port: int) -> Channel:  # noqa: ARG002 (there are none)
+    async def open_port(self, port: int) -> ByteChannel:  # noqa: ARG002 (there are none)
         """Refuse."""
         raise _none()
 

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import msgspec
 
-from tunnels.base import Channel
+from tunnels.base import ByteChannel
 from vkprovider.cml.wire import CmlImport, CmlLabDetail
 from vkprovider.lablet.observations import DeviceFact
 from vkprovider.platform.errors import OutsideError
@@ -41,13 +41,13 @@ class Consoles(Protocol):
     async def read_log(self, lab_id: str, node_id: str, line: int = 0, *, lines: int | None = None) -> str:
         """Get the history of a console, each line as `|<milliseconds>|text`; the last `lines` only, if given."""
 
-    async def open_console(self, lab_id: str, node_id: str, line: int = 0) -> Channel:
+    async def open_console(self, lab_id: str, node_id: str, line: int = 0) -> ByteChannel:
         """Connect to a serial console, which all who are connected share."""
 
-    async def open_screen(self, lab_id: str, node_id: str) -> Channel:
+    async def open_screen(self, lab_id: str, node_id: str) -> ByteChannel:
         """Connect to the VNC server of a device."""
 
-    async def open_port(self, port: int) -> Channel:
+    async def open_port(self, port: int) -> ByteChannel:
         """Connect to a TCP port of CML's host."""
 
     async def cpu_percent(self, lab_id: str) -> dict[str, float]:

@@ -263,7 +263,7 @@ _DNS_LABEL: Final = r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _MUX: Final = re.compile(rf"{_DNS_LABEL}(\.{_DNS_LABEL})?")
 
 
-class Expose(msgspec.Struct, frozen=True, gc=False):
+class Lending(msgspec.Struct, frozen=True, gc=False):
     """What a definition asks for.
 
     Attributes:
@@ -277,7 +277,7 @@ class Expose(msgspec.Struct, frozen=True, gc=False):
     lds: bool = False
 
 
-def expose_of(spec: Mapping[str, Any]) -> Expose | None:
+def expose_of(spec: Mapping[str, Any]) -> Lending | None:
     """Read what a LabletDefinition's spec asks for, which may be invalid: nothing unreadable is exposed."""
     asked = spec.get("expose")
     if not isinstance(asked, dict):
@@ -287,4 +287,4 @@ def expose_of(spec: Mapping[str, Any]) -> Expose | None:
         return None
     if slots is not None and not (isinstance(slots, list) and all(isinstance(slot, str) for slot in slots)):
         return None
-    return Expose(mux, None if slots is None else tuple(slots), asked.get("lds") is True)
+    return Lending(mux, None if slots is None else tuple(slots), asked.get("lds") is True)

@@ -156,7 +156,7 @@ CHARS_MAX: Final = 500
 """The most characters of a message."""
 
 
-class Message(NamedTuple):
+class InstructorMessage(NamedTuple):
     """A message.
 
     Attributes:
@@ -168,13 +168,13 @@ class Message(NamedTuple):
     text: str
 
 
-def message_of(annotations: Mapping[str, str]) -> Message | None:
+def message_of(annotations: Mapping[str, str]) -> InstructorMessage | None:
     """Return the message of a Pod; None without one."""
     written = annotations.get(names.ANNOTATION_MESSAGE, "").strip()
     stamp, _, text = written.partition(" ")
     at = unix(stamp)
     shown = plain(written if at is None else text.strip())[:CHARS_MAX]
-    return Message(at, shown) if shown else None
+    return InstructorMessage(at, shown) if shown else None
 
 
 def annotation_for(text: str, now: float) -> dict[str, str | None]:

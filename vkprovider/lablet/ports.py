@@ -27,7 +27,7 @@ from typing import Final, Self
 
 import msgspec
 
-from vkprovider.platform.ports.allocator import PortRange, Wanted
+from vkprovider.platform.ports.allocator import PortBounds, RequestedPort
 
 PORT_MAX: Final = 65535
 
@@ -246,9 +246,9 @@ class PortInfo(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 @lru_cache(maxsize=256)
-def wanted_of(template: PortTemplate) -> tuple[Wanted, ...]:
+def wanted_of(template: PortTemplate) -> tuple[RequestedPort, ...]:
     """List the ports that a lablet of a topology needs."""
-    return tuple(Wanted(slot.name, slot.protocol.upper()) for slot in template.slots)
+    return tuple(RequestedPort(slot.name, slot.protocol.upper()) for slot in template.slots)
 
 
 def mappings_of(template: PortTemplate, ports: Mapping[str, int]) -> dict[str, PortInfo]:
@@ -325,7 +325,7 @@ def consoles_of(template: PortTemplate, ports: Mapping[str, int]) -> list[int]:
     return [ports[slot.name] for slot in template.slots if slot.kind in _LOGGED_INTO and slot.name in ports]
 
 
-def describe_closed_ports(ports: Iterable[int], range_: PortRange) -> str:
+def describe_closed_ports(ports: Iterable[int], range_: PortBounds) -> str:
     """Return the message for a lablet none of whose console ports opens, with the remedy."""
     numbers = sorted(ports)
     which = f"port {numbers[0]} does not open" if len(numbers) == 1 else f"none of {len(numbers)} console ports opens"

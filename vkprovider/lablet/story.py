@@ -34,7 +34,7 @@ _OF_NOBODY: Final = frozenset(
 """The reasons of Events that name no learner, whose lablet it ever was."""
 
 
-class Line(NamedTuple):
+class ToldLine(NamedTuple):
     """A line of the story.
 
     Attributes:
@@ -54,7 +54,7 @@ class Line(NamedTuple):
     warns: bool = False
 
 
-def tell(pod: Pod, events: Iterable[Event]) -> list[Line]:
+def tell(pod: Pod, events: Iterable[Event]) -> list[ToldLine]:
     """Return the story so far, in the order of the times."""
     meta = pod.metadata
     created = unix(meta.creation_timestamp) or 0.0
@@ -70,7 +70,7 @@ def tell(pod: Pod, events: Iterable[Event]) -> list[Line]:
     return sorted(found, key=lambda line: line.at)
 
 
-def _of_conditions(pod: Pod) -> Iterator[Line]:
+def _of_conditions(pod: Pod) -> Iterator[ToldLine]:
     for condition in pod.status.conditions:
         at = unix(condition.last_transition_time or "")
         if at is None:
@@ -90,14 +90,14 @@ def _run_at(pod: Pod) -> float:
     return max(began, default=math.inf)
 
 
-def _since_the_return(told: list[tuple[Event, Line]]) -> Iterator[Line]:
+def _since_the_return(told: list[tuple[Event, ToldLine]]) -> Iterator[ToldLine]:
     """Yield the line of the last return to the pool, and those after it; all of them if there was none."""
     returns = [line for event, line in told if event.reason == Happened.BACK_TO_POOL]
     last = max(returns, key=lambda line: line.at, default=None)
     return (line for _, line in told if last is None or line is last or line.at > last.at)
 
 
-def _of_event(event: Event) -> Line:
+def _of_event(event: Event) -> ToldLine:
     series = event.series
     count = max(event.count, series.count if series is not None else 0)
     repeated = series.last_observed_time if series is not None else None
@@ -109,6 +109,6 @@ def _of_event(event: Event) -> Line:
     return said._replace(reason=event.reason, message=message, warns=event.type == "Warning")
 
 
-def _line(at: float, key: tuple[str, ...], message: str) -> Line:
+def _line(at: float, key: tuple[str, ...], message: str) -> ToldLine:
     message = " ".join(message.split())
-    return Line(at, key, f"{iso(int(at))} {message}", message=message)
+    return ToldLine(at, key, f"{iso(int(at))} {message}", message=message)

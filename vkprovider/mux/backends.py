@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from vkprovider.mux.index import Index
+from vkprovider.mux.index import MuxIndex
 from vkprovider.mux.pure.endpoints import Backends, Reserved, canonical, owner_of, suspicion
 from vkprovider.mux.pure.endpoints import backends_of as lablet_backends
 from vkprovider.mux.pure.facts import MuxRef, Owner, ServicePort
@@ -75,7 +75,7 @@ def _has(pod: AddressedPod | None, uid: str, address: str) -> bool:
     return canonical(address) in {canonical(each.ip) for each in pod.status.pod_ips}
 
 
-class Found(NamedTuple):
+class ChannelBackends(NamedTuple):
     """What was found for one channel.
 
     Attributes:
@@ -87,7 +87,9 @@ class Found(NamedTuple):
     refused: dict[str, str]
 
 
-async def backends_of(slices: Iterable[EndpointSlice], namespace: str, reserved: Reserved, vouching: Vouching) -> Found:
+async def backends_of(
+    slices: Iterable[EndpointSlice], namespace: str, reserved: Reserved, vouching: Vouching
+) -> ChannelBackends:
     """Return the backends of a channel.
 
     Args:
@@ -96,7 +98,7 @@ async def backends_of(slices: Iterable[EndpointSlice], namespace: str, reserved:
         reserved: Addresses for which a Pod must vouch.
         vouching: Asks for it.
     """
-    found, asked = Found([], {}), 0
+    found, asked = ChannelBackends([], {}), 0
     for each in sorted(slices, key=lambda each: each.metadata.name):
         if each.address_type not in _IP:
             continue
@@ -113,7 +115,7 @@ async def backends_of(slices: Iterable[EndpointSlice], namespace: str, reserved:
     return found
 
 
-def lent_to(ref: MuxRef, index: Index) -> dict[Owner, list[Backends]]:
+def lent_to(ref: MuxRef, index: MuxIndex) -> dict[Owner, list[Backends]]:
     """Return the backends that channels lend to a mux, also those that would be refused."""
     found = {
         each.owner: [_backends(one, one.endpoints or ()) for one in index.slices_of(*each.ref)]

@@ -51,7 +51,7 @@ class _Spec(msgspec.Struct, frozen=True):
     template: _Template = _Template()
 
 
-class Workload(msgspec.Struct, frozen=True):
+class ProgramWorkload(msgspec.Struct, frozen=True):
     """A Deployment or DaemonSet."""
 
     metadata: Metadata
@@ -64,7 +64,7 @@ class Workload(msgspec.Struct, frozen=True):
         return sorted({source.config_map_ref.name for source in sources} - {""})
 
 
-async def settings_of(reading: UserReading, workload: Workload, about: str) -> dict[str, str]:
+async def settings_of(reading: UserReading, workload: ProgramWorkload, about: str) -> dict[str, str]:
     """Return the environment of the containers of a workload: their variables, and the ConfigMaps that they name."""
     settings: dict[str, str] = {}
     for name in workload.config_maps:
@@ -254,7 +254,7 @@ async def check_relays(reading: UserReading, kubelet: str) -> list[Finding]:
         kubelet: The ports of the provider's kubelet API.
     """
     found: list[Finding] = []
-    for each in await reading.list("/apis/apps/v1/daemonsets", Workload, "DaemonSet", LABELLED):
+    for each in await reading.list("/apis/apps/v1/daemonsets", ProgramWorkload, "DaemonSet", LABELLED):
         about = f"DaemonSet/{each.metadata.namespace}/{each.metadata.name}"
         found += check_ports(about, await settings_of(reading, each, about), kubelet)
     return found
@@ -271,7 +271,7 @@ async def check_muxes(reading: UserReading, namespace: str, definitions: Sequenc
     lends = lent_to(definitions, namespace)
     path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{names.MUX_PROXY}"
     about = f"Deployment/{namespace}/{names.MUX_PROXY}"
-    program = await reading.glance(path, Workload)
+    program = await reading.glance(path, ProgramWorkload)
     account = f"/api/v1/namespaces/{namespace}/serviceaccounts/{muxnames.MUX_SERVICE_ACCOUNT}"
     if not (lends or program is not None or await reading.glance(account, dict) is not None):
         return []

@@ -172,7 +172,7 @@ class ExposedLablet(msgspec.Struct, frozen=True):
     exposure: Exposure
 
 
-class Index:
+class MuxIndex:
     """Muxes, channels and EndpointSlices, by name.
 
     Attributes:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from vkprovider.mux.index import AddressedService, Index, Service, slim_addressed, slim_service
+from vkprovider.mux.index import AddressedService, MuxIndex, Service, slim_addressed, slim_service
 from vkprovider.mux.pure.endpoints import Network, Reserved, canonical
 from vkprovider.platform import wellknown
 from vkprovider.platform.kube.informer import ALERT, Informer
@@ -20,7 +20,7 @@ _KEPT_LABELS: Final = frozenset({wellknown.LABEL_SERVICE_NAME})
 
 
 @dataclass(frozen=True, slots=True)
-class Informers:
+class MuxInformers:
     """What is followed."""
 
     services: Informer[Service]
@@ -29,9 +29,9 @@ class Informers:
     addressed: Informer[AddressedService]
 
 
-def informers(ctx: Context, prefix: str) -> Informers:
+def informers(ctx: Context, prefix: str) -> MuxInformers:
     """Describe what is followed; nothing is read before the informers run."""
-    return Informers(
+    return MuxInformers(
         services=Informer(
             ctx.kube,
             "/api/v1/services",
@@ -74,7 +74,7 @@ def slim_slice(each: EndpointSlice) -> EndpointSlice:
     return msgspec.structs.replace(each, metadata=msgspec.structs.replace(meta, labels=labels, annotations={}))
 
 
-def reserved_addresses(objects: Informers, index: Index, ctx: Context, others: tuple[Network, ...]) -> Reserved:
+def reserved_addresses(objects: MuxInformers, index: MuxIndex, ctx: Context, others: tuple[Network, ...]) -> Reserved:
     """Return the addresses for which a Pod must vouch; `others` are those of the settings."""
     return Reserved(
         worker_addresses(objects.workers.items.values()),

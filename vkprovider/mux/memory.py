@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from vkprovider.mux.effects.store import Stored
+from vkprovider.mux.effects.store import StoredMux
 from vkprovider.mux.events import Events
 from vkprovider.mux.index import ExposedLablet, Service
 from vkprovider.mux.pure.decide import Plan
@@ -11,7 +11,7 @@ from vkprovider.mux.pure.facts import Owner
 from vkprovider.mux.pure.slices import Sources
 
 
-class Seen(NamedTuple):
+class LastPass(NamedTuple):
     """What the last pass over a mux found and decided.
 
     Attributes:
@@ -26,7 +26,7 @@ class Seen(NamedTuple):
     """
 
     service: Service
-    stored: Stored
+    stored: StoredMux
     channels: Sequence[Service]
     lablets: Sequence[ExposedLablet]
     plan: Plan
@@ -35,7 +35,7 @@ class Seen(NamedTuple):
     at: float
 
 
-class Memory:
+class MuxMemory:
     """What a replica remembers.
 
     Attributes:
@@ -46,7 +46,7 @@ class Memory:
 
     def __init__(self, events: Events) -> None:
         self._events = events
-        self.seen: dict[str, Seen] = {}
+        self.seen: dict[str, LastPass] = {}
         self.annotated_at: dict[str, float] = {}
         self.ends_since: dict[str, float] = {}
 

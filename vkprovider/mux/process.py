@@ -10,12 +10,12 @@ from typing import Final
 import structlog
 
 from vkprovider.lablet import names
-from vkprovider.mux.debug.routes import Callers, DebugPage
+from vkprovider.mux.debug.routes import DebugCallers, DebugPage
 from vkprovider.mux.effects.store import Writes
 from vkprovider.mux.events import Events, LoggedEvents
-from vkprovider.mux.index import Index
-from vkprovider.mux.informers import Informers, informers
-from vkprovider.mux.memory import Memory
+from vkprovider.mux.index import MuxIndex
+from vkprovider.mux.informers import MuxInformers, informers
+from vkprovider.mux.memory import MuxMemory
 from vkprovider.mux.pure.reasons import MuxReason
 from vkprovider.mux.reconciler import Muxes
 from vkprovider.mux.settings import MuxProcessSettings
@@ -94,10 +94,10 @@ class MuxProcess:
     """One replica of the program: its process, and what tests and the page look at."""
 
     ctx: Context
-    index: Index
-    objects: Informers
+    index: MuxIndex
+    objects: MuxInformers
     ownership: Ownership
-    memory: Memory
+    memory: MuxMemory
     strays: Strays
     events: Events
     writes: Writes
@@ -111,7 +111,7 @@ def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
     queue: KeyedQueue[str] = KeyedQueue(name="muxes", workers=_AT_ONCE)
     shown: KeyedQueue[str] = KeyedQueue(name="shown", workers=_AT_ONCE)
     writes, events = Writes(dry=of_mux.dry_run), Events(ctx)
-    memory = Memory(events)
+    memory = MuxMemory(events)
     membership = Membership(ctx, settings.replica.lease_ttl_s)
     objects = informers(ctx, of_mux.prefix)
     default = of_mux.default_namespace or ctx.namespace
@@ -119,7 +119,7 @@ def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
     def replan() -> None:
         ownership.plan.renew()
 
-    index = Index(of_mux.prefix, default, ctx.namespace, wake=queue.add, replan=replan)
+    index = MuxIndex(of_mux.prefix, default, ctx.namespace, wake=queue.add, replan=replan)
     ownership = Ownership(
         ctx,
         membership,
@@ -138,7 +138,7 @@ def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
             queue.add(key)
 
     access = AccessControl(ctx.kube, audiences=settings.web.token_audiences)
-    callers = Callers(access, reveal(settings.web.token))
+    callers = DebugCallers(access, reveal(settings.web.token))
     page = DebugPage(settings.web, of_mux, ctx.replica, index, memory, events, callers)
     part = Part(
         owns=(ownership,),
@@ -166,7 +166,7 @@ def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
     return MuxProcess(ctx, index, objects, ownership, memory, strays, events, writes, queue, process)
 
 
-def _measures(ownership: Ownership, memory: Memory, writes: Writes) -> Iterable[Measure]:
+def _measures(ownership: Ownership, memory: MuxMemory, writes: Writes) -> Iterable[Measure]:
     yield gauge("vkprovider_mux_owned", "Muxes that this replica serves.", lambda: value(len(ownership.epochs)))
     yield gauge(
         "vkprovider_mux_channels",

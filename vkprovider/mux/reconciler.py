@@ -9,11 +9,11 @@ from vkprovider.mux.backends import Vouching, backends_of, lent_to
 from vkprovider.mux.effects.carriers import Carriers
 from vkprovider.mux.effects.leaving import Leaving
 from vkprovider.mux.effects.reports import AT_ONCE, Reports, answers_of, channel_reports
-from vkprovider.mux.effects.store import Store, Stored, Writes
+from vkprovider.mux.effects.store import MuxStore, StoredMux, Writes
 from vkprovider.mux.events import Events, Told
-from vkprovider.mux.index import SERVICES, Index, Service, channel_of, finalizer, is_leaving, mux_of
-from vkprovider.mux.informers import Informers, reserved_addresses
-from vkprovider.mux.memory import Memory, Seen
+from vkprovider.mux.index import SERVICES, MuxIndex, Service, channel_of, finalizer, is_leaving, mux_of
+from vkprovider.mux.informers import MuxInformers, reserved_addresses
+from vkprovider.mux.memory import LastPass, MuxMemory
 from vkprovider.mux.pure import slices as muxslices
 from vkprovider.mux.pure.decide import decide
 from vkprovider.mux.pure.endpoints import backends_of as lablet_backends
@@ -47,10 +47,10 @@ class Muxes:
         self,
         ctx: Context,
         settings: MuxSettings,
-        index: Index,
-        objects: Informers,
+        index: MuxIndex,
+        objects: MuxInformers,
         ownership: Ownership,
-        memory: Memory,
+        memory: MuxMemory,
         writes: Writes,
         events: Events,
         *,
@@ -79,7 +79,7 @@ class Muxes:
         self._events = events
         self._show = show
         self._services = Resource(ctx.kube, SERVICES)
-        self._store = Store(ctx, settings.prefix, writes)
+        self._store = MuxStore(ctx, settings.prefix, writes)
         self._carriers = Carriers(ctx, settings.endpoints, index, writes)
         self._reports = Reports(ctx, settings.prefix, writes)
         self._leaving = Leaving(ctx, settings.prefix, index, memory, self._carriers, self._reports, writes)
@@ -163,7 +163,7 @@ class Muxes:
         wake_at = seen.plan.wake_at
         return Result(again_s if wake_at is None else min(again_s, max(0.1, wake_at - self._ctx.wall())))
 
-    async def _pass(self, service: Service, mux: Mux, stored: Stored) -> Seen:
+    async def _pass(self, service: Service, mux: Mux, stored: StoredMux) -> LastPass:
         """Read what channels have, and decide; nothing is written."""
         services, lablets = self._index.channels(mux.ref), self._index.lablets(mux.ref)
         channels: list[Channel] = [channel_of(each) for each in services]
@@ -192,7 +192,7 @@ class Muxes:
             source = Source(lablet.slice.metadata.name, lablet.slice.address_type, lablet_backends(lablet.exposure))
             found.setdefault(owner_of(lablet.exposure), [source])
         sources = muxslices.collect_sources(plan, found)
-        return Seen(service, stored, services, lablets, plan, sources, refused, now)
+        return LastPass(service, stored, services, lablets, plan, sources, refused, now)
 
     # ------------------------------------------------------------------------------------------ writes
 
@@ -211,7 +211,7 @@ class Muxes:
         await self._writes.send(f"patch the finalizer of mux {service.ref}", body, call)
         return marked[0] if marked else service
 
-    async def _write(self, service: Service, mux: Mux, seen: Seen, guard: Guard) -> None:
+    async def _write(self, service: Service, mux: Mux, seen: LastPass, guard: Guard) -> None:
         """Write backends, ports, and what channels show, in this order."""
         owned = MuxObject(mux.ref, service.metadata.uid, self._settings.prefix)
         carried = muxslices.with_discards(seen.plan, seen.sources, service.spec.ip_families)
@@ -248,7 +248,7 @@ class Muxes:
 
     # ------------------------------------------------------------------------------------------ Events
 
-    def _tell(self, key: str, seen: Seen, guard: Guard) -> None:
+    def _tell(self, key: str, seen: LastPass, guard: Guard) -> None:
         """Tell the mux and each of its channels what is wrong with it."""
         about = {each.owner: each.about for each in seen.channels}
         told = [Told(seen.service.about, note) for note in seen.plan.notes]

@@ -10,7 +10,7 @@ from vkprovider.mux.effects.reports import mux_annotations
 from vkprovider.mux.effects.store import Writes
 from vkprovider.mux.events import Events
 from vkprovider.mux.index import SERVICES, Service, is_leaving
-from vkprovider.mux.memory import Memory
+from vkprovider.mux.memory import MuxMemory
 from vkprovider.mux.pure.reasons import MuxReason
 from vkprovider.mux.settings import MuxSettings
 from vkprovider.platform.errors import Forbidden, Invalid
@@ -28,7 +28,7 @@ class Showing:
         ctx: Context,
         settings: MuxSettings,
         ownership: Ownership,
-        memory: Memory,
+        memory: MuxMemory,
         writes: Writes,
         events: Events,
     ) -> None:

@@ -10,7 +10,7 @@ import structlog
 
 from vkprovider.mux.effects.leaving import Leaving
 from vkprovider.mux.events import Events, Told
-from vkprovider.mux.index import SERVICES, Index, Service, finalizer, is_channel
+from vkprovider.mux.index import SERVICES, MuxIndex, Service, finalizer, is_channel
 from vkprovider.mux.pure.facts import MuxRef, is_marked, unfit_for_mux
 from vkprovider.mux.pure.reasons import MuxReason
 from vkprovider.mux.settings import MuxSettings
@@ -34,7 +34,7 @@ class Strays:
         self,
         ctx: Context,
         settings: MuxSettings,
-        index: Index,
+        index: MuxIndex,
         services: Informer[Service],
         ownership: Ownership,
         leaving: Leaving,

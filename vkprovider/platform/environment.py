@@ -9,7 +9,7 @@ import msgspec
 from vkprovider.platform.objects import Metadata
 
 
-class ObjectRef(msgspec.Struct, frozen=True, gc=False):
+class SourceRef(msgspec.Struct, frozen=True, gc=False):
     """A ConfigMap or Secret, all of which becomes variables."""
 
     name: str = ""
@@ -59,8 +59,8 @@ class EnvFrom(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A ConfigMap or Secret whose keys become variables."""
 
     prefix: str = ""
-    config_map_ref: ObjectRef | None = None
-    secret_ref: ObjectRef | None = None
+    config_map_ref: SourceRef | None = None
+    secret_ref: SourceRef | None = None
 
 
 class ContainerResources(msgspec.Struct, frozen=True, gc=False):

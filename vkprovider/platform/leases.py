@@ -42,7 +42,7 @@ class LeaseVerdict(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class LeaseSighting:
     """When a Lease was last observed to change, on the observer's clock."""
 
     resource_version: str
@@ -73,7 +73,7 @@ def times(ttl_s: float) -> Times:
     return Times(renew_s=ttl_s / 5, fence_s=ttl_s * 8 / 15, gone_s=ttl_s * 2 / 3)
 
 
-def gone(seen: Seen | None, now: float, *, listening_since: float, gone_s: float) -> bool:
+def gone(seen: LeaseSighting | None, now: float, *, listening_since: float, gone_s: float) -> bool:
     """Return whether a member is considered gone.
 
     Args:
@@ -85,20 +85,20 @@ def gone(seen: Seen | None, now: float, *, listening_since: float, gone_s: float
     return seen is None or now - max(seen.at, listening_since) >= gone_s
 
 
-def observe(seen: Seen | None, lease: Lease, now: float) -> Seen:
+def observe(seen: LeaseSighting | None, lease: Lease, now: float) -> LeaseSighting:
     """Record a Lease; the time moves only when its resourceVersion does."""
     version = lease.metadata.resource_version
-    return seen if seen is not None and seen.resource_version == version else Seen(version, now)
+    return seen if seen is not None and seen.resource_version == version else LeaseSighting(version, now)
 
 
-def heard(seen: Seen, now: float) -> Seen:
+def heard(seen: LeaseSighting, now: float) -> LeaseSighting:
     """Record that a member lives although the watch has not shown it yet: its silence counts from now.
 
     Args:
         seen: Its last observed change: the watch may have delivered one since the question was asked.
         now: The observer's clock.
     """
-    return Seen(seen.resource_version, now)
+    return LeaseSighting(seen.resource_version, now)
 
 
 def has_ended(theirs: str, mine: str, *, runs: Callable[[int], bool]) -> bool:

@@ -64,7 +64,7 @@ class Fault(msgspec.Struct, frozen=True, gc=False):
         return f"{self.reason}: {self.message}"
 
 
-class Condition(msgspec.Struct, frozen=True, gc=False):
+class TimelessCondition(msgspec.Struct, frozen=True, gc=False):
     """A condition without its times, so that two of them can be compared.
 
     Attributes:

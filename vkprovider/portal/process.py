@@ -21,16 +21,16 @@ from vkprovider.portal.api.routes import portal_callers, portal_page
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.service.choices import Choices, read_config
 from vkprovider.portal.service.effects.making import Making, lab_objects
-from vkprovider.portal.service.index import Index
-from vkprovider.portal.service.informers import Informers, informers
+from vkprovider.portal.service.index import UserLabIndex
+from vkprovider.portal.service.informers import PortalInformers, informers
 from vkprovider.portal.service.keeper import Instructors, Keeper
-from vkprovider.portal.service.lablets import Lablets
+from vkprovider.portal.service.lablets import OtherLablets
 from vkprovider.portal.service.locks import Locks
-from vkprovider.portal.service.reconciler import Labs
+from vkprovider.portal.service.reconciler import UserLabs
 from vkprovider.portal.service.requests import Requests
 from vkprovider.portal.settings import PortalProcessSettings
 from vkprovider.portal.web.build import portal_site
-from vkprovider.portal.web.consoles.bridge import Consoles
+from vkprovider.portal.web.consoles.bridge import BrowserConsoles
 from vkprovider.portal.web.live.build import Live
 
 PORTAL: Final = Program(portalnames.PORTAL_PROGRAM, f"{wellknown.GROUP}/portal-replica")
@@ -46,13 +46,13 @@ class PortalProcess:
     """One replica of the portal: its process, and what tests and the page look at."""
 
     ctx: Context
-    index: Index
-    lablets: Lablets
-    objects: Informers
+    index: UserLabIndex
+    lablets: OtherLablets
+    objects: PortalInformers
     locks: Locks
     requests: Requests
     choices: Choices
-    labs: Labs
+    labs: UserLabs
     keeper: Keeper
     live: Live
     queue: KeyedQueue[str]
@@ -76,9 +76,11 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         queue.add(namespace)
         instructed.add(namespace)
 
-    index = Index(ctx.namespace, of_portal.starts_max, wake, longest_s=of_portal.duration_max_s, age_s=objects.age_s)
+    index = UserLabIndex(
+        ctx.namespace, of_portal.starts_max, wake, longest_s=of_portal.duration_max_s, age_s=objects.age_s
+    )
     instructors = Instructors(ctx, index, membership, instructed.add)
-    lablets = Lablets(index.strays, index.stray_namespaces)
+    lablets = OtherLablets(index.strays, index.stray_namespaces)
 
     def wake_user(key: str) -> None:
         for namespace in index.namespaces_of(key):
@@ -93,7 +95,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     choices = Choices(config, objects)
     requests = Requests(ctx, effects, of_portal, index, locks, membership, choices, queue.add)
     making = Making(ctx, effects.pods, of_portal.username_prefix, config.env, index.definition)
-    labs = Labs(ctx, effects, of_portal, index, locks, membership, requests, making)
+    labs = UserLabs(ctx, effects, of_portal, index, locks, membership, requests, making)
     keeper = Keeper(ctx, of_portal, index, locks, membership, requests, choices, wake, records=effects.records)
     callers = portal_callers(ctx, of_portal, objects)
     page = portal_page(ctx, of_portal, index, requests, choices, callers)
@@ -141,7 +143,9 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     )
 
 
-def _measures(index: Index, lablets: Lablets, locks: Locks, labs: Labs, consoles: Consoles) -> Iterable[Measure]:
+def _measures(
+    index: UserLabIndex, lablets: OtherLablets, locks: Locks, labs: UserLabs, consoles: BrowserConsoles
+) -> Iterable[Measure]:
     yield gauge("vkprovider_portal_userlabs", "User labs.", lambda: value(len(index.labs())))
     yield gauge("vkprovider_portal_lablets", "Lablets that are not user labs.", lambda: value(len(lablets)))
     yield gauge("vkprovider_portal_warm", "Warm labs.", lambda: value(len(index.warm())))

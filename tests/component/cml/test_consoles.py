@@ -13,7 +13,7 @@ from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.mosquitto import CALLER, Mosquitto
 from tests.support.tunnels import Heard, agent_over, broker, eventually, hub_over, running
 from tests.support.websockets import Caller, dialing_agent, started
-from tunnels.base import AllowList, Channel, ConnectionLost
+from tunnels.base import AllowList, ByteChannel, ConnectionLost
 from tunnels.link.hub import TunnelTransport
 from vkprovider.agent.process import open_streams, open_upstream
 from vkprovider.agent.settings import AgentSettings
@@ -111,7 +111,7 @@ async def site(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[
         yield Site(labs, sim, lab, nodes, [low, high], request.param, fence)
 
 
-async def until(channel: Channel, expected: bytes) -> bytes:
+async def until(channel: ByteChannel, expected: bytes) -> bytes:
     """Read until the output ends with something."""
     said = b""
     async with asyncio.timeout(60):
@@ -120,7 +120,7 @@ async def until(channel: Channel, expected: bytes) -> bytes:
     return said
 
 
-async def opened(open_it: Callable[[], Awaitable[Channel]]) -> Channel:
+async def opened(open_it: Callable[[], Awaitable[ByteChannel]]) -> ByteChannel:
     """Open a channel, as soon as the port is there."""
     async with asyncio.timeout(60):
         while True:

@@ -13,7 +13,7 @@ from tests.component.controllers.running import SHORT, Groups, Running
 from tests.support import topologies
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.terminals import Terminal
-from tunnels.base import Channel
+from tunnels.base import ByteChannel
 from vkprovider.labs.controllers.console.devices import LabletDevices
 from vkprovider.labs.kubelet.spi import Exit, LogLine, LogOptions, Target
 from vkprovider.platform.errors import InputError, Unavailable
@@ -123,7 +123,7 @@ async def until_line(log: AsyncIterator[LogLine], text: str) -> LogLine:
     raise AssertionError(f"{text!r} did not come")
 
 
-async def until_open(site: Site, port: int) -> Channel:
+async def until_open(site: Site, port: int) -> ByteChannel:
     async with asyncio.timeout(60):
         while True:
             try:
@@ -132,7 +132,7 @@ async def until_open(site: Site, port: int) -> Channel:
                 await asyncio.sleep(0.05)
 
 
-async def read_all(channel: Channel) -> bytes:
+async def read_all(channel: ByteChannel) -> bytes:
     said = b""
     while data := await channel.read():
         said += data

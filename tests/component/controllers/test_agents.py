@@ -24,7 +24,7 @@ from tests.support.websockets import Balancer
 from tunnels.agent.core import Habits, new_boot
 from tunnels.agent.epochs import EpochFile
 from tunnels.link.carrier import Address
-from tunnels.protocol.presence import State
+from tunnels.protocol.presence import AgentState
 from vkprovider.agent.process import agent_carrier, make_agent, open_streams, open_upstream, serve
 from vkprovider.agent.settings import AgentSettings, DialSettings
 from vkprovider.carriers.settings import MqttSettings
@@ -469,7 +469,7 @@ async def test_every_replica_has_a_connection_of_its_own(place: Place) -> None:
     replicas.append(await place.replica())
     for running in replicas:
         hub = running.replica.tunnels.hubs["http"]
-        await eventually(lambda hub=hub: hub.view(name).state is State.THERE)  # type: ignore[misc]
+        await eventually(lambda hub=hub: hub.view(name).state is AgentState.THERE)  # type: ignore[misc]
     owner = (await world.lease(name, lambda spec: spec.get("holderIdentity")))["holderIdentity"]
     lablet = await world.pod(await world.define(), name)
     await lablet.ready()

@@ -14,17 +14,17 @@ from tests.support.apiserver import CONFIG_MAPS, Admin
 from tests.unit.labs import builders
 from vkprovider.labs.pure.claims import document
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.claims.document import StoredClaims
 from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError, OutsideError
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.objects import ConfigMap
 from vkprovider.platform.ports import store as portstore
-from vkprovider.platform.ports.allocator import TCP, UDP, PortRange, Wanted
+from vkprovider.platform.ports.allocator import TCP, UDP, PortBounds, RequestedPort
 from vkprovider.platform.runtime.context import Context
 
-HERE = PortRange(100, 109)
+HERE = PortBounds(100, 109)
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ class Writer:
         return self
 
     def begin(self, uid: str, *names: str, lazy: bool = False) -> dict[str, int]:
-        wanted = [Wanted(name, UDP if name.startswith("udp") else TCP) for name in names]
+        wanted = [RequestedPort(name, UDP if name.startswith("udp") else TCP) for name in names]
         ports = self.store.allocate(wanted, HERE, per_instance_max=5, rest_s=60, pod_uid=uid)
         udp = tuple(slot.name for slot in wanted if slot.protocol == UDP)
         self.store.put(Claim(uid, "team", f"pod-{uid}", "netlab", "d", "1", "x", ports=ports, udp=udp), lazy=lazy)
@@ -437,7 +437,7 @@ async def stored(admin: Admin, name: str, content: dict[str, dict[str, str]]) ->
 
 async def test_ten_thousand_lablets_with_a_port_fit(admin: Admin) -> None:
     """C25."""
-    many = Stored(builders.many_claims(10_001))
+    many = StoredClaims(builders.many_claims(10_001))
     data, binary = document.write(many, worker="w1", installation="inst")
     found = await stored(admin, "w1-port-allocations", {"data": data, "binaryData": binary})
     assert document.read(msgspec.convert(found, ConfigMap), worker="w1", installation="inst") == many

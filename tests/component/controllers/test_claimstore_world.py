@@ -30,9 +30,9 @@ from tests.support.faultyapi import FaultyApi
 from vkprovider.labs.controllers.claims.store import ClaimStore
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.platform.errors import InputError, OutsideError
-from vkprovider.platform.ports.allocator import TCP, UDP, PortRange, Wanted
+from vkprovider.platform.ports.allocator import TCP, UDP, PortBounds, RequestedPort
 
-HERE = PortRange(100, 111)
+HERE = PortBounds(100, 111)
 STEPS = int(os.environ.get("CLAIM_STEPS", "300"))
 STEPS_EACH = 50
 
@@ -160,7 +160,7 @@ class World(RuleBasedStateMachine):
         else:
             self.pods += 1
             uid = f"{self.pods:08}-pod"
-        wanted = [Wanted(name, UDP if is_udp(name) else TCP) for name in names]
+        wanted = [RequestedPort(name, UDP if is_udp(name) else TCP) for name in names]
         free = {
             protocol: sum(not store.ports.mask(protocol) >> port & 1 for port in range(HERE.start, HERE.end + 1))
             for protocol in (TCP, UDP)
@@ -311,7 +311,7 @@ class World(RuleBasedStateMachine):
             held = {(row["protocol"], row["port"]) for row in found["portClaims"]}
             assert held == set(store.ports.holders)
             wanted = [
-                Wanted(port["portName"], port["protocol"])
+                RequestedPort(port["portName"], port["protocol"])
                 for port in found["portClaims"]
                 if port.get("podUID") == row["podUID"][:8]
             ]

@@ -15,7 +15,7 @@ from vkprovider.lablet.models.definition import parse_definition_spec
 from vkprovider.labs.content.parsing import shared_parser
 from vkprovider.labs.controllers.definition.versions import Versions
 from vkprovider.labs.pure.claims import document
-from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.claims.document import StoredClaims
 from vkprovider.labs.pure.definition.package import Package
 from vkprovider.labs.pure.topology.resources import SHIPPED
 from vkprovider.platform import wellknown
@@ -73,7 +73,7 @@ class Shelf:
     async def claim(self, *digests: str, installation: str = "inst") -> None:
         """Have lablets on a worker that run these contents."""
         rows = {f"pod-{n}": claim(pod_uid=f"pod-{n}", digest=digest) for n, digest in enumerate(digests)}
-        data, binary = document.write(Stored(rows), worker=WORKER, installation="inst")
+        data, binary = document.write(StoredClaims(rows), worker=WORKER, installation="inst")
         metadata = {
             "name": names.claims_name(WORKER),
             "labels": {names.LABEL_COMPONENT: names.COMPONENT_CLAIMS},

@@ -8,12 +8,12 @@ from tests.component.controllers.looking import eventually, imports, when
 from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import Replica
 from vkprovider.lablet import names
-from vkprovider.labs.controllers.lablet.exports import Exports, Found
+from vkprovider.labs.controllers.lablet.exports import Exports, LabOfLablet
 from vkprovider.platform.errors import NotFound, OutsideError, Unavailable
 from vkpsandbox.http.faults import Fault
 
 
-async def found_by(exports: Exports, key: str) -> Found:
+async def found_by(exports: Exports, key: str) -> LabOfLablet:
     found = await eventually(lambda: exports.find(key), f"no lab is found by {key}")
     assert found is not None
     return found
@@ -78,11 +78,11 @@ async def test_download_says_why_there_is_none(world: World) -> None:
     await lablet.claim(lambda row: row.get("labId"))
     exports = (await elsewhere(world, lablet)).exports
     found = await found_by(exports, lablet.uid)
-    unborn = Found(worker, msgspec.structs.replace(found.claim, lab_id=""))
+    unborn = LabOfLablet(worker, msgspec.structs.replace(found.claim, lab_id=""))
     with pytest.raises(Unavailable, match=f"Pod {lablet.name} has only just been imported"):
         await exports.fetch(unborn)
     with pytest.raises(NotFound, match="CMLWorker nobody does not exist"):
-        await exports.fetch(Found("nobody", found.claim))
+        await exports.fetch(LabOfLablet("nobody", found.claim))
     simulator.faults.add(Fault(kind="drop"), simulator.now())
     with pytest.raises(OutsideError):
         await exports.fetch(found)

@@ -13,7 +13,7 @@ from tests.component.controllers.running import MORTAL, Running
 from tests.component.controllers.test_archive import CONFIGS
 from tests.component.controllers.test_sessions_flow import PORT, TOKEN
 from vkprovider.labs.pure.lablet import leftovers
-from vkprovider.labs.pure.lablet.leftovers import Entry, Leftovers
+from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers
 from vkprovider.platform.objects import ConfigMap
 from vkpsandbox.lds.server import LdsSimulator
 from vkpsandbox.lds.settings import LdsSettings
@@ -51,7 +51,7 @@ async def returned(lablet: Lablet) -> dict[str, Any]:
     return pod
 
 
-async def kept(world: World) -> dict[str, tuple[Entry, Leftovers]]:
+async def kept(world: World) -> dict[str, tuple[ArchiveEntry, Leftovers]]:
     """Return the stored archive entry and leftovers of each learner."""
     stored = [msgspec.convert(item, ConfigMap) for item in await world.admin.items(CONFIGS)]
     found = {}

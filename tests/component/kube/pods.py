@@ -12,7 +12,7 @@ import pytest
 from tests.support.apiserver import Admin
 from tests.support.faultyapi import Asked, FaultyApi
 from vkprovider.platform.kube.client import KubeClient
-from vkprovider.platform.kube.informer import CALM, Head, Informer, Patience
+from vkprovider.platform.kube.informer import CALM, Head, Informer, WatchPatience
 from vkprovider.platform.objects import Pod
 
 Change = tuple[str | None, str | None]
@@ -114,7 +114,7 @@ async def following(
     page_size: int = 500,
     inactivity_s: float = 30.0,
     watching: bool = True,
-    patience: Patience = CALM,
+    patience: WatchPatience = CALM,
 ) -> AsyncIterator[tuple[Informer[Pod], Heard]]:
     """Run an informer; wait until its watch is open, if wanted."""
     informer = Informer(

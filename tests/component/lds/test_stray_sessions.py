@@ -77,7 +77,7 @@ class World:
     def rows(self, *sessions: Session, installation: str = "i") -> None:
         """Have the next question after all claims answered."""
         named = {s.key: Claim(s.key, "a", "p", "d", "u", "1", "x", session=s) for s in sessions}
-        data, _ = document.write(document.Stored(named), worker="w1", installation="i")
+        data, _ = document.write(document.StoredClaims(named), worker="w1", installation="i")
         annotations = {wellknown.ANNOTATION_INSTALLATION: installation}
         item = {"metadata": {"name": names.claims_name("w1"), "annotations": annotations}, "data": data}
 

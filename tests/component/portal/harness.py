@@ -24,7 +24,7 @@ from vkprovider.platform.http.page import Page
 from vkprovider.platform.shipped import find_manifests
 from vkprovider.portal.process import PortalProcess, context_of, page_of, portal_process
 from vkprovider.portal.pure.names import user_key
-from vkprovider.portal.service.requests import Caller
+from vkprovider.portal.service.requests import LabCaller
 from vkprovider.portal.settings import PortalProcessSettings
 
 ACCOUNT: Final = "vkprovider-portal"
@@ -282,9 +282,9 @@ class PortalWorld:
 
     # ------------------------------------------------------------------------------------------ what is there
 
-    def caller(self, user: str) -> Caller:
+    def caller(self, user: str) -> LabCaller:
         """Return a user who asks for a lab of the own."""
-        return Caller(user, user, (), f"token-of-{user}")
+        return LabCaller(user, user, (), f"token-of-{user}")
 
     def namespace(self, user: str) -> str:
         """Return the path of the Namespace that is made for a user."""

@@ -9,7 +9,7 @@ from tests.component.portal.harness import Json, PortalWorld
 from tests.component.portal.wishes import ask, refused, wanted
 from vkprovider.platform.times import unix
 from vkprovider.portal.pure.options import Grounds
-from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.requests import Rejected
 
 
@@ -300,22 +300,22 @@ async def test_a_lab_that_is_being_made_can_be_deleted(world: PortalWorld) -> No
     assert await world.pods() == []
 
 
-async def _known(index: Index, user: str, phase: str) -> bool:
+async def _known(index: UserLabIndex, user: str, phase: str) -> bool:
     lab = index.lab(user)
     return lab is not None and lab.record.outcome is not None and lab.record.outcome.phase == phase
 
 
-async def _has_pod(index: Index, user: str) -> bool:
+async def _has_pod(index: UserLabIndex, user: str) -> bool:
     lab = index.lab(user)
     return lab is not None and lab.own_pod is not None
 
 
-async def _opened(index: Index, user: str) -> bool:
+async def _opened(index: UserLabIndex, user: str) -> bool:
     lab = index.lab(user)
     return lab is not None and lab.opened
 
 
-async def _queued(index: Index, users: list[str], places: list[int]) -> bool:
+async def _queued(index: UserLabIndex, users: list[str], places: list[int]) -> bool:
     return sorted(index.queued(user) or 0 for user in users) == places
 
 

@@ -20,7 +20,7 @@ from tunnels import wire
 from tunnels.agent.core import Agent, new_boot
 from tunnels.base import (
     AllowList,
-    Channel,
+    ByteChannel,
     ConnectFailed,
     ConnectionLost,
     RequestRefused,
@@ -33,7 +33,7 @@ from tunnels.link.carrier import ALL, Address
 from tunnels.link.hub import Hub, TunnelTransport
 from tunnels.mqtt.broker import Broker
 from tunnels.mqtt.carrier import AgentSide, CallerSide, MqttCarrier
-from tunnels.protocol.presence import State
+from tunnels.protocol.presence import AgentState
 from tunnels.wire import FRAME_BYTES_MAX
 from vkprovider.carriers.broker import broker_of
 from vkprovider.carriers.settings import MqttSettings
@@ -186,7 +186,7 @@ async def test_an_agent_reaches_its_own_topics_only(
         assert (await caller_of(hub).request("POST", "/x", deadline_s=30)).status == 200
         assert {peer for peer, _ in spied} <= {ALL}, "only probes, which are for all"
         view = hub.view("w1")
-        assert (view.state, view.boot, view.rival) == (State.THERE, boot, "")
+        assert (view.state, view.boot, view.rival) == (AgentState.THERE, boot, "")
         assert hub.counts["refused"] == 0
 
 
@@ -297,19 +297,19 @@ async def test_goodbye_last_will_and_return(mosquitto: Mosquitto, direct: Direct
     hub = hub_over(broker(mosquitto, CALLER), heard)
     async with running(hub.run):
         async with running(agent_over(broker(mosquitto, "w1"), direct, allow=ALLOW, facts=b"{1}").run):
-            await heard.until(lambda: hub.view("w1").state is State.THERE)
+            await heard.until(lambda: hub.view("w1").state is AgentState.THERE)
             assert (hub.view("w1").facts, hub.view("w1").version) == (b"{1}", "1.0")
-        await heard.until(lambda: hub.view("w1").state is State.LEFT)
+        await heard.until(lambda: hub.view("w1").state is AgentState.LEFT)
         assert hub.view("w1").reason == "shut down"
         with pytest.raises(ConnectFailed, match="shut down"):
             await caller_of(hub).request("GET", "/x", deadline_s=30)
         async with killed(mosquitto, direct) as dies:
-            await heard.until(lambda: hub.view("w1").state is State.THERE)
+            await heard.until(lambda: hub.view("w1").state is AgentState.THERE)
             dies()
-            await heard.until(lambda: hub.view("w1").state is State.LEFT)
+            await heard.until(lambda: hub.view("w1").state is AgentState.LEFT)
             assert "lost" in hub.view("w1").reason
         async with running(agent_over(broker(mosquitto, "w1"), direct, allow=ALLOW, facts=b"{2}").run):
-            await heard.until(lambda: hub.view("w1").state is State.THERE)
+            await heard.until(lambda: hub.view("w1").state is AgentState.THERE)
             assert hub.view("w1").facts == b"{2}"
             assert (await caller_of(hub).request("GET", "/x", deadline_s=30)).status == 200
 
@@ -498,7 +498,9 @@ class Consoles:
     def __init__(self, port: int) -> None:
         self.port = port
 
-    async def open_stream(self, path: str, *, params: Mapping[str, str] | None = None, deadline_s: float) -> Channel:
+    async def open_stream(
+        self, path: str, *, params: Mapping[str, str] | None = None, deadline_s: float
+    ) -> ByteChannel:
         assert (path, params, deadline_s > 0) == ("/console/r1", {"line": "0"}, True)
         try:
             return Socket(*await asyncio.open_connection("127.0.0.1", self.port))
@@ -509,7 +511,7 @@ class Consoles:
 
 
 class Socket:
-    """A `Channel` over a TCP connection."""
+    """A `ByteChannel` over a TCP connection."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader, self.writer = reader, writer

@@ -24,9 +24,9 @@ from tunnels.base import AllowList, ConnectFailed, StaleEpoch
 from tunnels.direct import DirectTransport
 from tunnels.link.carrier import Address
 from tunnels.link.hub import TunnelTransport
-from tunnels.protocol.presence import State
+from tunnels.protocol.presence import AgentState
 from tunnels.websocket import listening
-from tunnels.websocket.dialing import Credentials, Dialing
+from tunnels.websocket.dialing import DialCredentials, Dialing
 from tunnels.websocket.listening import SOCKETS_OF_A_NAME_MAX
 from tunnels.websocket.socket import MESSAGE_BYTES_MAX, PATH, PING_S, QUEUE_BYTES_MAX, Socket
 from tunnels.wire import FRAME_BYTES_MAX
@@ -71,7 +71,7 @@ def pair(*names: str, own_urls: bool = True) -> tuple[dict[str, Caller], set[str
     return callers, there
 
 
-def state(caller: Caller, name: str = "w1") -> State:
+def state(caller: Caller, name: str = "w1") -> AgentState:
     return caller.hub.view(name).state
 
 
@@ -84,7 +84,7 @@ async def test_every_caller_has_a_websocket_of_its_own(direct: DirectTransport, 
     async with started(*callers.values()), running(balancer.run, agent.run):
         await eventually(lambda: carrier.reached == {"a", "b", "c"})
         for caller in callers.values():
-            await caller.heard.until(lambda caller=caller: state(caller) is State.THERE)  # type: ignore[misc]
+            await caller.heard.until(lambda caller=caller: state(caller) is AgentState.THERE)  # type: ignore[misc]
             assert (await caller.transport(ALLOW).request("GET", "/x", deadline_s=30)).status == 200
         if own_urls:
             assert [len(caller.tokens) for caller in callers.values()] == [1, 1, 1]
@@ -201,7 +201,7 @@ async def test_what_cannot_be_read_is_counted_and_disturbs_nobody(
             assert (await bad.receive(timeout=30)).type in {aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSED}
             assert bad.close_code == aiohttp.WSCloseCode.MESSAGE_TOO_BIG
         assert (await caller.transport(ALLOW).request("GET", "/x", deadline_s=30)).status == 200
-        assert state(caller) is State.THERE
+        assert state(caller) is AgentState.THERE
     assert sum("a frame of 'w2/bad' is refused" in line for line in caplog.messages) == 1
 
 
@@ -224,18 +224,18 @@ async def test_goodbye_loss_and_return(direct: DirectTransport) -> None:
     async with started(caller):
         first, _ = dialing_agent([caller.url], direct, allow=ALLOW)
         async with running(first.run):
-            await caller.heard.until(lambda: state(caller) is State.THERE)
-        await caller.heard.until(lambda: state(caller) is State.LEFT)
+            await caller.heard.until(lambda: state(caller) is AgentState.THERE)
+        await caller.heard.until(lambda: state(caller) is AgentState.LEFT)
         assert caller.hub.view("w1").reason == "shut down"
         async with raw(caller) as lost:
             await lost.send_bytes(wire.encode(HELLO))
-            await caller.heard.until(lambda: state(caller) is State.THERE)
+            await caller.heard.until(lambda: state(caller) is AgentState.THERE)
             transport_of(lost).abort()
-            await caller.heard.until(lambda: state(caller) is State.LEFT)
+            await caller.heard.until(lambda: state(caller) is AgentState.LEFT)
         assert caller.hub.view("w1").reason == "its connection was lost"
         again, _ = dialing_agent([caller.url], direct, allow=ALLOW)
         async with running(again.run):
-            await caller.heard.until(lambda: state(caller) is State.THERE)
+            await caller.heard.until(lambda: state(caller) is AgentState.THERE)
 
 
 async def test_an_agent_that_dials_again_replaces_its_dead_websocket() -> None:
@@ -251,7 +251,7 @@ async def test_an_agent_that_dials_again_replaces_its_dead_websocket() -> None:
             assert (await first.receive(timeout=30)).type is aiohttp.WSMsgType.CLOSE
             assert caller.listening.send("w1/raw", b"for the second")
             assert await second.receive_bytes(timeout=30) == b"for the second"
-            assert state(caller) is State.THERE
+            assert state(caller) is AgentState.THERE
 
 
 async def test_two_agents_of_one_name(direct: DirectTransport) -> None:
@@ -286,7 +286,7 @@ async def test_a_websocket_without_a_hello_is_closed(monkeypatch: pytest.MonkeyP
     caller = Caller()
     async with started(caller), raw(caller) as idle:
         assert (await idle.receive(timeout=30)).type is aiohttp.WSMsgType.CLOSE
-        assert state(caller) is State.UNKNOWN
+        assert state(caller) is AgentState.UNKNOWN
         assert caller.hub.counts["disconnected"] == 0
 
 
@@ -339,7 +339,7 @@ def test_a_peer_that_does_not_read_does_not_hold_up_the_end(new_loop: Callable[[
         caller = Caller()
         async with started(caller), raw(caller, "w1/deaf") as deaf:
             await deaf.send_bytes(wire.encode(HELLO))
-            await eventually(lambda: state(caller) is State.THERE)
+            await eventually(lambda: state(caller) is AgentState.THERE)
             transport = transport_of(deaf)
             transport.pause_reading()
             while caller.listening.send("w1/deaf", bytes(FRAME_BYTES_MAX)):  # noqa: ASYNC110 (nothing says when it is full)
@@ -477,7 +477,7 @@ async def test_what_is_not_a_caller_is_named(
     runner = web.AppRunner(app, shutdown_timeout=1.0)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", unused_tcp_port).start()
-    carrier = Dialing([f"http://127.0.0.1:{unused_tcp_port}"], Address("w1", "a"), Credentials)
+    carrier = Dialing([f"http://127.0.0.1:{unused_tcp_port}"], Address("w1", "a"), DialCredentials)
     said = "no caller accepts it (200)" if answer == "no websocket" else "what answers is not a caller"
     with caplog.at_level(logging.WARNING, "tunnels"):
         async with running(lambda: carrier.run(Deaf())):
@@ -486,7 +486,7 @@ async def test_what_is_not_a_caller_is_named(
 
 
 async def test_a_host_that_has_no_name_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    carrier = Dialing(["http://a..b", "http://127.0.0.1:99999"], Address("w1", "a"), Credentials)
+    carrier = Dialing(["http://a..b", "http://127.0.0.1:99999"], Address("w1", "a"), DialCredentials)
     async with running(lambda: carrier.run(Deaf())):
         for url in ("http://a..b: ", "http://127.0.0.1:99999: "):
             await eventually(lambda url=url: any(f"tunnel: {url}" in line for line in caplog.messages))  # type: ignore[misc]

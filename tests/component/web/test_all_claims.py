@@ -31,7 +31,7 @@ def store(worker: str, *sessions: str, installation: str = "i") -> dict[str, Any
         )
         for session in sessions
     }
-    data, _ = document.write(document.Stored(rows), worker=worker, installation="i")
+    data, _ = document.write(document.StoredClaims(rows), worker=worker, installation="i")
     metadata = {
         "name": names.claims_name(worker),
         "namespace": "n",

@@ -12,7 +12,7 @@ from aiohttp.test_utils import make_mocked_request
 from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.support.scripted import ScriptedServer
 from vkprovider.lablet.reasons import Trouble
-from vkprovider.labs.controllers.lablet.exports import Found
+from vkprovider.labs.controllers.lablet.exports import LabOfLablet
 from vkprovider.labs.http.lablets import Logins, LoginUrl
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.session.delivery import Session
@@ -33,8 +33,8 @@ class Lablets:
     claim: Claim = CLAIM
     sessions: list[tuple[str, str]] = field(default_factory=list)
 
-    async def find(self, key: str) -> Found | None:
-        return Found("w1", self.claim) if key == self.claim.pod_uid else None
+    async def find(self, key: str) -> LabOfLablet | None:
+        return LabOfLablet("w1", self.claim) if key == self.claim.pod_uid else None
 
     async def login_url(self, deployment: str, session: str) -> str:
         self.sessions.append((deployment, session))

@@ -24,7 +24,7 @@ from vkprovider.portal.pure.classes import (
     Act,
     CannotBeDoneError,
     Row,
-    Wish,
+    RowFilter,
     as_csv,
     chosen,
     counted,
@@ -147,7 +147,7 @@ def test_counts_and_what_holds_labs_up() -> None:
 def test_a_link_keeps_what_it_does_not_change() -> None:
     wish = wish_of({"sort": "left", "q": "an n"})
     assert wish.fields(falling=True) == {"sort": "left", "falling": "1", "q": "an n"}
-    assert Wish().fields() == {}
+    assert RowFilter().fields() == {}
     assert wish_of(wish.fields(state="booting")) == wish._replace(state="booting")
 
 
@@ -168,11 +168,11 @@ any_row = st.builds(
 
 @given(st.lists(any_row, max_size=8), st.sampled_from(sorted(SORTS)), st.booleans(), texts)
 def test_any_rows_are_sorted_and_none_is_lost(table: list[Row], sort: str, falling: bool, text: str) -> None:  # noqa: FBT001 (drawn)
-    everything = chosen(table, Wish(sort, falling))
+    everything = chosen(table, RowFilter(sort, falling))
     assert sorted(map(repr, everything)) == sorted(map(repr, table))
     keys = [SORTS[sort](row) for row in everything]
     assert keys == sorted(keys, reverse=falling)
-    found = chosen(table, Wish(sort, falling, text=text))
+    found = chosen(table, RowFilter(sort, falling, text=text))
     assert [row for row in everything if row in found] == found
     assert sum(number for _, number in counted(table)) == len(table)
     assert sum(held.number for held in held_up(table)) == sum(bool(row.reason) for row in table)

@@ -11,8 +11,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.unit.cli.lablet_pod import lablet_pod
-from vkprovider.classroom.ledger import AT_ONCE, Await, Begin, Done, Gift, Give, Pool, Settle, Step, next_step, shortage
-from vkprovider.classroom.pods import LabletPod, Wish
+from vkprovider.classroom.ledger import (
+    AT_ONCE,
+    Await,
+    Begin,
+    DeploymentPool,
+    Gift,
+    Give,
+    NothingLeft,
+    Settle,
+    Step,
+    next_step,
+    shortage,
+)
+from vkprovider.classroom.pods import Assignment, LabletPod
 
 POOL, USER, LENT = "vkprovider.io/pool", "vkprovider.io/username", "vkprovider.io/lent-by"
 LABELS = {"app": "netlab", POOL: "warm"}
@@ -27,20 +39,20 @@ def pod(name: str, user: str = "", *, owned: bool = True, ready: bool = True, **
     return lablet_pod(name, notes=notes, labels=labels, uid=name, ownerReferences=owners, ready=ready, **more)
 
 
-def pool(*gifts: Gift, replicas: int = 3) -> Pool:
-    return Pool("warm", "netlab", LABELS, replicas, gifts)
+def pool(*gifts: Gift, replicas: int = 3) -> DeploymentPool:
+    return DeploymentPool("warm", "netlab", LABELS, replicas, gifts)
 
 
 def gift(learner: str, name: str, *, ago_s: int = 0, refill: bool = False) -> Gift:
-    return Gift(Wish(learner), name, name, NOW - ago_s, refill)
+    return Gift(Assignment(learner), name, name, NOW - ago_s, refill)
 
 
 def give(*pairs: tuple[str, str]) -> Give:
-    return Give(tuple((pod(name), Wish(learner)) for name, learner in pairs))
+    return Give(tuple((pod(name), Assignment(learner)) for name, learner in pairs))
 
 
 ALICE, BOB, CAROL = gift("alice", "a"), gift("bob", "b"), gift("carol", "a")
-CLASS = (Wish("alice"), Wish("bob"))
+CLASS = (Assignment("alice"), Assignment("bob"))
 
 
 @pytest.mark.parametrize(
@@ -80,13 +92,13 @@ def test_the_next_step(giving: tuple[Gift, ...], pods: list[LabletPod], step: St
 def test_the_oldest_is_given_first() -> None:
     """Of those that are too many a ReplicaSet ends the youngest."""
     old, young = (pod(name, creationTimestamp=f"2026-01-31T1{hour}:00:00Z") for name, hour in (("z", 0), ("a", 1)))
-    step = next_step(pool(), [young, old], [Wish("alice")], NOW, refill=False)
+    step = next_step(pool(), [young, old], [Assignment("alice")], NOW, refill=False)
     assert step == Begin((gift("alice", "z"),))
 
 
 def test_only_a_few_are_given_at_a_time() -> None:
     """Until `replicas` is lowered, the ReplicaSet makes a new lablet for each."""
-    wishes, pods = [Wish(f"l{n:02}") for n in range(24)], [pod(f"p{n:02}") for n in range(24)]
+    wishes, pods = [Assignment(f"l{n:02}") for n in range(24)], [pod(f"p{n:02}") for n in range(24)]
     step = next_step(pool(replicas=24), pods, wishes, NOW, refill=False)
     assert step == Begin(tuple(gift(f"l{n:02}", f"p{n:02}") for n in range(AT_ONCE)))
 
@@ -96,13 +108,13 @@ def test_nothing_is_given_while_the_replicaset_has_too_many() -> None:
     busy = msgspec.structs.replace(pool(), settled=False)
     assert next_step(busy, [pod("a")], CLASS, NOW, refill=False) == Await()
     assert next_step(pool(replicas=1), [pod("a"), pod("b")], CLASS, NOW, refill=False) == Await()
-    assert isinstance(next_step(busy, [pod("a", ready=False)], CLASS, NOW, refill=False), Done)
+    assert isinstance(next_step(busy, [pod("a", ready=False)], CLASS, NOW, refill=False), NothingLeft)
 
 
 def test_who_has_a_lablet_keeps_it_and_who_has_none_is_told_why() -> None:
     pods = [pod("a", "alice"), pod("b", ready=False), pod("x", "carol")]
     done = next_step(pool(), pods, CLASS, NOW, refill=False)
-    assert isinstance(done, Done)
+    assert isinstance(done, NothingLeft)
     assert ({learner: each.metadata.name for learner, each in done.given.items()}, done.without) == (
         {"alice": "a"},
         ("bob",),
@@ -134,11 +146,11 @@ def test_who_has_a_lablet_keeps_it_and_who_has_none_is_told_why() -> None:
 def test_who_got_none_is_told_what_to_do(replicas: int, hindrance: str, pods: list[LabletPod], says: str) -> None:
     short = msgspec.structs.replace(pool(replicas=replicas), hindrance=hindrance)
     done = next_step(short, pods, CLASS, NOW, refill=False)
-    assert isinstance(done, Done)
+    assert isinstance(done, NothingLeft)
     [said] = shortage(done, short, "friday", refill=False)
     assert f"alice, bob got none: deployment/warm has no free lablet: {says}" in said
     assert said.endswith("run the same command again")
-    assert shortage(Done({}), short, "friday", refill=False) == []
+    assert shortage(NothingLeft({}), short, "friday", refill=False) == []
     assert "Scale it up" not in shortage(done, short, "friday", refill=True)[0], "it grows by itself"
 
 
@@ -203,9 +215,9 @@ class Caller:
     """One run of the command: it reads the Deployment, then the Pods, decides, and writes; it may die in between."""
 
     cluster: Cluster
-    wishes: tuple[Wish, ...]
+    wishes: tuple[Assignment, ...]
     refill: bool
-    pool: Pool | None = None
+    pool: DeploymentPool | None = None
     version: int = 0
     step: Step | None = None
     versions: dict[str, int] = field(default_factory=dict)
@@ -225,7 +237,7 @@ class Caller:
             step, self.step = self.step, None
             self.write(step, dice)
             self.pool = None
-            return isinstance(step, Done) and not step.without
+            return isinstance(step, NothingLeft) and not step.without
         return False
 
     def write(self, step: Step, dice: random.Random) -> None:
@@ -253,7 +265,7 @@ def test_each_learner_has_one_lablet_whoever_dies_when(seed: int, refill: bool) 
     cluster = Cluster(replicas=12)
     seen: dict[str, LabletPod] = {}
     cluster.reconcile(dice, seen)
-    lists = [tuple(Wish(f"l{n}") for n in numbers) for numbers in (range(6), range(4, 10))]
+    lists = [tuple(Assignment(f"l{n}") for n in numbers) for numbers in (range(6), range(4, 10))]
     callers = [Caller(cluster, wishes, refill) for wishes in lists]
     done = [False, False]
     for _ in range(20_000):

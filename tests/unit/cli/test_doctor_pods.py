@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from vkprovider.cli.checkup.workloads import Refusal, Workload, check_deadlines, check_portal, check_workloads
+from vkprovider.cli.checkup.workloads import PodRefusal, Workload, check_deadlines, check_portal, check_workloads
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, fault, named, text_of, unchecked
 from vkprovider.lablet.reasons import Happened
 from vkprovider.labs.checks import lablets
@@ -151,9 +151,9 @@ def workload(definition: str = "netlab", *, owner: str = "", **more: Any) -> Wor
     return msgspec.convert({"metadata": meta, "spec": spec, "status": more}, Workload)
 
 
-def refusal(kind: str, message: str = REFUSED, name: str = "warm-1", last: str | None = None) -> Refusal:
+def refusal(kind: str, message: str = REFUSED, name: str = "warm-1", last: str | None = None) -> PodRefusal:
     about = {"kind": kind, "namespace": "n", "name": name}
-    return msgspec.convert({"involvedObject": about, "message": message, "lastTimestamp": last}, Refusal)
+    return msgspec.convert({"involvedObject": about, "message": message, "lastTimestamp": last}, PodRefusal)
 
 
 FAILURE = [{"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate", "message": REFUSED}]

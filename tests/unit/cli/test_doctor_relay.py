@@ -6,7 +6,7 @@ import yaml
 
 from vkprovider.doctor.findings import Level
 from vkprovider.labs.settings.cluster import KubeletSettings
-from vkprovider.mux.checks import Workload, check_ports
+from vkprovider.mux.checks import ProgramWorkload, check_ports
 from vkprovider.platform.shipped import find_manifests
 
 KUBELET = KubeletSettings().ports
@@ -14,7 +14,7 @@ KUBELET = KubeletSettings().ports
 
 def test_the_shipped_daemon_set_is_found_with_its_settings() -> None:
     text = (find_manifests() / "components" / "relay" / "daemonset.yaml").read_text()
-    found = msgspec.convert(yaml.safe_load(text), Workload)
+    found = msgspec.convert(yaml.safe_load(text), ProgramWorkload)
     assert found.config_maps == ["vkprovider-relay"]
     assert yaml.safe_load(text)["metadata"]["labels"] == {"app.kubernetes.io/name": "vkprovider-relay"}
 

@@ -8,8 +8,8 @@ import msgspec
 import pytest
 
 from tests.unit.cli.lablet_pod import lablet_pod
-from vkprovider.classroom.deployments import Deployment, Selector
-from vkprovider.classroom.pods import LabletPod, Wish, hindrance, in_order
+from vkprovider.classroom.deployments import Deployment, LabelSelector
+from vkprovider.classroom.pods import Assignment, LabletPod, hindrance, in_order
 from vkprovider.cli.lablet.timeslots import none_free, wish_of
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -20,8 +20,8 @@ def test_wish_becomes_the_learners_annotations() -> None:
         "vkprovider.io/username": "alice",
         "vkprovider.io/timeslot-end": "2026-01-31T13:30:00Z",
     }
-    assert wish_of("alice", "+1h", "90m", NOW) == Wish("alice", "2026-01-31T13:00:00Z", "2026-01-31T14:30:00Z")
-    assert wish_of("alice", None, None, NOW) == Wish("alice")
+    assert wish_of("alice", "+1h", "90m", NOW) == Assignment("alice", "2026-01-31T13:00:00Z", "2026-01-31T14:30:00Z")
+    assert wish_of("alice", None, None, NOW) == Assignment("alice")
 
 
 @pytest.mark.parametrize(
@@ -122,6 +122,6 @@ def test_selectors_are_written_as_a_query_has_them() -> None:
                 {"key": "old", "operator": "DoesNotExist"},
             ],
         },
-        Selector,
+        LabelSelector,
     )
     assert selector.text == "app=a,tier in (x,y),zone notin (z),pool,!old"

@@ -7,7 +7,7 @@ import click
 import pytest
 
 from tests.support.topologies import topology
-from vkprovider.cli.lablet.define import Change, _checked, _named, _next, plan
+from vkprovider.cli.lablet.define import DefinitionWrite, _checked, _named, _next, plan
 from vkprovider.cli.lablet.owned import owner
 from vkprovider.platform.objects import CustomResource, Metadata
 
@@ -28,15 +28,17 @@ KEPT = {"configMap": {"namespace": "friday", "name": "a-1"}}
 @pytest.mark.parametrize(
     ("found", "version", "text", "change"),
     [
-        (None, None, NEW, Change(is_new=True, version="1.0.0")),
-        (None, "2.1", NEW, Change(is_new=True, version="2.1")),
+        (None, None, NEW, DefinitionWrite(is_new=True, version="1.0.0")),
+        (None, "2.1", NEW, DefinitionWrite(is_new=True, version="2.1")),
         (existing(), None, OLD, None),
         (existing(), "1.0.0", OLD, None),
-        (existing(), "1.0.1", OLD, Change(is_new=False, version="1.0.1")),
-        (existing("1.0.0", None, "1.0.0", "0.9"), "1.1.0", NEW, Change(is_new=False, version="1.1.0")),
+        (existing(), "1.0.1", OLD, DefinitionWrite(is_new=False, version="1.0.1")),
+        (existing("1.0.0", None, "1.0.0", "0.9"), "1.1.0", NEW, DefinitionWrite(is_new=False, version="1.1.0")),
     ],
 )
-def test_what_is_written(found: CustomResource | None, version: str | None, text: str, change: Change | None) -> None:
+def test_what_is_written(
+    found: CustomResource | None, version: str | None, text: str, change: DefinitionWrite | None
+) -> None:
     content = found.spec["source"]["inline"] if found is not None else None
     assert plan(found, content, "a", version, text, keeps=False) == change
 
@@ -45,9 +47,9 @@ def test_what_is_written(found: CustomResource | None, version: str | None, text
     ("source", "version", "text", "keeps", "change"),
     [
         (KEPT, None, OLD, True, None),
-        (KEPT, "1.0.1", NEW, True, Change(is_new=False, version="1.0.1")),
-        (KEPT, None, OLD, False, Change(is_new=False, version="1.0.0")),
-        (None, None, OLD, True, Change(is_new=False, version="1.0.0")),
+        (KEPT, "1.0.1", NEW, True, DefinitionWrite(is_new=False, version="1.0.1")),
+        (KEPT, None, OLD, False, DefinitionWrite(is_new=False, version="1.0.0")),
+        (None, None, OLD, True, DefinitionWrite(is_new=False, version="1.0.0")),
     ],
 )
 def test_a_topology_moves_between_the_class_and_all(
@@ -55,7 +57,7 @@ def test_a_topology_moves_between_the_class_and_all(
     version: str | None,
     text: str,
     keeps: bool,  # noqa: FBT001 (a row)
-    change: Change | None,
+    change: DefinitionWrite | None,
 ) -> None:
     assert plan(existing("1.0.0", source, owner="friday"), OLD, "a", version, text, keeps=keeps) == change
 

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.cli.lablet_pod import lablet_pod
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.handedin import grade_of
-from vkprovider.labs.pure.lablet.leftovers import Entry
+from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry
 from vkprovider.labs.pure.session.delivery import Verdict
 
 ALICE = lablet_pod("a", notes={"vkprovider.io/username": "alice"}, uid="u")
@@ -25,8 +25,8 @@ PASSED, FAILED = (
 )
 
 
-def entry(at: int, grade: Verdict | None, *, id_: str = "u", learner: str = "alice") -> Entry:
-    return Entry(id_, "team", "a", at, learner, grade=grade)
+def entry(at: int, grade: Verdict | None, *, id_: str = "u", learner: str = "alice") -> ArchiveEntry:
+    return ArchiveEntry(id_, "team", "a", at, learner, grade=grade)
 
 
 OLD = entry(9, Verdict(passed=True, message="score 99 of 100"))
@@ -52,6 +52,6 @@ OLD = entry(9, Verdict(passed=True, message="score 99 of 100"))
         (None, [entry(12, Verdict(passed=False, message="without a score"))], "no", ""),
     ],
 )
-def test_the_grade_of_a_learner(over: LabletPod | None, after: list[Entry], passed: str, score: str) -> None:
+def test_the_grade_of_a_learner(over: LabletPod | None, after: list[ArchiveEntry], passed: str, score: str) -> None:
     found = grade_of(ALICE, over, [OLD], after)
     assert (found.learner, found.passed, found.score, found.name) == ("alice", passed, score, "a")

@@ -10,7 +10,16 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from vkprovider.cli.lablet.granting import Bound, Grant, Subject, grants, namespace_of, page_of, subject_of, warning_of
+from vkprovider.cli.lablet.granting import (
+    BindingSubject,
+    Bound,
+    Grant,
+    grants,
+    namespace_of,
+    page_of,
+    subject_of,
+    warning_of,
+)
 from vkprovider.cli.lablet.group import main
 
 GROUP = "rbac.authorization.k8s.io"
@@ -103,7 +112,7 @@ def test_a_class_has_a_namespace_of_its_own(namespace: str | None, says: str) ->
         namespace_of(namespace, "labs")
 
 
-def bound(role: str, *subjects: Subject, kind: str = "ClusterRole") -> Bound:
+def bound(role: str, *subjects: BindingSubject, kind: str = "ClusterRole") -> Bound:
     ref = {"apiGroup": GROUP, "kind": kind, "name": role}
     document = {"metadata": {"name": "x"}, "roleRef": ref, "subjects": [msgspec.to_builtins(s) for s in subjects]}
     return msgspec.json.decode(json.dumps(document), type=Bound)

@@ -8,7 +8,7 @@ from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.console import logs_command, named_with_device
 from vkprovider.cli.shared.batch import chosen
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import Named, named, of_learner
+from vkprovider.cli.shared.pods import LabletName, named, of_learner
 
 USER, LEARNER = "vkprovider.io/username", "vkprovider.io/learner"
 GONE = "2026-01-31T11:00:00Z"
@@ -45,14 +45,14 @@ def test_a_learner_with_several_lablets_is_refused_with_their_names(phase: str) 
 @pytest.mark.parametrize(
     ("pod", "learner", "wanted"),
     [
-        ("a", None, Named("a", "either")),
-        ("pod/a", None, Named("a", "pod")),
-        ("alice@example.com", None, Named("alice@example.com", "either")),
-        (None, "alice", Named("alice", "learner")),
-        (None, "example.com/alice", Named("example.com/alice", "learner")),
+        ("a", None, LabletName("a", "either")),
+        ("pod/a", None, LabletName("a", "pod")),
+        ("alice@example.com", None, LabletName("alice@example.com", "either")),
+        (None, "alice", LabletName("alice", "learner")),
+        (None, "example.com/alice", LabletName("example.com/alice", "learner")),
     ],
 )
-def test_a_name_as_it_is_written(pod: str | None, learner: str | None, wanted: Named) -> None:
+def test_a_name_as_it_is_written(pod: str | None, learner: str | None, wanted: LabletName) -> None:
     assert named(pod, learner) == wanted
 
 
@@ -71,16 +71,16 @@ def test_a_name_that_means_nothing(pod: str | None, learner: str | None, says: s
 
 
 def test_the_device_of_a_learner_is_the_first_word() -> None:
-    assert named_with_device("r1", None, "alice") == (Named("alice", "learner"), "r1")
-    assert named_with_device("a", "r1", None) == (Named("a", "either"), "r1")
-    assert named_with_device("a", None, None) == (Named("a", "either"), None)
+    assert named_with_device("r1", None, "alice") == (LabletName("alice", "learner"), "r1")
+    assert named_with_device("a", "r1", None) == (LabletName("a", "either"), "r1")
+    assert named_with_device("a", None, None) == (LabletName("a", "either"), None)
     with pytest.raises(click.UsageError, match="not both"):
         named_with_device("a", "r1", "alice")
 
 
 def test_pods_and_learners_together() -> None:
     found = chosen(("a", "pod/b", "a"), ("alice",), "", Place(None, None))
-    assert found.names == (Named("a"), Named("b", "pod"), Named("alice", "learner"))
+    assert found.names == (LabletName("a"), LabletName("b", "pod"), LabletName("alice", "learner"))
     with pytest.raises(click.UsageError, match="not both"):
         chosen((), ("alice",), "class=a", Place(None, None))
     with pytest.raises(click.UsageError, match="or a learner with -u"):

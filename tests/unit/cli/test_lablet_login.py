@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from vkprovider.cli.shared.page.address import Binding, RoleRef, anchored, is_verified, safe
+from vkprovider.cli.shared.page.address import Binding, BindingRole, anchored, is_verified, safe
 from vkprovider.platform.objects import Metadata
 
 
@@ -59,5 +59,5 @@ def test_a_certificate_is_verified_but_at_the_user_s_own_port_forward(url: str, 
 )
 def test_an_address_counts_where_only_who_may_give_the_role_writes_it(kind: str, role: str, url: str) -> None:
     notes = {"vkprovider.io/page-url": "https://labs.example.com"}
-    assert anchored(Binding(Metadata("vkprovider-instructor", annotations=notes), RoleRef(kind, role))) == url
+    assert anchored(Binding(Metadata("vkprovider-instructor", annotations=notes), BindingRole(kind, role))) == url
     assert anchored(None) == ""

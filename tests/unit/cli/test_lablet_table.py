@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from vkprovider.classroom.pods import LabletPod
-from vkprovider.cli.lablet.lists import LISTING, SORTS, Row, age, left, row_of, sorted_rows, summary
+from vkprovider.cli.lablet.lists import LISTING, SORTS, ListRow, age, left, row_of, sorted_rows, summary
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
@@ -91,7 +91,7 @@ def test_a_user_who_writes_escape_sequences_moves_no_cursor() -> None:
     assert all(cell.text.isprintable() for cell in LISTING.cells(row, "wide"))
 
 
-def learner(name: str, user: str, *, end: str = "", started: str = "", deadline_s: int | None = None) -> Row:
+def learner(name: str, user: str, *, end: str = "", started: str = "", deadline_s: int | None = None) -> ListRow:
     """Make the row of a lablet that is Ready since 11:50."""
     user_notes = {"vkprovider.io/username": user, "vkprovider.io/state": "RUNNING" if started else "READY"}
     notes = {**(user_notes if user else {}), **({"vkprovider.io/timeslot-end": end} if end else {})}

@@ -7,7 +7,7 @@ import pytest
 from vkprovider.lablet.models.crd import structural
 from vkprovider.lablet.models.status import (
     DefinitionStatus,
-    Labs,
+    LabCounts,
     ResourceCondition,
     Status,
     WorkerStatus,
@@ -43,7 +43,7 @@ def test_what_is_not_known_is_not_stored() -> None:
 
 
 def test_status_is_read_as_it_was_stored() -> None:
-    written = WorkerStatus([READY], 3, "vnode.w", "2.9.1", ["url https://x"], "r", 4, Labs(1, 2))
+    written = WorkerStatus([READY], 3, "vnode.w", "2.9.1", ["url https://x"], "r", 4, LabCounts(1, 2))
     read = worker_status(resource(stored(written)))
     assert read == written
     assert read.is_ready

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from vkprovider.mux.pure import facts, requests
 from vkprovider.mux.pure.facts import Channel, Mux, MuxRef, Owner, ServicePort
 from vkprovider.mux.pure.reasons import MuxReason
-from vkprovider.mux.pure.requests import Limit, Request
+from vkprovider.mux.pure.requests import PortLimit, PortRequest
 from vkprovider.platform.errors import InputError
-from vkprovider.platform.ports.allocator import PortRange
+from vkprovider.platform.ports.allocator import PortBounds
 
 PREFIX = "svc-mux.nowake.ai"
 MUX = MuxRef("svc-mux", "mux")
@@ -112,11 +112,11 @@ def test_namespaces_that_a_mux_serves(allowed: str | None, owner: Owner, *, expe
 def test_port_is_the_same_outside_unless_the_annotation_says_otherwise() -> None:
     """R003-021, R003-022, R003-023: the examples of the controller design."""
     http, grpc = ServicePort("http", 80), ServicePort("grpc", 50051)
-    assert requests.requests_of(channel([http]), PREFIX) == (Request(http, 80),)
+    assert requests.requests_of(channel([http]), PREFIX) == (PortRequest(http, 80),)
     asked = channel([http, grpc], external_ports="http:8080,grpc:9090")
-    assert requests.requests_of(asked, PREFIX) == (Request(http, 8080), Request(grpc, 9090))
+    assert requests.requests_of(asked, PREFIX) == (PortRequest(http, 8080), PortRequest(grpc, 9090))
     asked = channel([http, grpc], external_ports=" http : auto ")
-    assert requests.requests_of(asked, PREFIX) == (Request(http, None), Request(grpc, 50051))
+    assert requests.requests_of(asked, PREFIX) == (PortRequest(http, None), PortRequest(grpc, 50051))
 
 
 @pytest.mark.parametrize(
@@ -157,13 +157,13 @@ def test_port_without_name_is_refused() -> None:
     ("text", "expected"),
     [
         ("", ()),
-        ("20000-20099", (PortRange(20000, 20099),)),
-        ("21000-21010, 20000 - 20099", (PortRange(21000, 21010), PortRange(20000, 20099))),
-        ("1-65535", (PortRange(1, 65535),)),
-        ("7-7", (PortRange(7, 7),)),
+        ("20000-20099", (PortBounds(20000, 20099),)),
+        ("21000-21010, 20000 - 20099", (PortBounds(21000, 21010), PortBounds(20000, 20099))),
+        ("1-65535", (PortBounds(1, 65535),)),
+        ("7-7", (PortBounds(7, 7),)),
     ],
 )
-def test_ranges_keep_their_order(text: str, expected: tuple[PortRange, ...]) -> None:
+def test_ranges_keep_their_order(text: str, expected: tuple[PortBounds, ...]) -> None:
     """R003-028."""
     assert requests.requested_port_range(text) == expected
 
@@ -205,7 +205,7 @@ def test_limit_of_a_mux(
         assert limit.applied.reason is MuxReason.GKE_PORT_LIMIT_APPLIED
         assert told in limit.applied.message
     else:
-        assert limit == Limit(ports)
+        assert limit == PortLimit(ports)
 
 
 @pytest.mark.parametrize("text", ["", "0", "-1", "ten", "1.5", "\uff11\uff10", "9" * 5000])

@@ -12,12 +12,12 @@ from vkprovider.portal.web.consoles.frames import (
     CLOSE_CODES,
     TYPED_BYTES_MAX,
     UNSHOWN_BYTES_MAX,
-    End,
+    BytesShown,
+    ConsoleEnd,
     FrameError,
-    Shown,
+    OutputWindow,
     Typed,
     Why,
-    Window,
     parse,
 )
 
@@ -27,7 +27,7 @@ class ConsoleHistory(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.window = Window()
+        self.window = OutputWindow()
         self.in_browser = 0
 
     @precondition(lambda self: self.window.room > 0)
@@ -41,13 +41,13 @@ class ConsoleHistory(RuleBasedStateMachine):
     def show(self, data: st.DataObject) -> None:
         count = data.draw(st.integers(0, self.in_browser))
         self.in_browser -= count
-        self.window = self.window.after(Shown(self.window.shown + count))
+        self.window = self.window.after(BytesShown(self.window.shown + count))
 
     @rule(by=st.integers(1, 2**70))
     def lie(self, by: int) -> None:
         for total in (self.window.sent + by, self.window.shown - by):
             with pytest.raises(FrameError):
-                self.window.after(Shown(total))
+                self.window.after(BytesShown(total))
 
     @invariant()
     def the_browser_never_has_more_than_it_may(self) -> None:
@@ -66,7 +66,7 @@ def test_bytes_are_keys(data: bytes) -> None:
 
 @given(st.integers(0, 2**53))
 def test_an_acknowledgement_is_read(total: int) -> None:
-    assert parse(json.dumps({"shown": total})) == Shown(total)
+    assert parse(json.dumps({"shown": total})) == BytesShown(total)
 
 
 @given(st.one_of(st.text(), st.recursive(st.none() | st.integers() | st.text(), st.lists).map(json.dumps)))
@@ -100,4 +100,8 @@ def test_each_end_has_a_code_that_a_browser_accepts() -> None:
 
 def test_the_messages_of_the_portal() -> None:
     assert json.loads(frames.opened(watches=True)) == {"type": "open", "watches": True}
-    assert json.loads(frames.ended(End(Why.IN_USE, "Ann's"))) == {"type": "end", "why": "in-use", "text": "Ann's"}
+    assert json.loads(frames.ended(ConsoleEnd(Why.IN_USE, "Ann's"))) == {
+        "type": "end",
+        "why": "in-use",
+        "text": "Ann's",
+    }

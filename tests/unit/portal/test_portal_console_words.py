@@ -7,7 +7,7 @@ import pytest
 from vkprovider.labs.pure.console.writers import Writer, refusal
 from vkprovider.platform.errors import Forbidden, Invalid, NotFound, Throttled, Unauthorized, Unavailable
 from vkprovider.portal.web.consoles import words
-from vkprovider.portal.web.consoles.frames import End, Why
+from vkprovider.portal.web.consoles.frames import ConsoleEnd, Why
 
 
 @pytest.mark.parametrize(
@@ -32,15 +32,15 @@ def test_the_end_of_a_session() -> None:
     assert words.end_of(b"", "r1") == words.BROKEN, "the connection broke: no status came"
     assert words.end_of(b"\xffgarbage", "r1") == words.BROKEN
     off = words.end_of(b'{"status":"Failure","reason":"DeviceOff","message":"r1 does not run: it is QUEUED"}', "r1")
-    assert off == End(Why.REFUSED, "r1 does not run: it is QUEUED.")
+    assert off == ConsoleEnd(Why.REFUSED, "r1 does not run: it is QUEUED.")
     lost = words.end_of(b'{"status":"Failure","reason":"NonZeroExitCode","message":"the console broke off: x"}', "r1")
-    assert lost == End(Why.LOST, "The console broke off: x.")
+    assert lost == ConsoleEnd(Why.LOST, "The console broke off: x.")
 
 
 def test_a_worker_that_moved_is_reached_by_trying_again_not_by_a_command() -> None:
     text = "this worker moved to another replica: run the command again"
     body = json.dumps({"status": "Failure", "reason": "InternalError", "message": text}).encode()
-    assert words.end_of(body, "r1") == End(Why.LOST, "This worker moved to another replica.")
+    assert words.end_of(body, "r1") == ConsoleEnd(Why.LOST, "This worker moved to another replica.")
 
 
 def test_who_finds_a_console_in_use_reads_no_command() -> None:

@@ -6,7 +6,7 @@ from tests.unit.portal.pure.builders import COMPLETE, INSTALLATION, NOW, REQUEST
 from vkprovider.platform.kube.resources import PartialObject
 from vkprovider.platform.objects import CustomResource, Event, Metadata
 from vkprovider.portal.pure import portalnames
-from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.index import UserLabIndex
 
 
 class Woken:
@@ -14,7 +14,7 @@ class Woken:
 
     def __init__(self, starts_max: int = 50) -> None:
         self.keys: list[str] = []
-        self.index = Index(INSTALLATION, starts_max, self.keys.append)
+        self.index = UserLabIndex(INSTALLATION, starts_max, self.keys.append)
 
     def taken(self) -> set[str]:
         keys, self.keys[:] = set(self.keys), []

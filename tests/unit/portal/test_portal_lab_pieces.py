@@ -14,7 +14,7 @@ from vkprovider.portal.web.lab.pieces import (
     PIECES,
     TEACHER,
     Audience,
-    ShownPort,
+    PortCell,
     deeds_of,
     pieces,
     shown_port,
@@ -35,21 +35,21 @@ def ready() -> LabView:
 @pytest.mark.parametrize(
     ("port", "shown"),
     [
-        ({}, ShownPort("serial", "198.51.100.1:10011")),
-        ({"address": "2001:db8::1"}, ShownPort("serial", "[2001:db8::1]:10011")),
-        ({"address": ""}, ShownPort("serial", "", "port 10011 of the worker")),
-        ({"via": "203.0.113.10:20000"}, ShownPort("serial", "203.0.113.10:20000")),
-        ({"via": "[2001:db8::9]:20000"}, ShownPort("serial", "[2001:db8::9]:20000")),
-        ({"via": "pending: no address yet"}, ShownPort("serial", "", "pending: no address yet")),
-        ({"via": "refused: too many"}, ShownPort("serial", "", "refused: too many")),
-        ({"opened": False, "access": "http"}, ShownPort("http", "", "not opened by CML")),
+        ({}, PortCell("serial", "198.51.100.1:10011")),
+        ({"address": "2001:db8::1"}, PortCell("serial", "[2001:db8::1]:10011")),
+        ({"address": ""}, PortCell("serial", "", "port 10011 of the worker")),
+        ({"via": "203.0.113.10:20000"}, PortCell("serial", "203.0.113.10:20000")),
+        ({"via": "[2001:db8::9]:20000"}, PortCell("serial", "[2001:db8::9]:20000")),
+        ({"via": "pending: no address yet"}, PortCell("serial", "", "pending: no address yet")),
+        ({"via": "refused: too many"}, PortCell("serial", "", "refused: too many")),
+        ({"opened": False, "access": "http"}, PortCell("http", "", "not opened by CML")),
         (
             {"access": "pat", "internal_port": 53, "transport": "udp"},
-            ShownPort("pat 53 over UDP", "198.51.100.1:10011"),
+            PortCell("pat 53 over UDP", "198.51.100.1:10011"),
         ),
     ],
 )
-def test_how_a_port_is_reached(port: dict[str, object], shown: ShownPort) -> None:
+def test_how_a_port_is_reached(port: dict[str, object], shown: PortCell) -> None:
     """The worker's address is told only where no mux has the port: it may lead to nobody."""
     usual = {
         "name": "r1_serial",

@@ -8,7 +8,7 @@ import pytest
 
 from vkprovider.platform.kube.watch import Head
 from vkprovider.platform.objects import Pod
-from vkprovider.portal.service.lablets import Lablets, keep, slim
+from vkprovider.portal.service.lablets import OtherLablets, keep, slim
 
 
 def pod_json(name: str = "lab-1", namespace: str = "net101", **spec: Any) -> bytes:
@@ -68,7 +68,7 @@ def test_what_a_view_shows_is_kept_and_no_more() -> None:
 
 
 def test_lablets_are_found_by_namespace_and_name_until_they_are_gone() -> None:
-    lablets = Lablets(lambda _: {}, list)
+    lablets = OtherLablets(lambda _: {}, list)
     second, first, elsewhere = pod("lab-2"), pod("lab-1"), pod("lab-1", "net202")
     for each in (second, first, elsewhere):
         lablets.pod_changed(None, each)
@@ -86,7 +86,7 @@ def test_lablets_are_found_by_namespace_and_name_until_they_are_gone() -> None:
 
 
 async def test_a_change_is_heard_by_those_who_listen_to_the_lablet_or_its_namespace() -> None:
-    lablets = Lablets(lambda _: {}, list)
+    lablets = OtherLablets(lambda _: {}, list)
     async with (
         lablets.listen("net101") as all_news,
         lablets.listen("net101", "lab-1") as news,

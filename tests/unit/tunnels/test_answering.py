@@ -9,7 +9,7 @@ from tunnels.agent.epochs import EpochFile
 from tunnels.base import AllowList, CertificateInvalid, ConnectFailed, ConnectionLost, Response, TransportError
 from tunnels.protocol import answering as memory
 from tunnels.protocol import refusals
-from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, Stop
+from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, StopOperation
 from tunnels.protocol.refusals import error_of
 from tunnels.wire import PIECE_BYTES, Cancel, Piece, Refusal, Request, StreamOpen, Want
 
@@ -109,7 +109,7 @@ def test_a_body_that_is_complete_too_late_is_not_run() -> None:
 def test_a_cancelled_operation_is_stopped_and_not_run_again() -> None:
     answering = Answering(ALLOW)
     ask(answering, request("a"))
-    assert ask(answering, Cancel("a")) == [Stop("a")]
+    assert ask(answering, Cancel("a")) == [StopOperation("a")]
     assert list(answering.answered("a", Response(200))) == []
     assert codes(ask(answering, request("a"))) == ["lost"]
     assert ask(answering, Cancel("unknown")) == []

@@ -1,30 +1,30 @@
 """What a caller makes of hellos, heartbeats and goodbyes. R004-049."""
 
-from tunnels.protocol.presence import PROVE_S, RETURN_S, Presence, State
+from tunnels.protocol.presence import PROVE_S, RETURN_S, AgentPresence, AgentState
 from tunnels.wire import Goodbye, Heartbeat, Hello
 
 HELLO = Hello(clock_ms=5000, silence_ms=30_000, facts=b"{}")
 
 
-def there(boot: str = "a", now_s: float = 0.0) -> Presence:
-    presence = Presence()
+def there(boot: str = "a", now_s: float = 0.0) -> AgentPresence:
+    presence = AgentPresence()
     presence.hello(boot, HELLO, now_s)
     return presence
 
 
-def state(presence: Presence) -> State:
+def state(presence: AgentPresence) -> AgentState:
     return presence.view.state
 
 
 def test_silence_and_return() -> None:
     presence = there()
     presence.tick(29.9)
-    assert state(presence) is State.THERE
+    assert state(presence) is AgentState.THERE
     presence.tick(presence.due_s())
-    assert state(presence) is State.SILENT
+    assert state(presence) is AgentState.SILENT
     assert not presence.heartbeat("a", Heartbeat(40_000), 35.0), "it has to introduce itself again"
     presence.hello("a", HELLO, 36.0)
-    assert state(presence) is State.THERE
+    assert state(presence) is AgentState.THERE
 
 
 def test_any_message_is_a_sign_of_life() -> None:
@@ -32,21 +32,21 @@ def test_any_message_is_a_sign_of_life() -> None:
     presence.heard("a", 25.0)
     presence.heard("b", 50.0)
     presence.tick(54.0)
-    assert state(presence) is State.THERE
+    assert state(presence) is AgentState.THERE
     presence.tick(55.0)
-    assert state(presence) is State.SILENT
+    assert state(presence) is AgentState.SILENT
 
 
 def test_a_goodbye_counts_at_once_and_a_last_will_after_a_moment() -> None:
     presence = there()
     presence.goodbye("a", Goodbye("shut down"), 1.0)
-    assert (presence.view.state, presence.view.reason) == (State.LEFT, "shut down")
+    assert (presence.view.state, presence.view.reason) == (AgentState.LEFT, "shut down")
     presence = there()
     presence.goodbye("a", Goodbye("lost", lost=True), 1.0)
-    assert state(presence) is State.THERE
+    assert state(presence) is AgentState.THERE
     assert presence.due_s() == 1.0 + RETURN_S
     presence.tick(presence.due_s())
-    assert (presence.view.state, presence.view.reason) == (State.LEFT, "lost")
+    assert (presence.view.state, presence.view.reason) == (AgentState.LEFT, "lost")
 
 
 def test_a_last_will_is_forgotten_when_the_agent_is_back_or_the_broker_is_gone() -> None:
@@ -61,7 +61,7 @@ def test_a_last_will_is_forgotten_when_the_agent_is_back_or_the_broker_is_gone()
             case _:
                 presence.disconnected()
         presence.tick(1.0 + RETURN_S)
-        assert state(presence) is State.THERE, event
+        assert state(presence) is AgentState.THERE, event
 
 
 def test_a_restarted_agent_replaces_its_dead_predecessor() -> None:
@@ -86,14 +86,14 @@ def test_of_two_agents_the_second_is_refused_until_the_first_leaves() -> None:
     assert presence.view.boot == "a"
     presence.goodbye("a", Goodbye("shut down"), 30.0)
     presence.hello("b", HELLO, 31.0)
-    assert (presence.view.boot, presence.view.rival, presence.view.state) == ("b", "", State.THERE)
+    assert (presence.view.boot, presence.view.rival, presence.view.state) == ("b", "", AgentState.THERE)
 
 
 def test_a_rival_that_gives_up_is_forgotten() -> None:
     presence = rivalled()
     presence.goodbye("b", Goodbye("shut down"), 20.0)
     assert presence.view.rival == ""
-    assert state(presence) is State.THERE
+    assert state(presence) is AgentState.THERE
 
 
 def test_a_rival_of_which_nothing_is_heard_is_forgotten() -> None:
@@ -105,7 +105,7 @@ def test_a_rival_of_which_nothing_is_heard_is_forgotten() -> None:
     assert presence.view.rival == "b"
     assert presence.due_s() == 60.0
     presence.tick(presence.due_s())
-    assert (presence.view.boot, presence.view.rival, presence.view.state) == ("a", "", State.THERE)
+    assert (presence.view.boot, presence.view.rival, presence.view.state) == ("a", "", AgentState.THERE)
 
 
 def test_a_third_agent_is_refused_and_does_not_replace_the_second() -> None:
@@ -123,7 +123,7 @@ def test_a_third_agent_is_refused_and_does_not_replace_the_second() -> None:
     assert presence.view.rival == "c"
 
 
-def rivalled() -> Presence:
+def rivalled() -> AgentPresence:
     """Return what is known when `a` bears the name and `b` was refused."""
     presence = there()
     presence.hello("b", HELLO, 10.0)

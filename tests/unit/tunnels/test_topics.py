@@ -5,9 +5,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tunnels.link.carrier import ALL, NAME, WORD, Address
-from tunnels.mqtt.carrier import EVERYBODY, Topics
+from tunnels.mqtt.carrier import EVERYBODY, TopicGrammar
 
-TOPICS = Topics("vkprovider/prod")
+TOPICS = TopicGrammar("vkprovider/prod")
 ADDRESS = Address("w1.lab", "b00t")
 
 names = st.from_regex(NAME, fullmatch=True)
@@ -63,7 +63,7 @@ def test_any_topic_is_read_without_an_error(text: str) -> None:
 @pytest.mark.parametrize("prefix", ["", "/", "a/", "/a", "a//b", "+", "a/#", "$SYS", "a b", "ä", "a/b/c/d/e/f/g/h/i"])
 def test_a_prefix_with_wildcards_or_holes_is_refused(prefix: str) -> None:
     with pytest.raises(ValueError, match="prefix"):
-        Topics(prefix)
+        TopicGrammar(prefix)
 
 
 @pytest.mark.parametrize("caller", ["", "all", "+", "#", "a/b", "a b", "x" * 65])

@@ -10,9 +10,9 @@ from tunnels.protocol.streams import (
     WINDOW,
     Arrived,
     Ended,
+    PeerStreams,
     StreamAccepted,
     StreamOutput,
-    Streams,
     Tell,
 )
 from tunnels.wire import StreamAck, StreamData, StreamOpen
@@ -27,7 +27,7 @@ class Pair:
         self.rng = random.Random(seed)
         self.lossy = lossy
         self.now_s = 0.0
-        self.ends = (Streams(), Streams())
+        self.ends = (PeerStreams(), PeerStreams())
         self.on_the_way: list[tuple[int, StreamOpen | StreamData | StreamAck]] = []
         self.arrived: tuple[list[bytes], list[bytes]] = ([], [])
         self.ended: list[tuple[int, Ended]] = []

@@ -6,9 +6,9 @@ from typing import Final
 
 from tunnels import wire
 from tunnels.base import AllowList, DeadlineExceeded, Response, TransportError
-from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, Stop
+from tunnels.protocol.answering import AgentOutput, Answering, Run, Say, StopOperation
 from tunnels.protocol.calling import Calling
-from tunnels.protocol.presence import Answered, CallerOutput, Failed, Happened, Send
+from tunnels.protocol.presence import Answered, CallerOutput, EventReported, Failed, Send
 from tunnels.wire import Cancel, Goodbye, Heartbeat, Hello, Message, Piece, Probe, Request, Want
 
 ALLOW: Final = AllowList([(method, "/labs/{lab}") for method in ("GET", "POST", "PUT", "DELETE")])
@@ -59,7 +59,7 @@ class World:
         self.asked: list[Asked] = []
         self.executed: Counter[str] = Counter()
         self.epochs_run: list[int] = []
-        self.happened: list[tuple[int, Happened]] = []
+        self.happened: list[tuple[int, EventReported]] = []
         self.boots = 0
         self.agent = self._boot(0)
 
@@ -112,7 +112,7 @@ class World:
                 case Failed():
                     assert by_op[output.op].outcome is None
                     by_op[output.op].outcome = output.error
-                case Happened():
+                case EventReported():
                     self.happened.append((caller, output))
 
     def deliver(self, index: int, *, keep: bool = False) -> None:
@@ -147,7 +147,7 @@ class World:
                     self.epochs_run.append(output.request.epoch)
                     self.executed[output.request.path] += 1
                     self.agent.running[output.op] = output
-                case Stop():
+                case StopOperation():
                     pass  # the server goes on, as one that was asked already may
 
     def finish(self, op: str, *, error: bool = False) -> None:

@@ -342,7 +342,7 @@ class Doctor:
     async def _check_workloads(self, definitions: set[str]) -> None:
         found = {kind: await self._reading.list(path, workloads.Workload, kind) for kind, path in _WORKLOADS.items()}
         refused = {"fieldSelector": f"reason={workloads.FAILED_CREATE}"}
-        refusals = await self._reading.list("/api/v1/events", workloads.Refusal, "Event", refused)
+        refusals = await self._reading.list("/api/v1/events", workloads.PodRefusal, "Event", refused)
         self._found += workloads.check_workloads(found, refusals, definitions)
 
     async def _check_waits(self, resources: list[CustomResource], boot_s: dict[str, int]) -> None:

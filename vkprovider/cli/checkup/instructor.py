@@ -86,7 +86,7 @@ class Classroom:
         pods = await self._reading.list(f"{core}/pods", lablets.SeenPod, "Pod", unfinished)
         pools = await self._reading.list(f"{apps}/replicasets", workloads.Workload, "ReplicaSet")
         refused = {"fieldSelector": f"reason={workloads.FAILED_CREATE}"}
-        refusals = await self._reading.list(f"{core}/events", workloads.Refusal, "Event", refused)
+        refusals = await self._reading.list(f"{core}/events", workloads.PodRefusal, "Event", refused)
         quotas = await self._reading.list(f"{core}/resourcequotas", classroom.Quota, "ResourceQuota")
 
         used = {pod.spec.runtime_class_name for pod in pods}

@@ -63,7 +63,7 @@ class _About(msgspec.Struct, frozen=True):
     name: str = ""
 
 
-class Refusal(msgspec.Struct, frozen=True, rename="camel"):
+class PodRefusal(msgspec.Struct, frozen=True, rename="camel"):
     """An Event that says that a Pod was not made."""
 
     involved_object: _About = _About()
@@ -72,7 +72,7 @@ class Refusal(msgspec.Struct, frozen=True, rename="camel"):
 
 
 def check_workloads(
-    workloads: Mapping[str, Iterable[Workload]], refusals: Iterable[Refusal], definitions: Collection[str]
+    workloads: Mapping[str, Iterable[Workload]], refusals: Iterable[PodRefusal], definitions: Collection[str]
 ) -> list[Finding]:
     """Check what makes lablets.
 

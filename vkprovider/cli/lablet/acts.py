@@ -9,12 +9,12 @@ from vkprovider.classroom.pods import LabletPod, change
 from vkprovider.cli.lablet.handedin import LISTING, entries_or_why, grade_of
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.batch import Chosen
-from vkprovider.cli.shared.output import Progress
+from vkprovider.cli.shared.output import ProgressLine
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.pods import check_alive, check_not_collecting, wait_for
 from vkprovider.lablet import names
 from vkprovider.lablet.standing import State, state_of
-from vkprovider.labs.pure.lablet.leftovers import Entry
+from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.messages import count
 
@@ -22,7 +22,7 @@ from vkprovider.platform.messages import count
 def stop(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
     """Stop the lab of each POD and keep its disks, for 24 hours at most."""
 
-    async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
+    async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
         check_alive(pod)
         check_not_collecting(pod)
         await change(kube, pod, annotations={names.ANNOTATION_DESIRED_STATE: str(State.STOPPED)})
@@ -44,7 +44,7 @@ def stop(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
 def start(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
     """Start the lab of each POD again after `stop`; its disks are as they were."""
 
-    async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
+    async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
         check_alive(pod)
         check_not_collecting(pod)
         name = pod.metadata.name
@@ -68,13 +68,13 @@ def start(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
 def collect(*, wait: bool, timeout_s: int, page: PageOptions, chosen: Chosen) -> None:
     """End the learner's time with each POD now: collect the work, have it graded, end the lablet."""
     ends: list[tuple[LabletPod, LabletPod | None]] = []
-    earlier: list[Entry] = []
+    earlier: list[ArchiveEntry] = []
 
     async def look_before(kube: KubeClient, namespace: str) -> None:
         earlier.extend((await entries_or_why(kube, namespace, chosen.place, page))[0])
 
     async def show(kube: KubeClient, namespace: str) -> None:
-        now: list[Entry] = []
+        now: list[ArchiveEntry] = []
         if any(over is None or not over.ended for _, over in ends):
             now, why = await entries_or_why(kube, namespace, chosen.place, page)
             if why:
@@ -84,7 +84,7 @@ def collect(*, wait: bool, timeout_s: int, page: PageOptions, chosen: Chosen) ->
         ]
         LISTING.show(grades, "table", nothing="No lablet has come to its end.", but=("WHEN",))
 
-    async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
+    async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
         check_alive(pod)
         await change(kube, pod, annotations={names.ANNOTATION_DESIRED_STATE: str(State.COLLECTING)})
         if not wait:
@@ -127,7 +127,7 @@ def _is_over(pod: LabletPod | None) -> bool:
 def reset(*, yes: bool, wait: bool, timeout_s: int, chosen: Chosen) -> None:
     """Wipe the lab of each POD and start it again: all work in it is lost."""
 
-    async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
+    async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
         check_alive(pod)
         check_not_collecting(pod)
         asked: Mapping[str, str | None] = {names.ANNOTATION_RESET: clock.now().isoformat()}

@@ -11,7 +11,7 @@ import msgspec
 from tunnels.outgoing import open_session
 from vkprovider.cli.shared.output import Column, Listing, Output
 from vkprovider.cli.shared.page.address import PageUnknown, safe
-from vkprovider.cli.shared.page.asking import Page, PageRefused, open_page, own_authorization, trust
+from vkprovider.cli.shared.page.asking import PageRefused, ProviderPage, open_page, own_authorization, trust
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import UID, containers_of, find, named, ports_of
@@ -36,7 +36,7 @@ def login(what: str | None, *, learner: str | None, page: PageOptions, place: Pl
     click.echo(place.run(work))
 
 
-async def login_url(page: Page, pod_uid: str) -> str:
+async def login_url(page: ProviderPage, pod_uid: str) -> str:
     """Return the complete login URL of a lablet's session.
 
     Raises:
@@ -75,7 +75,7 @@ def portal(*, url: str | None, cacert: str | None, opens: bool, place: Place) ->
             )
         tls = trust(base, cacert or "", given=True)
         async with open_session(aiohttp.TCPConnector()) as session:
-            asked = Page(base, authorization, tls, session, _hint=_OTHER_TOKEN, _forward=_FORWARD)
+            asked = ProviderPage(base, authorization, tls, session, _hint=_OTHER_TOKEN, _forward=_FORWARD)
             return await asked.post("/login/code", _Code)
 
     made = place.run(work)

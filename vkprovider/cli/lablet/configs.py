@@ -11,12 +11,12 @@ import msgspec
 
 from vkprovider.classroom.pods import pods_in
 from vkprovider.cli.shared.output import one
-from vkprovider.cli.shared.page.archives import Archives, open_archives
+from vkprovider.cli.shared.page.archives import NamespaceArchives, open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import UID, pod_name
 from vkprovider.cli.shared.times import rfc3339
-from vkprovider.labs.pure.lablet.leftovers import Entry, Leftovers
+from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers
 from vkprovider.platform.kube.client import KubeClient
 
 _KEPT: Final = re.compile(rf"{UID.pattern}(-\d+)?")
@@ -145,7 +145,9 @@ def write(directory: Path, name: str, text: str) -> None:
     click.echo(str(path))
 
 
-async def _find(kube: KubeClient, namespace: str, name: str, learner: str | None, archives: Archives) -> Leftovers:
+async def _find(
+    kube: KubeClient, namespace: str, name: str, learner: str | None, archives: NamespaceArchives
+) -> Leftovers:
     """Find what was left, by UID or by the Pod's name, or by learner; one of them may be empty.
 
     What a learner left goes before what was read of a lab that nobody had, even if that is newer.
@@ -195,7 +197,7 @@ async def _find(kube: KubeClient, namespace: str, name: str, learner: str | None
     return best[1]
 
 
-async def _of_learner(archives: Archives, namespace: str, name: str, learner: str) -> Leftovers:
+async def _of_learner(archives: NamespaceArchives, namespace: str, name: str, learner: str) -> Leftovers:
     """Find what a learner left last in a namespace, or in a Pod of it.
 
     Raises:
@@ -215,7 +217,7 @@ async def _of_learner(archives: Archives, namespace: str, name: str, learner: st
     return left
 
 
-async def _newest_of(archives: Archives, found: Iterable[Entry], learner: str) -> Leftovers | None:
+async def _newest_of(archives: NamespaceArchives, found: Iterable[ArchiveEntry], learner: str) -> Leftovers | None:
     """Read the first of them that a learner left; None if there is none."""
     best = await _best(archives, (entry for entry in found if entry.learner == learner))
     return best[1] if best is not None else None
@@ -226,7 +228,7 @@ async def _uid_of(kube: KubeClient, namespace: str, name: str) -> str:
     return pod.metadata.uid if pod is not None else ""
 
 
-async def _best(archives: Archives, entries: Iterable[Entry]) -> tuple[Entry, Leftovers] | None:
+async def _best(archives: NamespaceArchives, entries: Iterable[ArchiveEntry]) -> tuple[ArchiveEntry, Leftovers] | None:
     """Read the first of them; None if all were dropped meanwhile."""
     for entry in entries:
         if (left := await archives.read(entry.id)) is not None:

@@ -15,7 +15,7 @@ import click
 
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import Named, find, named, ports_of
+from vkprovider.cli.shared.pods import LabletName, find, named, ports_of
 from vkprovider.lablet import names
 from vkprovider.lablet.devices import Port
 from vkprovider.platform.kube.client import KubeClient
@@ -56,7 +56,7 @@ def console(
     _become_kubectl(place, place.run(work))
 
 
-def named_with_device(pod: str | None, device: str | None, learner: str | None) -> tuple[Named, str | None]:
+def named_with_device(pod: str | None, device: str | None, learner: str | None) -> tuple[LabletName, str | None]:
     """Return the target that a command line names as `POD [DEVICE]`, or as `-u LEARNER [DEVICE]`.
 
     Raises:

@@ -12,7 +12,7 @@ import msgspec
 from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.cli.lablet import owned
 from vkprovider.cli.lablet.owned import read_text
-from vkprovider.cli.shared.output import Progress
+from vkprovider.cli.shared.output import ProgressLine
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import wait_for
 from vkprovider.lablet import names
@@ -38,7 +38,7 @@ _READ_S: Final = 600
 """How long the provider may take to read a definition; a lab may take longer to boot."""
 
 
-class Change(msgspec.Struct, frozen=True):
+class DefinitionWrite(msgspec.Struct, frozen=True):
     """What is written.
 
     Attributes:
@@ -84,7 +84,7 @@ def define(
             existing = await _write(found, existing, name, change, source, owner)
         if existing is not None and keeps:
             await owned.adopt(kube, existing)
-        with Progress() as progress:
+        with ProgressLine() as progress:
             status = await _known(found, name, existing, progress, min(timeout_s, _READ_S))
             price = ", ".join(f"{amount} {_short(resource)}" for resource, amount in sorted(status.resources.items()))
             verb = "is as it was" if change is None else "made" if change.is_new else "changed"
@@ -100,7 +100,7 @@ def define(
 
 def plan(
     existing: CustomResource | None, content: str | None, name: str, version: str | None, text: str, *, keeps: bool
-) -> Change | None:
+) -> DefinitionWrite | None:
     """Return the object to be written; None if the definition is already so.
 
     Content that a version has is never replaced under that version: lablets that run it, and those that name it, would
@@ -118,7 +118,7 @@ def plan(
         ClickException: The version has other content, or the definition has its content from elsewhere.
     """
     if existing is None:
-        return Change(is_new=True, version=version or FIRST_VERSION)
+        return DefinitionWrite(is_new=True, version=version or FIRST_VERSION)
     is_kept, current = "inline" not in existing.spec.get("source", {}), str(existing.spec.get("version", ""))
     if content is None:
         raise click.ClickException(
@@ -129,7 +129,7 @@ def plan(
         return (
             None
             if version in {None, current} and is_kept == keeps
-            else Change(is_new=False, version=version or current)
+            else DefinitionWrite(is_new=False, version=version or current)
         )
     kept = {current, *(each.version for each in definition_status(existing).versions)}
     if version is None or version in kept:
@@ -137,7 +137,7 @@ def plan(
             f"labletdefinition/{name} has other content as version {version or current}; name a new version: "
             f"--version {_next(version or current, kept)}"
         )
-    return Change(is_new=False, version=version)
+    return DefinitionWrite(is_new=False, version=version)
 
 
 def _next(version: str, kept: set[str]) -> str:
@@ -187,7 +187,7 @@ async def _write(
     definitions: Resource[CustomResource],
     existing: CustomResource | None,
     name: str,
-    change: Change,
+    change: DefinitionWrite,
     source: dict[str, Any],
     owner: str,
 ) -> CustomResource:
@@ -205,7 +205,7 @@ async def _known(
     definitions: Resource[CustomResource],
     name: str,
     written: CustomResource | None,
-    progress: Progress,
+    progress: ProgressLine,
     timeout_s: int,
 ) -> DefinitionStatus:
     """Wait until the provider knows the definition as it was written.
@@ -238,7 +238,9 @@ def _short(resource: str) -> str:
     return resource.removeprefix(f"{wellknown.GROUP}/")
 
 
-async def _try(kube: KubeClient, namespace: str, name: str, version: str, progress: Progress, timeout_s: int) -> None:
+async def _try(
+    kube: KubeClient, namespace: str, name: str, version: str, progress: ProgressLine, timeout_s: int
+) -> None:
     """Boot one lablet of a version, and remove it again, whatever comes of it.
 
     Raises:
@@ -261,7 +263,7 @@ def _is_decided(pod: LabletPod | None) -> bool:
     return pod is None or pod.ready or pod.ended
 
 
-async def _remove(kube: KubeClient, pod: LabletPod, progress: Progress, timeout_s: int) -> None:
+async def _remove(kube: KubeClient, pod: LabletPod, progress: ProgressLine, timeout_s: int) -> None:
     meta = pod.metadata
     try:
         await pods_in(kube, meta.namespace).delete(meta.name, uid=meta.uid)

@@ -8,7 +8,7 @@ import msgspec
 
 from vkprovider.classroom.deployments import GivingError
 from vkprovider.classroom.giving import give_all
-from vkprovider.classroom.ledger import Done, shortage
+from vkprovider.classroom.ledger import NothingLeft, shortage
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.classroom.roster import RosterError, learners_in
 from vkprovider.cli.lablet.addresses import login_url
@@ -76,7 +76,7 @@ def assign_all(
     except RosterError as error:
         raise click.ClickException(str(error)) from None
 
-    async def work(kube: KubeClient, namespace: str) -> tuple[Done, list[str], dict[str, str]]:
+    async def work(kube: KubeClient, namespace: str) -> tuple[NothingLeft, list[str], dict[str, str]]:
         now = await clock.asked(kube)
         wishes = [wish_of(learner, since, until, now) for learner in learners]
         try:

@@ -36,7 +36,7 @@ _LEVELS: Final = ("baseline", "restricted")
 Standing = Literal["missing", "incomplete", "outdated", "there"]
 
 
-class Subject(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
+class BindingSubject(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
     """Whom a binding names."""
 
     kind: str
@@ -55,7 +55,7 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
 class Bound(Binding, frozen=True, rename="camel"):
     """A binding, as it was read."""
 
-    subjects: list[Subject] = msgspec.field(default_factory=list)
+    subjects: list[BindingSubject] = msgspec.field(default_factory=list)
 
 
 class Grant(msgspec.Struct, frozen=True):
@@ -72,7 +72,7 @@ class Grant(msgspec.Struct, frozen=True):
     name: str
     namespace: str
     role: str
-    subject: Subject | None
+    subject: BindingSubject | None
     means: str
     page: str = ""
 
@@ -112,7 +112,7 @@ class Grant(msgspec.Struct, frozen=True):
         return "there" if self.subject is None or self.subject in found.subjects else "incomplete"
 
 
-def subject_of(user: str, *, group: bool) -> Subject:
+def subject_of(user: str, *, group: bool) -> BindingSubject:
     """Return the subject that a command line names.
 
     Raises:
@@ -126,13 +126,13 @@ def subject_of(user: str, *, group: bool) -> Subject:
     if account := _ACCOUNT.fullmatch(name):
         if group:
             raise click.UsageError(f"{name} is a ServiceAccount, not a group; leave out --group")
-        return Subject("ServiceAccount", account[2], namespace=account[1])
+        return BindingSubject("ServiceAccount", account[2], namespace=account[1])
     if name.startswith("system:") and not (group and _ACCOUNTS.fullmatch(name)):
         raise click.UsageError(
             f"{name} is not an instructor but a {what} of Kubernetes itself; name a person, a group of your own with "
             "--group, or a ServiceAccount as system:serviceaccount:NAMESPACE:NAME"
         )
-    return Subject("Group" if group else "User", name, GROUP)
+    return BindingSubject("Group" if group else "User", name, GROUP)
 
 
 def namespace_of(namespace: str | None, provider_namespace: str) -> str:
@@ -155,10 +155,10 @@ def namespace_of(namespace: str | None, provider_namespace: str) -> str:
     return namespace
 
 
-def grants(subject: Subject, namespace: str, provider_namespace: str) -> list[Grant]:
+def grants(subject: BindingSubject, namespace: str, provider_namespace: str) -> list[Grant]:
     """Return the bindings that make a subject an instructor of a namespace."""
-    lablets = Subject("ServiceAccount", "default", namespace=namespace)
-    provider = Subject("ServiceAccount", wellknown.SERVICE_ACCOUNT, namespace=provider_namespace)
+    lablets = BindingSubject("ServiceAccount", "default", namespace=namespace)
+    provider = BindingSubject("ServiceAccount", wellknown.SERVICE_ACCOUNT, namespace=provider_namespace)
     who = subject.text
     return [
         Grant(f"{INSTRUCTOR}:{who}", namespace, INSTRUCTOR, subject, f"{who} runs the lablets of {namespace}"),
@@ -264,7 +264,7 @@ def _bindings(kube: KubeClient, wanted: Grant) -> Resource[Bound]:
 
 
 async def _check(
-    kube: KubeClient, subject: Subject, namespace: str, provider_namespace: str, wanted: Sequence[Grant]
+    kube: KubeClient, subject: BindingSubject, namespace: str, provider_namespace: str, wanted: Sequence[Grant]
 ) -> None:
     """Check that there is everything that the bindings name: the API server would bind what does not exist, too.
 

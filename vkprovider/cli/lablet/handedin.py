@@ -17,13 +17,13 @@ from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.configs import files_of, safe, write
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.output import Column, Listing, Output
-from vkprovider.cli.shared.page.archives import Archives, open_archives
+from vkprovider.cli.shared.page.archives import NamespaceArchives, open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place, Scope
 from vkprovider.cli.shared.times import local, rfc3339
 from vkprovider.lablet.standing import score_in, standing_of
 from vkprovider.lablet.standings import Standing
-from vkprovider.labs.pure.lablet.leftovers import Entry, Leftovers
+from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.messages import count
@@ -71,7 +71,7 @@ def save_class(
             click.echo(f"{left.username}, {label or 'besides'}: {why}", err=True)
 
 
-async def _newest(archives: Archives, selector: str) -> list[Leftovers]:
+async def _newest(archives: NamespaceArchives, selector: str) -> list[Leftovers]:
     """Read what each learner left last, in the order of the learners' names."""
     newest: dict[str, Leftovers] = {}
     for entry in await archives.list(labels=selector):
@@ -106,7 +106,7 @@ def _pack(path: Path, files: dict[str, str]) -> None:
     click.echo(str(path))
 
 
-class Grade(msgspec.Struct, frozen=True):
+class LearnerGrade(msgspec.Struct, frozen=True):
     """A learner's grade; what is unknown is empty.
 
     Attributes:
@@ -132,13 +132,13 @@ class Grade(msgspec.Struct, frozen=True):
     id: str = ""
 
 
-def _when(row: Grade) -> str:
+def _when(row: LearnerGrade) -> str:
     return local(row.at, clock.now())
 
 
-LISTING: Final[Listing[Grade]] = Listing(
+LISTING: Final[Listing[LearnerGrade]] = Listing(
     kind="LabletGrade",
-    row=Grade,
+    row=LearnerGrade,
     columns=(
         Column("LEARNER", lambda row: row.learner),
         Column("PASSED", lambda row: row.passed, colour=lambda row: {"yes": "green", "no": "red"}.get(row.passed, "")),
@@ -155,10 +155,10 @@ LISTING: Final[Listing[Grade]] = Listing(
 _PASSED: Final[Mapping[Standing, str]] = {Standing.PASSED: "yes", Standing.NOT_PASSED: "no"}
 
 
-def grade_in(entry: Entry) -> Grade:
+def grade_in(entry: ArchiveEntry) -> LearnerGrade:
     """Return the grade of what a learner left."""
     verdict = entry.grade
-    return Grade(
+    return LearnerGrade(
         learner=entry.learner,
         passed="" if verdict is None else "yes" if verdict.passed else "no",
         score=score_in(verdict.message) if verdict is not None else "",
@@ -171,7 +171,9 @@ def grade_in(entry: Entry) -> Grade:
     )
 
 
-def grade_of(pod: LabletPod, over: LabletPod | None, before: Sequence[Entry], after: Sequence[Entry]) -> Grade:
+def grade_of(
+    pod: LabletPod, over: LabletPod | None, before: Sequence[ArchiveEntry], after: Sequence[ArchiveEntry]
+) -> LearnerGrade:
     """Return the grade of a learner whose time is over.
 
     Args:
@@ -182,19 +184,21 @@ def grade_of(pod: LabletPod, over: LabletPod | None, before: Sequence[Entry], af
     """
     if over is not None and over.ended:
         standing, score = standing_of(over)
-        return Grade(pod.user, _PASSED.get(standing, ""), score, pod.metadata.name)
+        return LearnerGrade(pod.user, _PASSED.get(standing, ""), score, pod.metadata.name)
     old = {entry.at for entry in _of(pod, before)}
     fresh = [entry for entry in _of(pod, after) if entry.at not in old]
     if not fresh:
-        return Grade(pod.user, "", "", pod.metadata.name)
+        return LearnerGrade(pod.user, "", "", pod.metadata.name)
     return grade_in(max(fresh, key=lambda entry: entry.at))
 
 
-def _of(pod: LabletPod, entries: Sequence[Entry]) -> list[Entry]:
+def _of(pod: LabletPod, entries: Sequence[ArchiveEntry]) -> list[ArchiveEntry]:
     return [entry for entry in entries if entry.id.startswith(pod.metadata.uid) and entry.learner == pod.user]
 
 
-async def entries_or_why(kube: KubeClient, namespace: str, place: Place, page: PageOptions) -> tuple[list[Entry], str]:
+async def entries_or_why(
+    kube: KubeClient, namespace: str, place: Place, page: PageOptions
+) -> tuple[list[ArchiveEntry], str]:
     """List what learners of a namespace left; or return why that is not known."""
     try:
         async with open_archives(kube, namespace, place, page) as archives:

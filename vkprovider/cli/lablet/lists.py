@@ -28,7 +28,7 @@ from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.messages import count
 
 
-class Row(msgspec.Struct, frozen=True):
+class ListRow(msgspec.Struct, frozen=True):
     """One lablet, as `-o json` shows it; what is unknown is empty.
 
     Attributes:
@@ -85,14 +85,14 @@ class Row(msgspec.Struct, frozen=True):
         return words_of(self.standing, self.score)
 
 
-def row_of(pod: LabletPod) -> Row:
+def row_of(pod: LabletPod) -> ListRow:
     """Return a Pod's reports about its lablet."""
     meta, status, notes = pod.metadata, pod.status, pod.metadata.annotations
     tag = next((tag_of(container.image)[1] for container in pod.spec.containers), "")
     reason, message = why(pod)
     version, _, digest = notes.get(names.ANNOTATION_CONTENT, "").partition("@")
     standing, score = standing_of(pod)
-    return Row(
+    return ListRow(
         namespace=meta.namespace,
         name=meta.name,
         uid=meta.uid,
@@ -118,7 +118,7 @@ def row_of(pod: LabletPod) -> Row:
     )
 
 
-def left_of(row: Row, now: datetime) -> timedelta | None:
+def left_of(row: ListRow, now: datetime) -> timedelta | None:
     """Return how much time a lablet has left; None if it has no end."""
     end = time_of(row.ends) if row.ends else None
     return end - now.astimezone(UTC) if end is not None else None
@@ -140,7 +140,7 @@ def age(created: str, now: datetime) -> str:
     return span(now - at) if at is not None else "<unknown>"
 
 
-def left(row: Row, now: datetime) -> str:
+def left(row: ListRow, now: datetime) -> str:
     """Format the time that a lablet has left; "" if it has no end."""
     rest = left_of(row, now)
     if rest is None:
@@ -148,18 +148,18 @@ def left(row: Row, now: datetime) -> str:
     return span(rest) if rest > timedelta() else "over"
 
 
-def _colour(row: Row) -> str:
+def _colour(row: ListRow) -> str:
     return _COLOURS[tone_of(row.standing)]
 
 
-def _reason(row: Row) -> str:
+def _reason(row: ListRow) -> str:
     """Return why it is not Ready; what is reported is as old as the silence of its worker."""
     return "" if row.ready else row.reason
 
 
-LISTING: Final[Listing[Row]] = Listing(
+LISTING: Final[Listing[ListRow]] = Listing(
     kind="Lablet",
-    row=Row,
+    row=ListRow,
     columns=(
         Column("NAMESPACE", lambda row: row.namespace),
         Column("LEARNER", lambda row: row.user),
@@ -181,7 +181,7 @@ LISTING: Final[Listing[Row]] = Listing(
     ),
     name=lambda row: f"pod/{row.name}",
 )
-SORTS: Final[dict[str, Callable[[Row, datetime], Any]]] = {
+SORTS: Final[dict[str, Callable[[ListRow, datetime], Any]]] = {
     "learner": lambda row, _: (not row.user, row.user.casefold()),
     "state": lambda row, _: _ORDER.index(row.standing),
     "since": lambda row, _: row.since or "9",
@@ -191,13 +191,13 @@ SORTS: Final[dict[str, Callable[[Row, datetime], Any]]] = {
 """Order: its key; rows that are equal in it stand by namespace, learner and name."""
 
 
-def sorted_rows(rows: Sequence[Row], sort: str, now: datetime) -> list[Row]:
+def sorted_rows(rows: Sequence[ListRow], sort: str, now: datetime) -> list[ListRow]:
     """Sort rows by one of `SORTS`."""
     first = sorted(rows, key=lambda row: (row.namespace, not row.user, row.user.casefold(), row.name))
     return sorted(first, key=lambda row: SORTS[sort](row, now))
 
 
-def summary(rows: Sequence[Row]) -> str:
+def summary(rows: Sequence[ListRow]) -> str:
     """Return how many lablets there are, and how many stand how.
 
     It is "3 lablets: 2 working, 1 free".
@@ -256,5 +256,5 @@ def list_lablets(
         sys.exit(_INTERRUPTED)
 
 
-def _chosen(row: Row, states: Sequence[str], learners: Sequence[str]) -> bool:
+def _chosen(row: ListRow, states: Sequence[str], learners: Sequence[str]) -> bool:
     return (not states or row.standing in states) and (not learners or row.user in learners)

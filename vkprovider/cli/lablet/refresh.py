@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from vkprovider.cli.shared import clock
-from vkprovider.cli.shared.output import Progress, one
+from vkprovider.cli.shared.output import ProgressLine, one
 from vkprovider.cli.shared.place import Place
 from vkprovider.lablet import names
 from vkprovider.lablet.models.status import LastRefresh, definition_status
@@ -52,7 +52,7 @@ def refresh_definition(name: str, *, timeout_s: int, output: str, force: bool, w
     name = definition_name(name)
 
     async def work(kube: KubeClient, _: str) -> Refreshed | None:
-        with Progress() as progress:
+        with ProgressLine() as progress:
             return await _refresh(kube, name, progress, force=force, timeout_s=timeout_s if wait else 0)
 
     answer = place.run(work)
@@ -81,7 +81,9 @@ def definition_name(text: str) -> str:
     return name
 
 
-async def _refresh(kube: KubeClient, name: str, progress: Progress, *, force: bool, timeout_s: int) -> Refreshed | None:
+async def _refresh(
+    kube: KubeClient, name: str, progress: ProgressLine, *, force: bool, timeout_s: int
+) -> Refreshed | None:
     """Request a refresh in the caller's name; return its outcome, None without `timeout_s`.
 
     Raises:

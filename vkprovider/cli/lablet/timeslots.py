@@ -15,10 +15,10 @@ from vkprovider.classroom.deployments import (
     is_replica,
     scale_command,
 )
-from vkprovider.classroom.pods import HINDRANCES_MAX, LabletPod, Wish, change, give, hindrance, in_order, pods_in
+from vkprovider.classroom.pods import HINDRANCES_MAX, Assignment, LabletPod, change, give, hindrance, in_order, pods_in
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.batch import Chosen
-from vkprovider.cli.shared.output import Output, Progress
+from vkprovider.cli.shared.output import Output, ProgressLine
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import NoPod, check_alive, check_not_collecting, pod_name, read, wait_for
@@ -65,7 +65,7 @@ def assign(
     if not pooled:
         name = pod_name(what)
 
-    async def work(kube: KubeClient, namespace: str) -> tuple[LabletPod, Wish]:
+    async def work(kube: KubeClient, namespace: str) -> tuple[LabletPod, Assignment]:
         wish = wish_of(user or "", since, until, await clock.asked(kube))
         return await (_assign_one_of if pooled else _assign_pod)(kube, namespace, name, wish), wish
 
@@ -73,7 +73,7 @@ def assign(
     click.echo(f"pod/{pod.metadata.name} assigned to {wish.user}{f' until {wish.end}' if wish.end else ''}")
 
 
-def wish_of(user: str, since: str | None, until: str | None, now: datetime) -> Wish:
+def wish_of(user: str, since: str | None, until: str | None, now: datetime) -> Assignment:
     """Parse the arguments.
 
     Raises:
@@ -83,7 +83,7 @@ def wish_of(user: str, since: str | None, until: str | None, now: datetime) -> W
     end = moment(until, start or now) if until else None
     if end is not None and end <= now:
         raise click.UsageError(f"--until {rfc3339(end)} is over already; name a later time")
-    wish = Wish(user.strip(), rfc3339(start) if start else "", rfc3339(end) if end else "")
+    wish = Assignment(user.strip(), rfc3339(start) if start else "", rfc3339(end) if end else "")
     faults = inputs_of(Metadata("", annotations=wish.annotations())).faults
     if not wish.user:
         faults = ("USER is empty", *faults)
@@ -92,7 +92,7 @@ def wish_of(user: str, since: str | None, until: str | None, now: datetime) -> W
     return wish
 
 
-async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -> LabletPod:
+async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Assignment) -> LabletPod:
     for _ in range(_ATTEMPTS):
         try:
             pod = await read(kube, namespace, name)
@@ -116,7 +116,7 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Wish) -
     raise click.ClickException(f"pod/{name} is written to all the time; try again")
 
 
-async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Wish) -> LabletPod:
+async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Assignment) -> LabletPod:
     """Assign the first free Pod of a Deployment that no other caller assigns first."""
     try:
         deployment = await deployment_in(Resource(kube, DEPLOYMENTS, namespace), namespace, name)
@@ -162,7 +162,7 @@ def extend(*, by: str | None, until: str | None, chosen: Chosen) -> None:
     """Give the learner of each POD more time: move the end of the timeslot."""
     added = _wish(by, until)
 
-    async def work(kube: KubeClient, pod: LabletPod, _: Progress) -> str:
+    async def work(kube: KubeClient, pod: LabletPod, _: ProgressLine) -> str:
         name, namespace, now = pod.metadata.name, pod.metadata.namespace, clock.now()
         end = _end(until, now) if until is not None else None
         for _attempt in range(_ATTEMPTS):
@@ -266,7 +266,7 @@ def _check_deadline(pod: LabletPod, later: datetime) -> None:
 def release(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
     """End the session of each POD's learner: collect and grade the work, archive the session, wipe the lab."""
 
-    async def work(kube: KubeClient, pod: LabletPod, progress: Progress) -> str:
+    async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
         name = pod.metadata.name
         if hindrance := no_release(pod):
             raise click.ClickException(f"pod/{name} {hindrance}")
@@ -306,7 +306,7 @@ def is_released(pod: LabletPod | None) -> bool:
 
 
 async def _clear_away(
-    kube: KubeClient, pod: LabletPod, over: LabletPod | None, timeout_s: int, progress: Progress
+    kube: KubeClient, pod: LabletPod, over: LabletPod | None, timeout_s: int, progress: ProgressLine
 ) -> str:
     """Delete a Pod that has ended, unless it is a Job's; return what became of the lablet."""
     name, user = pod.metadata.name, pod.user

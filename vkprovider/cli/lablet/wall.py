@@ -168,7 +168,7 @@ _SIGNAL_BASE: Final = 128
 """What a shell adds to the number of the signal that ended a program."""
 
 
-class Lane(NamedTuple):
+class ConsoleLane(NamedTuple):
     """One console of the wall.
 
     Attributes:
@@ -197,7 +197,7 @@ def watch_several(learners: Sequence[str], selector: str, device: str | None, pl
     devices = [_device(pod, device) for _, pod in pods]
     says = _says([name for name, _ in pods])
     lanes = [
-        Lane(kubectl_command(place, console_command(pod, label, take_over=False, watch=True, tty=False)), say)
+        ConsoleLane(kubectl_command(place, console_command(pod, label, take_over=False, watch=True, tty=False)), say)
         for (_, pod), label, say in zip(pods, devices, says, strict=True)
     ]
     click.echo(f"{count(len(lanes), 'console')} of {', '.join(sorted(set(devices)))}; Ctrl-C ends it.", err=True)
@@ -246,7 +246,7 @@ def _says(lanes: Sequence[str]) -> list[Callable[[str], None]]:
     return [say_in(prefix, _COLOURS[at % len(_COLOURS)]) for at, prefix in enumerate(beginnings)]
 
 
-async def _watch(lanes: Sequence[Lane]) -> int:
+async def _watch(lanes: Sequence[ConsoleLane]) -> int:
     """Print the lanes until all have ended, or a signal comes; return the exit code."""
     loop = asyncio.get_running_loop()
     asked: asyncio.Future[int] = loop.create_future()
@@ -270,7 +270,7 @@ async def _watch(lanes: Sequence[Lane]) -> int:
         await asyncio.gather(watching, return_exceptions=True)
 
 
-async def _follow(lane: Lane) -> int:
+async def _follow(lane: ConsoleLane) -> int:
     """Print one console until it ends, and then why; return the exit code of its kubectl."""
     pipe = asyncio.subprocess.PIPE
     try:

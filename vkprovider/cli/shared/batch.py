@@ -8,15 +8,15 @@ import click
 import msgspec
 
 from vkprovider.classroom.pods import LabletPod, pods_in
-from vkprovider.cli.shared.output import Progress
+from vkprovider.cli.shared.output import ProgressLine
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import Named, find_all, named
+from vkprovider.cli.shared.pods import LabletName, find_all, named
 from vkprovider.cli.shared.refusals import advised
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.messages import count
 
-Work = Callable[[KubeClient, LabletPod, Progress], Awaitable[str]]
+Work = Callable[[KubeClient, LabletPod, ProgressLine], Awaitable[str]]
 """Does it with one lablet, and returns the line to print. Raises ClickException or OutsideError if it fails."""
 
 
@@ -30,7 +30,7 @@ class Chosen(msgspec.Struct, frozen=True):
     """
 
     place: Place
-    names: tuple[Named, ...]
+    names: tuple[LabletName, ...]
     labels: str = ""
     every: bool = False
 
@@ -62,7 +62,7 @@ class Chosen(msgspec.Struct, frozen=True):
             check(found)
             if before is not None and not self.names:
                 await before(kube, namespace)
-            with Progress() as progress:
+            with ProgressLine() as progress:
                 if len(found) == 1 and (after is None or self.names):
                     progress.done(_name(found[0]), await work(kube, found[0], progress))
                     return 0
@@ -79,7 +79,7 @@ class Chosen(msgspec.Struct, frozen=True):
             return await select(kube, namespace, self.labels, concerns)
         return await find_all(kube, namespace, self.names)
 
-    async def _one(self, kube: KubeClient, pod: LabletPod, progress: Progress, work: Work) -> bool:
+    async def _one(self, kube: KubeClient, pod: LabletPod, progress: ProgressLine, work: Work) -> bool:
         """Return whether it failed."""
         try:
             line = await work(kube, pod, progress)

@@ -237,7 +237,7 @@ def _cells(row: T, columns: Sequence[Column[T]]) -> list[Cell]:
 _CLEAR = "\r\x1b[K"
 
 
-class Progress:
+class ProgressLine:
     """Shows how far things are; a context manager, which leaves a clean line behind."""
 
     def __init__(self) -> None:

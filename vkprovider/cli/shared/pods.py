@@ -10,7 +10,7 @@ import click
 import msgspec
 
 from vkprovider.classroom.pods import LabletPod, pods_in
-from vkprovider.cli.shared.output import Progress
+from vkprovider.cli.shared.output import ProgressLine
 from vkprovider.lablet import names
 from vkprovider.lablet.devices import Port, reported_ports
 from vkprovider.lablet.models.status import DefinitionStatus
@@ -58,7 +58,7 @@ UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _POD_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 
 
-class Named(msgspec.Struct, frozen=True):
+class LabletName(msgspec.Struct, frozen=True):
     """What a command line names one lablet by.
 
     Attributes:
@@ -70,7 +70,7 @@ class Named(msgspec.Struct, frozen=True):
     kinds: Literal["pod", "learner", "either"] = "either"
 
 
-def named(pod: str | None, learner: str | None) -> Named:
+def named(pod: str | None, learner: str | None) -> LabletName:
     """Return the target that the argument POD or the option `-u` names: `pod/a` is a Pod, and `a` a Pod or a learner.
 
     Raises:
@@ -81,10 +81,10 @@ def named(pod: str | None, learner: str | None) -> Named:
     if learner is not None:
         if not learner.strip():
             raise click.UsageError("-u names no learner; write -u LEARNER")
-        return Named(learner.strip(), "learner")
+        return LabletName(learner.strip(), "learner")
     if pod is None:
         raise click.UsageError("name a POD, or a learner with -u, such as -u alice")
-    return Named(pod_name(pod), "pod" if "/" in pod else "either")
+    return LabletName(pod_name(pod), "pod" if "/" in pod else "either")
 
 
 def pod_name(text: str) -> str:
@@ -107,7 +107,7 @@ class NoPod(click.ClickException):
     """There is no Pod of that name."""
 
 
-async def find(kube: KubeClient, namespace: str, wanted: Named) -> LabletPod:
+async def find(kube: KubeClient, namespace: str, wanted: LabletName) -> LabletPod:
     """Find the lablet that a command line names; see `find_all`.
 
     Raises:
@@ -118,7 +118,7 @@ async def find(kube: KubeClient, namespace: str, wanted: Named) -> LabletPod:
     return (await find_all(kube, namespace, [wanted]))[0]
 
 
-async def find_all(kube: KubeClient, namespace: str, wanted: Iterable[Named]) -> list[LabletPod]:
+async def find_all(kube: KubeClient, namespace: str, wanted: Iterable[LabletName]) -> list[LabletPod]:
     """Find the lablets that a command line names, each once: by the Pod's exact name, else by the learner's.
 
     Raises:
@@ -155,7 +155,7 @@ def of_learner(pods: Sequence[LabletPod], learner: str) -> LabletPod | None:
     return mine[0] if mine else None
 
 
-def _lablet(pod: LabletPod | None, wanted: Named, namespace: str) -> LabletPod:
+def _lablet(pod: LabletPod | None, wanted: LabletName, namespace: str) -> LabletPod:
     """Check what was found.
 
     Raises:
@@ -182,7 +182,7 @@ async def read(kube: KubeClient, namespace: str, name: str) -> LabletPod:
         ClickException: It is not a lablet.
         OutsideError: It cannot be read.
     """
-    return _lablet(await pods_in(kube, namespace).get(name), Named(name, "pod"), namespace)
+    return _lablet(await pods_in(kube, namespace).get(name), LabletName(name, "pod"), namespace)
 
 
 def check_alive(pod: LabletPod) -> None:
@@ -227,7 +227,7 @@ async def wait_for(
     *,
     timeout_s: float,
     what: str,
-    progress: Progress,
+    progress: ProgressLine,
 ) -> LabletPod | None:
     """Poll a Pod until a condition holds; None if the Pod is gone.
 

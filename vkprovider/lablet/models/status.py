@@ -66,11 +66,11 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
         return self.ready is not None and self.ready.status == "True"
 
 
-class Labs(msgspec.Struct, frozen=True):
+class LabCounts(msgspec.Struct, frozen=True):
     """Labs on the worker."""
 
-    ours: Annotated[int, Meta(description="Labs of this installation.", extra_json_schema=_INT64)] = 0
-    foreign: Annotated[int, Meta(description="Labs of others, never touched.", extra_json_schema=_INT64)] = 0
+    ours: Annotated[int, Meta(description="LabCounts of this installation.", extra_json_schema=_INT64)] = 0
+    foreign: Annotated[int, Meta(description="LabCounts of others, never touched.", extra_json_schema=_INT64)] = 0
 
 
 class NodeDefinitionFigures(msgspec.Struct, frozen=True):
@@ -111,7 +111,7 @@ class WorkerStatus(Status, frozen=True, rename="camel"):
         Annotated[int, Meta(description="How often the worker changed its owner.", extra_json_schema=_INT64)]
         | UnsetType
     ) = UNSET
-    labs: Labs | UnsetType = UNSET
+    labs: LabCounts | UnsetType = UNSET
     node_definitions: (
         Annotated[
             list[NodeDefinitionFigures],

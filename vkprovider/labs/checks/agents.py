@@ -17,7 +17,7 @@ from tunnels.agent.core import Habits
 from tunnels.base import ConnectFailed, ConnectionLost, DeadlineExceeded, Response
 from tunnels.link.carrier import Address
 from tunnels.mqtt.broker import Broker, BrokerFault
-from tunnels.mqtt.carrier import Topics
+from tunnels.mqtt.carrier import TopicGrammar
 from tunnels.mqtt.connection import BrokerConnection, Client
 from tunnels.protocol import refusals
 from vkprovider.cml.dialect import BY_AGENT
@@ -91,7 +91,7 @@ class _Caller:
 
     def __init__(self, broker: Broker, wanted: Collection[str]) -> None:
         self._identity = f"doctor-{secrets.token_hex(6)}"
-        self._topics = Topics(wellknown.MANAGER)
+        self._topics = TopicGrammar(wellknown.MANAGER)
         self._wanted = frozenset(wanted)
         self._heard: dict[str, _Heard] = {}
         self._answers: dict[str, asyncio.Future[wire.Response]] = {}

@@ -50,7 +50,7 @@ class ReadTopology(msgspec.Struct, frozen=True, tag=True):
 Request = ReadPackage | ReadTopology
 
 
-class Answer(msgspec.Struct, frozen=True, omit_defaults=True):
+class ParserAnswer(msgspec.Struct, frozen=True, omit_defaults=True):
     """The answer to a request: one of its fields.
 
     Attributes:
@@ -74,20 +74,20 @@ def out_of_memory() -> str:
     return f"it needs more than {MEMORY_BYTES_MAX // 2**20} MiB of memory; make it smaller"
 
 
-def answer(request: Request) -> Answer:
+def answer(request: Request) -> ParserAnswer:
     """Parse a document; whatever it is, the answer is its content or a refusal."""
     try:
         if isinstance(request, ReadPackage):
-            return Answer(
+            return ParserAnswer(
                 package=packages.read(request.data, PackageSettings(**request.limits), version=request.version)
             )
-        return Answer(topology=packages.validate(request.package))
+        return ParserAnswer(topology=packages.validate(request.package))
     except InputError as error:
-        return Answer(refused=(error.reason, error.message))
+        return ParserAnswer(refused=(error.reason, error.message))
     except MemoryError:
-        return Answer(refused=refusal(request, out_of_memory()))
+        return ParserAnswer(refused=refusal(request, out_of_memory()))
     except Exception as error:  # noqa: BLE001 (a parser's own fault must not be retried for ever)
-        return Answer(refused=refusal(request, f"{type(error).__name__}: {shorten(str(error), 120)}"))
+        return ParserAnswer(refused=refusal(request, f"{type(error).__name__}: {shorten(str(error), 120)}"))
 
 
 def _limit() -> None:

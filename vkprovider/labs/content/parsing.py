@@ -25,7 +25,7 @@ from vkprovider.labs.content.parser import (
     CPU_S_MAX,
     HEADER,
     READY,
-    Answer,
+    ParserAnswer,
     ReadPackage,
     ReadTopology,
     Request,
@@ -48,7 +48,7 @@ _REFUSED_MAX: Final = 1000
 _CRASHES: Final = frozenset({signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE})
 
 _encoder: Final = msgspec.msgpack.Encoder()
-_answers: Final = msgspec.msgpack.Decoder(Answer)
+_answers: Final = msgspec.msgpack.Decoder(ParserAnswer)
 
 
 class _EndedError(Exception):
@@ -99,7 +99,7 @@ class ContentParser:
             self._thread.submit(self._end)
         self._thread.shutdown()
 
-    async def _ask(self, request: Request) -> Answer:
+    async def _ask(self, request: Request) -> ParserAnswer:
         answer = await asyncio.get_running_loop().run_in_executor(self._thread, self._answer, request)
         if answer.refused is not None:
             reason, message = answer.refused
@@ -108,15 +108,15 @@ class ContentParser:
 
     # --------------------------------------------------------------------------------- in the thread
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: Request) -> ParserAnswer:
         body = _encoder.encode(request)
         key = hashlib.sha256(body).digest()
         if (known := self._refused.get(key)) is not None:
-            return Answer(refused=known)
+            return ParserAnswer(refused=known)
         try:
             answer = self._exchange(body)
         except _EndedError as end:
-            answer = Answer(refused=refusal(request, _why(end.code)))
+            answer = ParserAnswer(refused=refusal(request, _why(end.code)))
         if answer.refused is not None:
             self._refused[key] = answer.refused
             if len(self._refused) > _REFUSED_MAX:
@@ -124,7 +124,7 @@ class ContentParser:
             _log.info("content was refused", reason=answer.refused[0], message=answer.refused[1])
         return answer
 
-    def _exchange(self, body: bytes) -> Answer:
+    def _exchange(self, body: bytes) -> ParserAnswer:
         """Pass one request to the process; once more if it had just ended because it was idle.
 
         Raises:

@@ -13,7 +13,7 @@ import msgspec
 from aiohttp import web
 
 from vkprovider.labs.http.refusals import Age, ArchiveUnavailable, ArchiveUnknown, ListExpired, PageResource, begun
-from vkprovider.labs.pure.lablet.leftovers import Entry, Leftovers
+from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers
 from vkprovider.platform.errors import Gone, Invalid, OutsideError
 from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.answers import QueryInvalid
@@ -28,10 +28,10 @@ _DIGITS_MAX: Final = 9
 _HEADERS: Final = {"Cache-Control": "no-store"}
 
 
-class Kept(Protocol):
+class ArchiveStore(Protocol):
     """Where what learners left comes from; see `labs.controllers.lablet.archive`."""
 
-    async def page(self, namespace: str, *, size: int, after: str) -> tuple[list[Entry], str]:
+    async def page(self, namespace: str, *, size: int, after: str) -> tuple[list[ArchiveEntry], str]:
         """List one page of what learners of a namespace left."""
 
     async def find(self, pod_uid: str) -> Leftovers | None:
@@ -55,16 +55,16 @@ class Query(msgspec.Struct, frozen=True):
     size: int
     after: str
 
-    def accepts(self, entry: Entry) -> bool:
+    def accepts(self, entry: ArchiveEntry) -> bool:
         """Return whether an entry is asked for."""
         mine = self.learner is None or entry.learner == self.learner
         return mine and entry.at >= self.since and self.labels.accepts(entry.labels)
 
 
-class Archives:
+class ArchiveHandlers:
     """Serves what learners left, to users with the right in the namespace of their lablets."""
 
-    def __init__(self, access: AccessControl, kept: Kept, age: Age) -> None:
+    def __init__(self, access: AccessControl, kept: ArchiveStore, age: Age) -> None:
         self._access = access
         self._kept = kept
         self._age = age

@@ -15,7 +15,7 @@ import structlog
 import yaml
 from aiohttp import web
 
-from vkprovider.labs.controllers.lablet.exports import Found
+from vkprovider.labs.controllers.lablet.exports import LabOfLablet
 from vkprovider.labs.http.refusals import (
     Age,
     LabUnavailable,
@@ -36,17 +36,17 @@ Allow = Callable[[str, str], Awaitable[None]]
 _UID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
-class Source(Protocol):
+class LabFiles(Protocol):
     """Where labs come from; see `labs.controllers.lablet.exports`."""
 
-    async def find(self, key: str) -> Found | None:
+    async def find(self, key: str) -> LabOfLablet | None:
         """Find a lab by its own id or by its Pod's UID."""
 
-    async def fetch(self, found: Found) -> bytes:
+    async def fetch(self, found: LabOfLablet) -> bytes:
         """Fetch a lab as YAML."""
 
 
-class Archive(Protocol):
+class ArchiveLookup(Protocol):
     """Where what was collected comes from; see `labs.controllers.lablet.archive`."""
 
     async def find(self, pod_uid: str) -> Leftovers | None:
@@ -56,7 +56,7 @@ class Archive(Protocol):
 class Downloads:
     """Serves labs as files."""
 
-    def __init__(self, access: AccessControl, source: Source, archive: Archive, age: Age) -> None:
+    def __init__(self, access: AccessControl, source: LabFiles, archive: ArchiveLookup, age: Age) -> None:
         self._access = access
         self._source = source
         self._archive = archive
@@ -131,17 +131,17 @@ LoginUrl = Callable[[str, str], Awaitable[str]]
 """Requests the login URL of a session from a deployment, given by its id."""
 
 
-class Finder(Protocol):
+class LabLookup(Protocol):
     """Where labs come from; see `labs.controllers.lablet.exports`."""
 
-    async def find(self, key: str) -> Found | None:
+    async def find(self, key: str) -> LabOfLablet | None:
         """Find a lab by its own id or by its Pod's UID."""
 
 
 class Logins:
     """Serves login URLs."""
 
-    def __init__(self, access: AccessControl, finder: Finder, login_url: LoginUrl | None) -> None:
+    def __init__(self, access: AccessControl, finder: LabLookup, login_url: LoginUrl | None) -> None:
         """Create the handler; without `login_url` there is no Lab Delivery System, and so no session."""
         self._access = access
         self._finder = finder

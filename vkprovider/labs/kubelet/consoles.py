@@ -17,11 +17,11 @@ from aiohttp import web
 from tunnels.base import ConnectionLost
 from vkprovider.lablet.reasons import Happened
 from vkprovider.labs.kubelet.listeners import MOVED, NodeListener
-from vkprovider.labs.kubelet.server import Call, Handler, Pods, Routes, failure
-from vkprovider.labs.kubelet.spi import Channel, Devices, Exit, ForwardedConnection
+from vkprovider.labs.kubelet.server import Call, Handler, NodePods, Routes, failure
+from vkprovider.labs.kubelet.spi import ByteChannel, Devices, Exit, ForwardedConnection
 from vkprovider.labs.kubelet.streams.commands import Command, accept_command
 from vkprovider.labs.kubelet.streams.forwards import PortForward, accept_forward
-from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 from vkprovider.platform.errors import InputError, OutsideError
 from vkprovider.platform.http.connections import uncount
 from vkprovider.platform.kube.events import ObjectRef
@@ -35,7 +35,7 @@ _STUCK_S: Final = 4 * 3600.0
 _WORDS_CHARS_MAX: Final = 200
 
 
-class Sessions:
+class OpenSessions:
     """The open sessions of a replica.
 
     Attributes:
@@ -127,10 +127,10 @@ _GOODBYE_S: Final = 2.0
 """How long the devices' side has to end a session whose Node has left."""
 
 
-class Consoles:
+class ConsoleHandlers:
     """The handlers."""
 
-    def __init__(self, pods: Pods, sessions: Sessions, devices: Devices, limits: Limits) -> None:
+    def __init__(self, pods: NodePods, sessions: OpenSessions, devices: Devices, limits: SessionLimits) -> None:
         """Create them.
 
         Args:
@@ -224,7 +224,7 @@ async def _serve(command: Command, running: Awaitable[Exit], listener: NodeListe
     await command.exit(status)
 
 
-async def _pump(connection: ForwardedConnection, channel: Channel) -> None:
+async def _pump(connection: ForwardedConnection, channel: ByteChannel) -> None:
     """Pass bytes on in both directions, until both have ended or one is lost."""
 
     async def there() -> None:

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from vkprovider.lablet import names
 from vkprovider.labs.kubelet.tls import ServingTls
-from vkprovider.labs.pure.worker.endpoint import Endpoint
+from vkprovider.labs.pure.worker.endpoint import KubeletEndpoint
 from vkprovider.labs.settings.cluster import KubeletSettings
 from vkprovider.platform.http.connections import Connections, runner_of
 
@@ -66,10 +66,10 @@ class NodeListener:
 class _Open:
     listener: NodeListener
     server: asyncio.Server
-    endpoint: Endpoint
+    endpoint: KubeletEndpoint
 
 
-class Listeners:
+class NodeListeners:
     """The listeners of the Nodes that this replica owns."""
 
     def __init__(self, settings: KubeletSettings, app: web.Application, tls: ServingTls, address: str) -> None:
@@ -96,7 +96,7 @@ class Listeners:
     def __len__(self) -> int:
         return len(self._open)
 
-    async def open(self, worker: str) -> Endpoint | None:
+    async def open(self, worker: str) -> KubeletEndpoint | None:
         """Serve the Node of a worker, if it is not yet; None if no port is free, or it was given up meanwhile."""
         found = self._open.get(worker)
         if found is not None:
@@ -109,7 +109,7 @@ class Listeners:
         if self._wanted.get(worker) is not mark or worker in self._open:
             server.close()
             return None
-        endpoint = Endpoint(self._address, int(server.sockets[0].getsockname()[1]))
+        endpoint = KubeletEndpoint(self._address, int(server.sockets[0].getsockname()[1]))
         self._open[worker] = _Open(listener, server, endpoint)
         return endpoint
 

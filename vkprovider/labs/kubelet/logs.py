@@ -15,9 +15,9 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from vkprovider.labs.kubelet.consoles import Sessions
+from vkprovider.labs.kubelet.consoles import OpenSessions
 from vkprovider.labs.kubelet.listeners import MOVED
-from vkprovider.labs.kubelet.server import Call, Pods, Routes
+from vkprovider.labs.kubelet.server import Call, NodePods, Routes
 from vkprovider.labs.kubelet.spi import LogLine, LogOptions, Target
 from vkprovider.platform.errors import InputError, Invalid, OutsideError, Unavailable
 from vkprovider.platform.objects import Pod
@@ -36,7 +36,7 @@ Source = Callable[[Pod, Target, LogOptions], AsyncIterator[LogLine]]
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class LogRequest:
     """What a request asks for.
 
     Attributes:
@@ -52,7 +52,7 @@ class Wanted:
     nothing: bool = False
 
 
-def parse(query: Mapping[str, str], now: float) -> Wanted:
+def parse(query: Mapping[str, str], now: float) -> LogRequest:
     """Read the options of a request (v1.PodLogOptions); unknown ones are ignored.
 
     Raises:
@@ -73,7 +73,7 @@ def parse(query: Mapping[str, str], now: float) -> Wanted:
         since_at=since,
         tail_lines=_number(query, "tailLines", 0),
     )
-    return Wanted(options, _flag(query, "timestamps"), _number(query, "limitBytes", 1), nothing=stream == "Stderr")
+    return LogRequest(options, _flag(query, "timestamps"), _number(query, "limitBytes", 1), nothing=stream == "Stderr")
 
 
 def _flag(query: Mapping[str, str], name: str) -> bool:
@@ -168,7 +168,9 @@ class _Outbox:
 class Logs:
     """The handler."""
 
-    def __init__(self, pods: Pods, sessions: Sessions, source: Source, wall: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, pods: NodePods, sessions: OpenSessions, source: Source, wall: Callable[[], float] = time.time
+    ) -> None:
         """Create it.
 
         Args:

@@ -115,7 +115,7 @@ def _refusal(refusal: Refused) -> web.HTTPException:
     return refusal
 
 
-class Pods:
+class NodePods:
     """The Pods of a Node, and the containers in them."""
 
     def __init__(self, pods: Mapping[str, Pod], on: Callable[[str], Iterable[Pod]]) -> None:
@@ -159,7 +159,7 @@ class Pods:
 _JSON: Final = "application/json"
 
 
-def routes(kube: KubeClient, pods: Pods, settings: KubeletSettings) -> Routes:
+def routes(kube: KubeClient, pods: NodePods, settings: KubeletSettings) -> Routes:
     """Return the handlers."""
 
     async def every(_: web.Request, call: Call) -> web.Response:

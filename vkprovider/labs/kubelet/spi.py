@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from tunnels.base import Channel
+from tunnels.base import ByteChannel
 
 __all__ = [
-    "Channel",
+    "ByteChannel",
     "DeviceUsage",
     "Devices",
     "Exit",
@@ -104,7 +104,7 @@ class RemoteCommand(Protocol):
 
 
 class ForwardedConnection(Protocol):
-    """One connection of a port-forward session: a `Channel` whose directions end one by one."""
+    """One connection of a port-forward session: a `ByteChannel` whose directions end one by one."""
 
     @property
     def port(self) -> int:
@@ -212,7 +212,7 @@ class Devices(Protocol):
     async def execute(self, target: Target, words: Sequence[str], command: RemoteCommand) -> Exit:
         """Type a command at a device's prompt and send what it prints; `["console"]` is `attach`."""
 
-    async def dial(self, namespace: str, pod: str, port: int) -> Channel:
+    async def dial(self, namespace: str, pod: str, port: int) -> ByteChannel:
         """Connect to an allocated port of a lablet, or to a port inside a device."""
 
     def log(self, target: Target, options: LogOptions) -> AsyncIterator[LogLine]:

@@ -85,7 +85,7 @@ class Stories:
 
     async def _go_on(
         self, follower: "_Follower", events: Resource[Event], selector: str, told: set[tuple[str, ...]]
-    ) -> AsyncGenerator[story.Line, None]:
+    ) -> AsyncGenerator[story.ToldLine, None]:
         informer = Informer(self._kube, events.path, Event, name="story", field_selector=selector)
         informer.add_handler(lambda _, __: follower.news.set())
         watching = asyncio.create_task(informer.run(), name=f"story of {follower.pod.key}")
@@ -114,7 +114,7 @@ async def _last(events: Resource[Event], selector: str) -> list[Event]:
         return []
 
 
-def _wanted(told: list[story.Line], options: LogOptions, restarted_at: float) -> Iterator[story.Line]:
+def _wanted(told: list[story.ToldLine], options: LogOptions, restarted_at: float) -> Iterator[story.ToldLine]:
     """Yield the lines that are asked for: first the last ones, of them those that are not too old."""
     found = [line for line in told if line.at <= restarted_at] if options.previous else told
     if options.tail_lines is not None:

@@ -15,7 +15,7 @@ from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from vkprovider.labs.kubelet.server import Call, Pods, Routes
+from vkprovider.labs.kubelet.server import Call, NodePods, Routes
 from vkprovider.labs.kubelet.spi import DeviceUsage
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.times import iso, unix
@@ -79,10 +79,10 @@ def by_container(pod: Pod, found: Iterable[DeviceUsage]) -> dict[str, Use]:
     return uses
 
 
-class Usage:
+class UsageHandlers:
     """The handlers."""
 
-    def __init__(self, pods: Pods, usage: UsageOf, meter: Meter, version: Callable[[], str]) -> None:
+    def __init__(self, pods: NodePods, usage: UsageOf, meter: Meter, version: Callable[[], str]) -> None:
         """Create them.
 
         Args:

@@ -24,7 +24,7 @@ from yarl import URL
 
 from tunnels.base import CertificateInvalid
 from tunnels.direct import ssl_context
-from vkprovider.labs.pure.session.deployments import Deployment
+from vkprovider.labs.pure.session.deployments import LdsDeployment
 from vkprovider.labs.settings.services import LdsSettings
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.reasons import StartReason
@@ -44,7 +44,7 @@ class Configured(msgspec.Struct, frozen=True):
         ca_bundle: PEM text of the authorities to trust instead of the system's.
     """
 
-    deployment: Deployment
+    deployment: LdsDeployment
     timeout_s: float
     token_file: str | None = None
     ca_bundle: str | None = None
@@ -140,8 +140,8 @@ def from_file(settings: LdsSettings) -> bool:
     return not settings.one_url or Path(settings.path).exists()
 
 
-def _deployment(entry: _Entry) -> Deployment:
-    return Deployment(
+def _deployment(entry: _Entry) -> LdsDeployment:
+    return LdsDeployment(
         entry.id,
         entry.base_url,
         entry.capacity,
@@ -156,7 +156,7 @@ def _of_url(settings: LdsSettings) -> Configured:
         url = check_url(settings.one_url)
     except ValueError as error:
         raise InputError(StartReason.SETTING_INVALID, f"LDS_API_URL {error}") from None
-    return Configured(Deployment(DEFAULT, url, UNLIMITED), settings.url_timeout_s)
+    return Configured(LdsDeployment(DEFAULT, url, UNLIMITED), settings.url_timeout_s)
 
 
 def _ca_bundle(settings: LdsSettings, entry: _Entry) -> str | None:

@@ -18,7 +18,7 @@ from vkprovider.labs.lds.dialect import Full
 from vkprovider.labs.lds.spi import LabDelivery
 from vkprovider.labs.lds.wire import ContentMetadata
 from vkprovider.labs.pure.session import deployments
-from vkprovider.labs.pure.session.deployments import Choice, Deployment, DeploymentHealth
+from vkprovider.labs.pure.session.deployments import Choice, DeploymentHealth, LdsDeployment
 from vkprovider.labs.settings.services import LdsSettings
 from vkprovider.platform.errors import InputError, OutsideError
 from vkprovider.platform.settings import is_plain, reveal
@@ -59,7 +59,7 @@ class Deployments:
         self._apply(configured)
 
     @property
-    def deployments(self) -> tuple[Deployment, ...]:
+    def deployments(self) -> tuple[LdsDeployment, ...]:
         """All of them, as configured."""
         return tuple(each.deployment for each in self._configured.values())
 

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from vkprovider.lablet.models.status import ResourceCondition
-from vkprovider.platform.messages import Condition
+from vkprovider.platform.messages import TimelessCondition
 from vkprovider.platform.times import iso
 
 
-def condition(before: ResourceCondition | None, wanted: Condition, *, now_unix: int) -> ResourceCondition:
+def condition(before: ResourceCondition | None, wanted: TimelessCondition, *, now_unix: int) -> ResourceCondition:
     """Build a condition of a custom resource; its transition time changes only when its status does.
 
     Args:
@@ -22,7 +22,9 @@ def condition(before: ResourceCondition | None, wanted: Condition, *, now_unix: 
     )
 
 
-def node_condition(before: Mapping[str, Mapping[str, Any]], wanted: Condition, *, now_unix: int) -> dict[str, Any]:
+def node_condition(
+    before: Mapping[str, Mapping[str, Any]], wanted: TimelessCondition, *, now_unix: int
+) -> dict[str, Any]:
     """Build a condition of a Node, which has a heartbeat; its transition time changes only when its status does.
 
     Args:

@@ -37,7 +37,7 @@ _GROUP: Final = f"/apis/{wellknown.API_VERSION}"
 
 
 @dataclass(frozen=True, slots=True)
-class Informers:
+class ProviderInformers:
     """Informers that more than one controller reads."""
 
     workers: Informer[CustomResource]
@@ -49,10 +49,10 @@ class Informers:
     slices: Informer[EndpointSlice]
 
 
-def informers(ctx: Context) -> Informers:
+def informers(ctx: Context) -> ProviderInformers:
     """Describe what is followed; nothing is read before the informers run."""
     kube = ctx.kube
-    return Informers(
+    return ProviderInformers(
         workers=Informer(kube, f"{_GROUP}/cmlworkers", CustomResource, name="cmlworkers"),
         definitions=Informer(kube, f"{_GROUP}/labletdefinitions", CustomResource, name="labletdefinitions"),
         pods=Informer(
@@ -182,7 +182,7 @@ class Base:
     membership: Membership
     access: AccessControl
     counters: Counters
-    objects: Informers
+    objects: ProviderInformers
     queues: Queues
     fleet: Fleet
     kubernetes: KubernetesVersion

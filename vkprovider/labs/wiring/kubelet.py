@@ -11,17 +11,17 @@ from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.kubelet import server as podlists
 from vkprovider.labs.kubelet.callers import Callers
 from vkprovider.labs.kubelet.certificate import Certificates
-from vkprovider.labs.kubelet.consoles import Consoles, Sessions
-from vkprovider.labs.kubelet.listeners import Listeners
+from vkprovider.labs.kubelet.consoles import ConsoleHandlers, OpenSessions
+from vkprovider.labs.kubelet.listeners import NodeListeners
 from vkprovider.labs.kubelet.logs import Logs
-from vkprovider.labs.kubelet.server import Pods, application
+from vkprovider.labs.kubelet.server import NodePods, application
 from vkprovider.labs.kubelet.spi import Devices
 from vkprovider.labs.kubelet.story import Sources, Stories
-from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 from vkprovider.labs.kubelet.tls import ServingTls, client_authorities
-from vkprovider.labs.kubelet.usage import Meter, Usage
+from vkprovider.labs.kubelet.usage import Meter, UsageHandlers
 from vkprovider.labs.pure.definition.content import Content
-from vkprovider.labs.pure.worker.endpoint import Endpoint
+from vkprovider.labs.pure.worker.endpoint import KubeletEndpoint
 from vkprovider.labs.settings.cluster import KubeletSettings
 from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.tls import self_signed
@@ -76,21 +76,21 @@ class Kubelet:
             Certificates(ctx, tls, address, settings.certificate_s) if settings.certificate == "csr" else None
         )
         self._authorities = client_authorities(ctx.kube, tls)
-        known = Pods(pods, pods_on)
-        self.sessions = Sessions(ctx, settings.sessions_max)
+        known = NodePods(pods, pods_on)
+        self.sessions = OpenSessions(ctx, settings.sessions_max)
         self.stories = Stories(ctx.kube)
         self._meter = Meter()
         source = Sources(workers, contents, devices, self.stories)
         routes = {
             **podlists.routes(ctx.kube, known, settings),
-            **Usage(known, devices.usage, self._meter, version).routes(),
+            **UsageHandlers(known, devices.usage, self._meter, version).routes(),
             **Logs(known, self.sessions, source.read, ctx.wall).routes(),
-            **Consoles(known, self.sessions, devices, Limits()).routes(),
+            **ConsoleHandlers(known, self.sessions, devices, SessionLimits()).routes(),
         }
         app = application(Callers(AccessControl(ctx.kube), tls, ctx.wall), routes, self.requests)
-        self.listeners = Listeners(settings, app, tls, address)
+        self.listeners = NodeListeners(settings, app, tls, address)
 
-    async def open(self, worker: str) -> Endpoint | None:
+    async def open(self, worker: str) -> KubeletEndpoint | None:
         """Serve a worker's Node; None if the kubelet API is off or no port is free."""
         return await self.listeners.open(worker) if self._enabled else None
 

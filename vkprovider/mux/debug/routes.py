@@ -13,8 +13,8 @@ from aiohttp import web
 
 from vkprovider.mux.debug import views
 from vkprovider.mux.events import Events
-from vkprovider.mux.index import Index
-from vkprovider.mux.memory import Memory
+from vkprovider.mux.index import MuxIndex
+from vkprovider.mux.memory import MuxMemory
 from vkprovider.mux.settings import DebugWebSettings, MuxSettings
 from vkprovider.platform.errors import shorten
 from vkprovider.platform.http.access import AccessControl, ResourceRight, User
@@ -36,7 +36,7 @@ class PasswordMissing(Refused):
         return {"WWW-Authenticate": 'Basic realm="vkprovider-mux", charset="UTF-8"'}
 
 
-class Caller:
+class DebugCaller:
     """Somebody who is known, and what they may see."""
 
     def __init__(self, access: AccessControl, user: User | None) -> None:
@@ -70,7 +70,7 @@ class Caller:
         return found
 
 
-class Callers:
+class DebugCallers:
     """Finds out who asks."""
 
     def __init__(self, access: AccessControl, password: str | None) -> None:
@@ -83,7 +83,7 @@ class Callers:
         self._access = access
         self._password = password
 
-    async def known(self, request: web.Request) -> Caller:
+    async def known(self, request: web.Request) -> DebugCaller:
         """Return who asks.
 
         Raises:
@@ -92,10 +92,10 @@ class Callers:
         header = request.headers.get("Authorization", "")
         scheme = header.partition(" ")[0].lower()
         if scheme == "bearer":
-            return Caller(self._access, await self._access.user(request))
+            return DebugCaller(self._access, await self._access.user(request))
         if scheme == "basic" and self._password is not None:
             if _password_of(header, self._password):
-                return Caller(self._access, None)
+                return DebugCaller(self._access, None)
             await asyncio.sleep(SLOW_S)
             raise PasswordMissing("the password is wrong")
         ways = "a token of the cluster as `Authorization: Bearer …`"
@@ -116,7 +116,7 @@ AT_ONCE: Final = 4
 """Probes at once, of all callers."""
 
 
-class Probe:
+class BackendProbe:
     """Connects, and closes the connection at once."""
 
     def __init__(self) -> None:
@@ -164,10 +164,10 @@ class DebugPage:
         settings: DebugWebSettings,
         muxes: MuxSettings,
         replica: str,
-        index: Index,
-        memory: Memory,
+        index: MuxIndex,
+        memory: MuxMemory,
         events: Events,
-        callers: Callers,
+        callers: DebugCallers,
     ) -> None:
         """Create them.
 
@@ -187,7 +187,7 @@ class DebugPage:
         self._memory = memory
         self._events = events
         self._callers = callers
-        self._probe = Probe()
+        self._probe = BackendProbe()
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths; only that for probes if the page is off."""
@@ -217,7 +217,7 @@ class DebugPage:
         caller = await self._callers.known(request)
         return web.json_response(self._state_for(caller, await caller.visible(self._index.muxes)))
 
-    def _state_for(self, caller: Caller, visible: list[str]) -> dict[str, Any]:
+    def _state_for(self, caller: DebugCaller, visible: list[str]) -> dict[str, Any]:
         return views.state(self._index, self._memory, self._events, visible, sees_all=caller.sees_all)
 
     async def _topology(self, request: web.Request) -> web.StreamResponse:

@@ -7,20 +7,22 @@ from html import escape
 from typing import Any, Final
 
 from vkprovider.mux.events import Events
-from vkprovider.mux.index import Index, Service
-from vkprovider.mux.memory import Memory, Seen
+from vkprovider.mux.index import MuxIndex, Service
+from vkprovider.mux.memory import LastPass, MuxMemory
 from vkprovider.mux.pure.facts import Owner
 from vkprovider.mux.pure.slices import Source
 
 
-def state(index: Index, memory: Memory, events: Events, visible: Sequence[str], *, sees_all: bool) -> dict[str, Any]:
+def state(
+    index: MuxIndex, memory: MuxMemory, events: Events, visible: Sequence[str], *, sees_all: bool
+) -> dict[str, Any]:
     """Return the muxes with their limits, the counts of each, and the last Events, newest first."""
     muxes = [_state_of(key, index.muxes[key], memory.seen.get(key)) for key in visible if key in index.muxes]
     shown = [event for event in reversed(events.recent) if sees_all or event["mux"] in visible]
     return {"muxes": muxes, "events": shown}
 
 
-def _state_of(key: str, service: Service, seen: Seen | None) -> dict[str, Any]:
+def _state_of(key: str, service: Service, seen: LastPass | None) -> dict[str, Any]:
     about: dict[str, Any] = {"mux": key, "addresses": service.addresses, "served_here": seen is not None}
     if seen is None:
         return about
@@ -44,7 +46,7 @@ def _state_of(key: str, service: Service, seen: Seen | None) -> dict[str, Any]:
     }
 
 
-def topology(index: Index, memory: Memory, visible: Sequence[str]) -> dict[str, Any]:
+def topology(index: MuxIndex, memory: MuxMemory, visible: Sequence[str]) -> dict[str, Any]:
     """Return the muxes that this replica serves, with the ports of their channels and where each leads."""
     return {
         "muxes": [
@@ -59,7 +61,7 @@ def topology(index: Index, memory: Memory, visible: Sequence[str]) -> dict[str, 
     }
 
 
-def _channel(seen: Seen, owner: Owner) -> dict[str, Any]:
+def _channel(seen: LastPass, owner: Owner) -> dict[str, Any]:
     sources = seen.sources.get(owner, ())
     return {
         "channel": str(owner),

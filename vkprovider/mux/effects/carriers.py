@@ -5,7 +5,7 @@ from typing import Any, Final, Literal
 
 from vkprovider.mux.effects.reports import AT_ONCE
 from vkprovider.mux.effects.store import Writes
-from vkprovider.mux.index import Index
+from vkprovider.mux.index import MuxIndex
 from vkprovider.mux.pure import endpoints as ended
 from vkprovider.mux.pure import slices as muxslices
 from vkprovider.mux.pure.facts import MuxRef
@@ -30,7 +30,7 @@ Change = tuple[Reason, str] | None
 class Carriers:
     """Writes the backends of muxes."""
 
-    def __init__(self, ctx: Context, form: Form, index: Index, writes: Writes) -> None:
+    def __init__(self, ctx: Context, form: Form, index: MuxIndex, writes: Writes) -> None:
         self._slices = ctx.api.endpoint_slices
         self._endpoints = Resource(ctx.kube, _ENDPOINTS)
         self._form = form

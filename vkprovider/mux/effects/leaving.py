@@ -11,10 +11,10 @@ from typing import Any, Final
 import structlog
 
 from vkprovider.mux.effects.carriers import Carriers
-from vkprovider.mux.effects.reports import AT_ONCE, Report, Reports, refusal
+from vkprovider.mux.effects.reports import AT_ONCE, ChannelReport, Reports, refusal
 from vkprovider.mux.effects.store import Writes
-from vkprovider.mux.index import SERVICES, Index, Service, finalizer, mux_of
-from vkprovider.mux.memory import Memory
+from vkprovider.mux.index import SERVICES, MuxIndex, Service, finalizer, mux_of
+from vkprovider.mux.memory import MuxMemory
 from vkprovider.mux.pure import muxnames
 from vkprovider.mux.pure import slices as muxslices
 from vkprovider.mux.pure.facts import MuxRef, annotation_key
@@ -39,8 +39,8 @@ class Leaving:
         self,
         ctx: Context,
         prefix: str,
-        index: Index,
-        memory: Memory,
+        index: MuxIndex,
+        memory: MuxMemory,
         carriers: Carriers,
         reports: Reports,
         writes: Writes,
@@ -114,7 +114,7 @@ class Leaving:
     async def clear(self, ref: MuxRef, guard: Guard) -> None:
         """Take its ports and address from the channels that name a mux that there is not, and answer such lablets."""
         await self._reports.update_channel_service_metadata(
-            [Report(channel) for channel in self._index.channels(ref)], guard
+            [ChannelReport(channel) for channel in self._index.channels(ref)], guard
         )
         why = f"{MuxReason.MUX_NOT_FOUND}: mux {ref} does not exist"
         await at_most(

@@ -75,7 +75,7 @@ AT_ONCE: Final = 16
 """Writes for one mux at once."""
 
 
-class Report(NamedTuple):
+class ChannelReport(NamedTuple):
     """What a channel Service is to show.
 
     Attributes:
@@ -99,7 +99,7 @@ class Reports:
         self._key = annotation_key(prefix, muxnames.MUX_PORTS)
         self._writes = writes
 
-    async def update_channel_service_metadata(self, reports: Iterable[Report], guard: Guard) -> None:
+    async def update_channel_service_metadata(self, reports: Iterable[ChannelReport], guard: Guard) -> None:
         """Write what channels show, where they show something else.
 
         Raises:
@@ -107,7 +107,7 @@ class Reports:
         """
         await at_most(AT_ONCE, lambda each: self._report(each, guard), list(reports))
 
-    async def _report(self, report: Report, guard: Guard) -> None:
+    async def _report(self, report: ChannelReport, guard: Guard) -> None:
         meta = report.channel.metadata
         services = self._services.within(meta.namespace).metadata_only
         if meta.annotations.get(self._key) != report.ports:
@@ -157,12 +157,12 @@ class Reports:
             return
 
 
-def channel_reports(channels: Iterable[Service], plan: Plan, ingress: Sequence[Any]) -> list[Report]:
+def channel_reports(channels: Iterable[Service], plan: Plan, ingress: Sequence[Any]) -> list[ChannelReport]:
     """Return what the channels of a mux are to show after a pass: those that it refuses, nothing."""
     reports = []
     for channel in channels:
         mapped = plan.mapped.get(channel.owner)
-        shown = Report(channel, format_ports_annotation(mapped), ingress) if mapped else Report(channel)
+        shown = ChannelReport(channel, format_ports_annotation(mapped), ingress) if mapped else ChannelReport(channel)
         reports.append(shown)
     return reports
 

@@ -92,7 +92,7 @@ class Writes:
 _ROLE: Final = "vkprovider-mux-store"
 
 
-class Stored(NamedTuple):
+class StoredMux(NamedTuple):
     """What was read.
 
     Attributes:
@@ -104,7 +104,7 @@ class Stored(NamedTuple):
     state: MuxState
 
 
-class Store:
+class MuxStore:
     """Reads and writes the ConfigMaps of muxes."""
 
     def __init__(self, ctx: Context, prefix: str, writes: Writes) -> None:
@@ -112,7 +112,7 @@ class Store:
         self._prefix = prefix
         self._writes = writes
 
-    async def read(self, mux: Mux, last: Stored | None = None) -> Stored:
+    async def read(self, mux: Mux, last: StoredMux | None = None) -> StoredMux:
         """Read what a mux remembers.
 
         Args:
@@ -132,9 +132,9 @@ class Store:
             raise InputError(MuxReason.MUX_WRITE_REFUSED, f"{remedy}: {error.message}") from None
         if last is not None and last.config_map == found:
             return last
-        return Stored(found, MuxState() if found is None else muxstate.read(found, mux.ref, self._prefix))
+        return StoredMux(found, MuxState() if found is None else muxstate.read(found, mux.ref, self._prefix))
 
-    async def write(self, mux: Mux, stored: Stored, state: MuxState, guard: Guard) -> None:
+    async def write(self, mux: Mux, stored: StoredMux, state: MuxState, guard: Guard) -> None:
         """Write what a mux is to remember, if that is something else.
 
         Raises:

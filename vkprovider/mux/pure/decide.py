@@ -13,7 +13,7 @@ from vkprovider.mux.pure import muxnames
 from vkprovider.mux.pure.facts import Channel, Mux, Owner, ServicePort, annotation_key, serves
 from vkprovider.mux.pure.ledger import Ledger, collect_existing_port_owners, find_mux_port_conflicts, row_for
 from vkprovider.mux.pure.reasons import MuxReason
-from vkprovider.mux.pure.requests import Request, bounds_of, requests_of, within
+from vkprovider.mux.pure.requests import PortRequest, bounds_of, requests_of, within
 from vkprovider.mux.pure.state import STORE_BYTES_MAX, Drain, MuxState, find_drains
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.messages import Fault
@@ -39,7 +39,7 @@ class Mapped(NamedTuple):
     row: PortRow
 
 
-class Refused(NamedTuple):
+class RefusedChannel(NamedTuple):
     """A channel that has no port.
 
     Attributes:
@@ -69,7 +69,7 @@ class Plan(NamedTuple):
     ports: tuple[ServicePort, ...]
     mapped: Mapping[Owner, tuple[Mapped, ...]]
     drains: tuple[Drain, ...]
-    refused: tuple[Refused, ...]
+    refused: tuple[RefusedChannel, ...]
     notes: tuple[Fault, ...]
 
     @property
@@ -87,7 +87,7 @@ class _Asking(NamedTuple):
     """
 
     channel: Channel
-    requests: tuple[Request, ...]
+    requests: tuple[PortRequest, ...]
     names: tuple[str, ...]
 
     @property
@@ -140,7 +140,7 @@ class _Pass:
         self._sure = sure
         self._bytes_max = bytes_max
         self._bounds = bounds_of(mux, prefix)
-        self._refused: list[Refused] = []
+        self._refused: list[RefusedChannel] = []
         self._channels: dict[Owner, Channel] = {}
         for channel in sorted(channels, key=lambda channel: channel.owner.order):
             if self._channels.setdefault(channel.owner, channel) is not channel:
@@ -188,7 +188,7 @@ class _Pass:
             try:
                 requests = requests_of(channel, self._prefix)
             except InputError as error:
-                self._refused.append(Refused(channel, error.fault))
+                self._refused.append(RefusedChannel(channel, error.fault))
                 continue
             port_names = tuple(channel.owner.mux_port_name(request.port.name) for request in requests)
             asking.append(_Asking(channel, requests, port_names))
@@ -257,30 +257,32 @@ class _Pass:
                 ends = draining.values()
                 told = f"{owner} needs {counted(count, 'port')}; UDP ports that were freed leave mux {self._mux.ref} by"
                 why = Fault(MuxReason.MUX_PORT_LIMIT_EXCEEDED, f"{told} {iso(math.ceil(max(ends)))}")
-                self._refused.append(Refused(each.channel, why, min(ends)))
+                self._refused.append(RefusedChannel(each.channel, why, min(ends)))
                 continue
             admitted.append(each)
         return admitted
 
-    def _against(self, each: _Asking, port_names: Collection[str]) -> Refused | None:
+    def _against(self, each: _Asking, port_names: Collection[str]) -> RefusedChannel | None:
         """Return the refusal of a channel that cannot have its ports, before anything is counted."""
         channel, owner = each.channel, each.owner
         if self._bounds.closed is not None and not self._has_all(each):
-            return Refused(channel, self._bounds.closed)
+            return RefusedChannel(channel, self._bounds.closed)
         seen = set[str]()
         for request, name in zip(each.requests, each.names, strict=True):
             if name in port_names or name in seen:
                 told = f"the name of port {request.port.name} in the mux, {name}, is that of another port already"
-                return Refused(channel, Fault(MuxReason.MUX_PORT_NAME_TAKEN, told))
+                return RefusedChannel(channel, Fault(MuxReason.MUX_PORT_NAME_TAKEN, told))
             seen.add(name)
         for (protocol, number), holder in find_mux_port_conflicts(owner, each.requests, self._ledger.owners):
             told = "is asked for twice" if holder == owner else f"belongs to {holder}"
-            return Refused(channel, Fault(MuxReason.MUX_PORT_CONFLICT, f"{protocol} port {number} {told}"))
+            return RefusedChannel(channel, Fault(MuxReason.MUX_PORT_CONFLICT, f"{protocol} port {number} {told}"))
         for request in each.requests:
             until = request.number and self._ledger.rests_until((request.port.protocol, request.number), owner)
             if until:
                 told = f"{request.port.protocol} port {request.number} was another's, and rests until"
-                return Refused(channel, Fault(MuxReason.MUX_PORT_RESTING, f"{told} {iso(math.ceil(until))}"), until)
+                return RefusedChannel(
+                    channel, Fault(MuxReason.MUX_PORT_RESTING, f"{told} {iso(math.ceil(until))}"), until
+                )
         return None
 
     def _rows(self, each: _Asking) -> list[PortRow]:
@@ -306,4 +308,4 @@ class _Pass:
         return rows
 
     def _refuse(self, channel: Channel, reason: MuxReason, message: str) -> None:
-        self._refused.append(Refused(channel, Fault(reason, message)))
+        self._refused.append(RefusedChannel(channel, Fault(reason, message)))

@@ -8,10 +8,10 @@ from typing import Final
 from vkprovider.mux.pure import muxnames
 from vkprovider.mux.pure import state as muxstate
 from vkprovider.mux.pure.facts import Channel, Mux, Owner, PortKey, ServicePort, annotation_key
-from vkprovider.mux.pure.requests import Request, within
+from vkprovider.mux.pure.requests import PortRequest, within
 from vkprovider.mux.pure.state import UNSURE_S, MuxState, Resting, drains_until, owner_of
 from vkprovider.platform.errors import InputError
-from vkprovider.platform.ports.allocator import UDP, Held, PortRange, PortUsage, Wanted, allocate
+from vkprovider.platform.ports.allocator import UDP, HeldPort, PortBounds, PortUsage, RequestedPort, allocate
 from vkprovider.platform.ports.rows import AUTO, STATIC, PortRow
 
 _MAPPED = re.compile(r"\s*([^:,\s]+):([0-9]{1,5})->([0-9]{1,5})\s*")
@@ -49,7 +49,7 @@ def collect_existing_port_owners(
 
 
 def find_mux_port_conflicts(
-    owner: Owner, requests: Sequence[Request], owners: Mapping[PortKey, Owner]
+    owner: Owner, requests: Sequence[PortRequest], owners: Mapping[PortKey, Owner]
 ) -> list[tuple[PortKey, Owner]]:
     """Return the ports that a channel asks for by number and cannot have, with the owner of each.
 
@@ -143,7 +143,7 @@ class Ledger:
         """Return whether a channel has claimed or recovered something."""
         return owner in self._claims or owner in self._shown
 
-    def has(self, owner: Owner, request: Request, ranges: Sequence[PortRange]) -> bool:
+    def has(self, owner: Owner, request: PortRequest, ranges: Sequence[PortBounds]) -> bool:
         """Return whether a channel has claimed what it asks for; without ranges any number that it has will do."""
         row = self.rows_of(owner).get(request.port.name)
         return row is not None and _suits(row.mux_port, request, ranges)
@@ -153,7 +153,7 @@ class Ledger:
         untils = {rest.key: drains_until(rest) for rest in self._resting.values()}
         return {key: until for key, until in untils.items() if self._now < until}
 
-    def returning(self, owner: Owner, requests: Iterable[Request], ranges: Sequence[PortRange]) -> list[PortKey]:
+    def returning(self, owner: Owner, requests: Iterable[PortRequest], ranges: Sequence[PortBounds]) -> list[PortKey]:
         """Return the numbers that a channel asks for or has back, if it gets its ports."""
         numbers = [(each.port.protocol, each.number or self._own(owner, each, ranges)) for each in requests]
         return [(protocol, number) for protocol, number in numbers if number]
@@ -166,7 +166,7 @@ class Ledger:
         until = rest.freed_at + self._rest_s
         return until if self._sure else max(until, self._now + UNSURE_S)
 
-    def next_rested(self, owner: Owner, ranges: Sequence[PortRange]) -> float | None:
+    def next_rested(self, owner: Owner, ranges: Sequence[PortBounds]) -> float | None:
         """Return when the next number in ranges has rested for a channel; None if none rests there."""
         waits = (self.rests_until(rest.key, owner) for rest in self._resting.values() if within(ranges, rest.port))
         return min((until for until in waits if until is not None), default=None)
@@ -190,7 +190,7 @@ class Ledger:
             self._owners.setdefault(key, owner)
         self._use(keys)
 
-    def choose(self, owner: Owner, requests: Sequence[Request], ranges: Sequence[PortRange]) -> list[PortRow]:
+    def choose(self, owner: Owner, requests: Sequence[PortRequest], ranges: Sequence[PortBounds]) -> list[PortRow]:
         """Choose the ports of a channel: those that it asks for by number, its own ones again, else fresh ones.
 
         A fresh number is the first in the order of the ranges that never was freed; when there is none left, one whose
@@ -209,14 +209,14 @@ class Ledger:
                 numbers[request.port.name] = number
         if len(numbers) == len(requests):
             return [row_for(owner, request, numbers[request.port.name]) for request in requests]
-        held = [Held("", *key) for key in taken if key not in self._usage.holders]
+        held = [HeldPort("", *key) for key in taken if key not in self._usage.holders]
         self._usage.hold("", held)
         try:
             for request in requests:
                 if request.port.name not in numbers:
                     number = self._fresh(request.port.protocol, ranges, taken)
                     numbers[request.port.name] = number
-                    held.append(Held("", request.port.protocol, number))
+                    held.append(HeldPort("", request.port.protocol, number))
                     self._usage.hold("", held[-1:])
         finally:
             self._usage.free("", held)
@@ -230,7 +230,7 @@ class Ledger:
             for rest in [rest for rest in self._resting.values() if self._is_over(rest)]:
                 self._wake(rest.key)
                 if rest.key not in self._owners:
-                    self._usage.free("", [Held("", *rest.key)])
+                    self._usage.free("", [HeldPort("", *rest.key)])
         return not added or self._bytes + added <= bytes_max
 
     def claim(self, owner: Owner, rows: Sequence[PortRow]) -> None:
@@ -262,26 +262,26 @@ class Ledger:
         ]
         return MuxState(tuple(claims), muxstate.by_age(self._resting.values()), before.fields)
 
-    def _own(self, owner: Owner, request: Request, ranges: Sequence[PortRange]) -> int:
+    def _own(self, owner: Owner, request: PortRequest, ranges: Sequence[PortBounds]) -> int:
         """Return the number that a port has, or had last, if it may have it; 0 if there is none."""
         row = self.rows_of(owner).get(request.port.name)
         number = row.mux_port if row else self._before.get((owner, request.port.name, request.port.protocol), 0)
         mine = self._owners.get((request.port.protocol, number), owner) == owner
         return number if number and mine and _suits(number, request, ranges) else 0
 
-    def _fresh(self, protocol: str, ranges: Sequence[PortRange], taken: Container[PortKey]) -> int:
+    def _fresh(self, protocol: str, ranges: Sequence[PortBounds], taken: Container[PortKey]) -> int:
         while True:
             try:
-                return allocate([Wanted("", protocol)], self._usage, *ranges, per_instance_max=1)[""]
+                return allocate([RequestedPort("", protocol)], self._usage, *ranges, per_instance_max=1)[""]
             except InputError:
                 free = (rest for rest in self._resting.values() if self._is_free(rest, protocol, ranges))
                 rested = next((rest for rest in free if rest.key not in taken), None)
                 if rested is None:
                     raise
                 self._released.add(rested.key)
-                self._usage.free("", [Held("", *rested.key)])
+                self._usage.free("", [HeldPort("", *rested.key)])
 
-    def _is_free(self, rest: Resting, protocol: str, ranges: Sequence[PortRange]) -> bool:
+    def _is_free(self, rest: Resting, protocol: str, ranges: Sequence[PortBounds]) -> bool:
         """Return whether a number can be given again, once in a pass."""
         kept = rest.key not in self._released and rest.key not in self._owners
         return kept and rest.protocol == protocol and self._is_over(rest) and within(ranges, rest.port)
@@ -306,16 +306,16 @@ class Ledger:
             self._bytes -= muxstate.resting_bytes(rest)
 
     def _use(self, keys: Iterable[PortKey]) -> None:
-        self._usage.hold("", [Held("", *key) for key in keys if key not in self._usage.holders])
+        self._usage.hold("", [HeldPort("", *key) for key in keys if key not in self._usage.holders])
 
 
-def _suits(number: int, request: Request, ranges: Sequence[PortRange]) -> bool:
+def _suits(number: int, request: PortRequest, ranges: Sequence[PortBounds]) -> bool:
     if request.number is not None:
         return number == request.number
     return not ranges or within(ranges, number)
 
 
-def row_for(owner: Owner, request: Request, number: int) -> PortRow:
+def row_for(owner: Owner, request: PortRequest, number: int) -> PortRow:
     """Return the row of a port that a channel has, or is to have."""
     port, source = request.port, AUTO if request.number is None else STATIC
     return PortRow(

@@ -13,7 +13,7 @@ from vkprovider.mux.pure.facts import Channel, Mux, ServicePort, annotation_key
 from vkprovider.mux.pure.reasons import MuxReason
 from vkprovider.platform.errors import InputError, shorten
 from vkprovider.platform.messages import Fault
-from vkprovider.platform.ports.allocator import PortRange
+from vkprovider.platform.ports.allocator import PortBounds
 from vkprovider.platform.ports.rows import AUTO
 
 GKE_PORTS_MAX: Final = 100
@@ -28,7 +28,7 @@ _NUMBER = re.compile(r"[0-9]{1,9}")
 _RANGE = re.compile(r"([0-9]{1,9})\s*-\s*([0-9]{1,9})")
 
 
-class Request(NamedTuple):
+class PortRequest(NamedTuple):
     """A port of a channel and the outside port that it asks for.
 
     Attributes:
@@ -40,7 +40,7 @@ class Request(NamedTuple):
     number: int | None
 
 
-class Limit(NamedTuple):
+class PortLimit(NamedTuple):
     """How many ports a mux may have.
 
     Attributes:
@@ -63,12 +63,12 @@ class Bounds(NamedTuple):
     """
 
     limit: int | None
-    ranges: tuple[PortRange, ...]
+    ranges: tuple[PortBounds, ...]
     closed: Fault | None
     notes: tuple[Fault, ...]
 
 
-def requests_of(channel: Channel, prefix: str) -> tuple[Request, ...]:
+def requests_of(channel: Channel, prefix: str) -> tuple[PortRequest, ...]:
     """Return the outside ports that a channel asks for, in the order of its ports.
 
     Raises:
@@ -79,7 +79,7 @@ def requests_of(channel: Channel, prefix: str) -> tuple[Request, ...]:
             raise InputError(MuxReason.INVALID_PORT, f"port {port.port} of {channel.owner} has no name")
     text = channel.annotations.get(annotation_key(prefix, muxnames.MUX_EXTERNAL_PORTS), "")
     external = parse_external_ports_annotation(text, {port.name for port in channel.ports})
-    return tuple(Request(port, resolve_channel_external_port(port, external)) for port in channel.ports)
+    return tuple(PortRequest(port, resolve_channel_external_port(port, external)) for port in channel.ports)
 
 
 def parse_external_ports_annotation(text: str, port_names: Collection[str]) -> dict[str, int | None]:
@@ -115,11 +115,11 @@ def resolve_channel_external_port(port: ServicePort, external: Mapping[str, int 
     return None if number is None else _port(str(number))
 
 
-def requested_port_range(text: str) -> tuple[PortRange, ...]:
+def requested_port_range(text: str) -> tuple[PortBounds, ...]:
     """Parse the annotation `port-range`: ranges with both ends included, in the order in which they are used.
 
     >>> requested_port_range("20000-20099,21000-21010")
-    (PortRange(start=20000, end=20099), PortRange(start=21000, end=21010))
+    (PortBounds(start=20000, end=20099), PortBounds(start=21000, end=21010))
 
     Raises:
         InputError: `InvalidPortRange`.
@@ -133,11 +133,11 @@ def requested_port_range(text: str) -> tuple[PortRange, ...]:
                 MuxReason.INVALID_PORT_RANGE,
                 f"annotation {muxnames.MUX_PORT_RANGE}: {_quoted(entry)} is no range START-END within 1-{_PORT_MAX}",
             )
-        ranges.append(PortRange(start, end))
+        ranges.append(PortBounds(start, end))
     return tuple(ranges)
 
 
-def effective_mux_max_ports(mux: Mux, prefix: str) -> Limit:
+def effective_mux_max_ports(mux: Mux, prefix: str) -> PortLimit:
     """Return the port limit of a mux: its annotation `max-ports`, and the cap of GKE.
 
     Raises:
@@ -153,9 +153,9 @@ def effective_mux_max_ports(mux: Mux, prefix: str) -> Limit:
             )
         asked = int(text)
     if not is_gke(mux) or (asked is not None and asked <= GKE_PORTS_MAX):
-        return Limit(asked)
+        return PortLimit(asked)
     told = "is missing" if asked is None else f"is {asked}"
-    return Limit(
+    return PortLimit(
         GKE_PORTS_MAX,
         Fault(
             MuxReason.GKE_PORT_LIMIT_APPLIED,
@@ -167,7 +167,7 @@ def effective_mux_max_ports(mux: Mux, prefix: str) -> Limit:
 def bounds_of(mux: Mux, prefix: str) -> Bounds:
     """Return what a mux may give; one of whose annotations cannot be read is closed."""
     notes: list[Fault] = []
-    limit, ranges = Limit(None), tuple[PortRange, ...]()
+    limit, ranges = PortLimit(None), tuple[PortBounds, ...]()
     try:
         ranges = requested_port_range(mux.annotations.get(annotation_key(prefix, muxnames.MUX_PORT_RANGE), ""))
     except InputError as error:
@@ -185,7 +185,7 @@ def is_gke(mux: Mux) -> bool:
     return mux.load_balancer_class.startswith(_GKE_CLASS) or not _GKE_ANNOTATIONS.isdisjoint(mux.annotations)
 
 
-def within(ranges: Sequence[PortRange], number: int) -> bool:
+def within(ranges: Sequence[PortBounds], number: int) -> bool:
     """Return whether a number lies in one of the ranges."""
     for start, end in ranges:  # noqa: SIM110 (`any` takes twice as long, and every pass asks for each port several times)
         if start <= number <= end:

@@ -95,7 +95,7 @@ class KubeClient:
         now: Callable[[], float] = time.monotonic,
         dice: Callable[[], float] = random.random,
     ) -> None:
-        from vkprovider.platform.kube.http.transport import Transport  # noqa: PLC0415 (see above)
+        from vkprovider.platform.kube.http.transport import ApiTransport  # noqa: PLC0415 (see above)
 
         self.server = access.server
         self.namespace = access.namespace
@@ -105,7 +105,7 @@ class KubeClient:
         self.dice = dice
         self._bucket = TokenBucket(settings.qps, settings.burst, now=now)
         self.flow = Flow(settings.in_flight_max, now=now)
-        self._transport = Transport(access, reload, user_agent=user_agent)
+        self._transport = ApiTransport(access, reload, user_agent=user_agent)
         self.relisting = asyncio.Lock()
         self.writes: dict[tuple[str, str], int] = {}
 

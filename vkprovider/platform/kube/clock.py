@@ -32,13 +32,13 @@ def is_off(skew_s: float) -> bool:
     return abs(skew_s) > SKEW_S
 
 
-class Reading(NamedTuple):
+class ClockReading(NamedTuple):
     """What an answer says: the server's Unix seconds less the monotonic seconds of its arrival, and when it arrived."""
 
     offset: float
     at: float
 
-    def agrees(self, other: "Reading") -> bool:
+    def agrees(self, other: "ClockReading") -> bool:
         """Return whether both are of one clock."""
         return abs(self.offset - other.offset) <= AGREE_WITHIN_S
 
@@ -53,13 +53,13 @@ class Belief(NamedTuple):
         rival: The first of the readings that disagree with it and agree with one another; None without.
     """
 
-    best: Reading
+    best: ClockReading
     since: float
     is_sure: bool = False
-    rival: Reading | None = None
+    rival: ClockReading | None = None
 
 
-def heard(belief: Belief | None, reading: Reading) -> Belief:
+def heard(belief: Belief | None, reading: ClockReading) -> Belief:
     """Return what is believed after an answer.
 
     An answer on its way makes a reading too small, so that the largest of a time is the best; no reading is ahead of
@@ -106,7 +106,7 @@ class ApiClock:
             return
         if unix:
             now = self._now()
-            self._belief = heard(self._belief, Reading(unix - now, now))
+            self._belief = heard(self._belief, ClockReading(unix - now, now))
 
     def wall(self) -> float:
         """Return the server's Unix seconds, never ahead of it."""

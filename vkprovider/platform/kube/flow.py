@@ -28,7 +28,7 @@ _SHRINK: Final = 2 / 3
 
 
 @dataclass(slots=True)
-class Window:
+class InFlightWindow:
     """The number of requests that may be in flight.
 
     Attributes:
@@ -135,7 +135,7 @@ class Flow:
         self.in_flight = 0
         self.took_s = 0.0
         self.now = now
-        self._window = Window(most)
+        self._window = InFlightWindow(most)
         self._waiting: dict[Lane, deque[tuple[float, asyncio.Future[None]]]] = {
             lane: deque() for lane in (Lane.RESULT, Lane.WORK, Lane.NEWS)
         }

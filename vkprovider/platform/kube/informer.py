@@ -25,9 +25,18 @@ from vkprovider.platform.kube import watch
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.flow import Lane
 from vkprovider.platform.kube.http import answers
-from vkprovider.platform.kube.watch import Decoder, Handler, HasMetadata, Head, Named, Store, T, key_of
+from vkprovider.platform.kube.watch import (
+    CollectionDecoder,
+    CollectionStore,
+    Handler,
+    HasMetadata,
+    Head,
+    NamedMetadata,
+    T,
+    key_of,
+)
 
-__all__ = ["ALERT", "CALM", "HasMetadata", "Head", "Informer", "Patience"]
+__all__ = ["ALERT", "CALM", "HasMetadata", "Head", "Informer", "WatchPatience"]
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -39,7 +48,7 @@ _ODD_MAX: Final = 3
 _ODD_ANSWERS: Final = {400, 504}  # a version from before etcd was restored is refused like this for ever
 
 
-class Patience(NamedTuple):
+class WatchPatience(NamedTuple):
     """How long a watch may last and be silent.
 
     Attributes:
@@ -56,8 +65,8 @@ class Patience(NamedTuple):
     list_s: float = 60.0
 
 
-CALM: Final = Patience((240, 300), 120.0, 2)
-ALERT: Final = Patience((20, 25), 30.0, 1)
+CALM: Final = WatchPatience((240, 300), 120.0, 2)
+ALERT: Final = WatchPatience((20, 25), 30.0, 1)
 """For what must not be missed for long, also on a watch that stays open and delivers nothing: a request more each 20 s,
 because the end of a short watch is its sign of life."""
 
@@ -100,7 +109,7 @@ class Informer(Generic[T]):
         slim: Callable[[T], T] | None = None,
         brief: bool = False,
         page_size: int = 100,
-        patience: Patience = CALM,
+        patience: WatchPatience = CALM,
         backoff_s: tuple[float, float] = (0.8, 30.0),
         outage_cap_s: float = 5.0,
         lane: Lane = Lane.WORK,
@@ -132,11 +141,11 @@ class Informer(Generic[T]):
         self.decode_errors_total = 0
         self.last_event_monotonic_s = 0.0
         self._log = _log.bind(informer=name)
-        self._store: Store[T] = Store(self._log)
+        self._store: CollectionStore[T] = CollectionStore(self._log)
         self.items: Mapping[str, T] = self._store.items
         self._client = client
         self._path = path
-        self._decoder = Decoder(type_, keep, sign)
+        self._decoder = CollectionDecoder(type_, keep, sign)
         self._slim: Callable[[T], T] = slim or (lambda item: item)
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         self._selectors = {field: value for field, value in selectors.items() if value}
@@ -359,7 +368,7 @@ class Informer(Generic[T]):
         Raises:
             OutsideError: It is an ERROR event.
         """
-        metadata: Named
+        metadata: NamedMetadata
         try:
             kind = watch.kind_of(line)
             if kind in {"ADDED", "MODIFIED"}:
@@ -385,7 +394,7 @@ class Informer(Generic[T]):
         self._version = metadata.resource_version or self._version
         self._passed = _number(self._version)
 
-    def _is_old(self, metadata: Named) -> bool:
+    def _is_old(self, metadata: NamedMetadata) -> bool:
         """Return whether a watch shows an object as it was before this process wrote it; else forget that it did."""
         if not self._written:
             return False
@@ -398,7 +407,7 @@ class Informer(Generic[T]):
         del self._written[key]
         return False
 
-    def _skip(self, metadata: Named, error: Exception) -> str:
+    def _skip(self, metadata: NamedMetadata, error: Exception) -> str:
         """Count and log an object that cannot be decoded; return its key."""
         self.decode_errors_total += 1
         key = key_of(metadata)

@@ -13,7 +13,7 @@ import msgspec
 Kind = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
 
-class Named(Protocol):
+class NamedMetadata(Protocol):
     """The part of `metadata` that an informer reads."""
 
     @property
@@ -37,7 +37,7 @@ class HasMetadata(Protocol):
     """A slim struct of a Kubernetes object."""
 
     @property
-    def metadata(self) -> Named:
+    def metadata(self) -> NamedMetadata:
         """Its metadata."""
 
 
@@ -180,7 +180,7 @@ def page(body: bytes) -> ListPage:
     return _page_decoder.decode(body)
 
 
-class Decoder(Generic[T]):
+class CollectionDecoder(Generic[T]):
     """Decodes the objects of one collection, unless `keep` rejects them."""
 
     def __init__(self, type_: type[T], keep: Callable[[Head], bool] | None, sign: bytes | None = None) -> None:
@@ -217,12 +217,12 @@ Handler = Callable[[T | None, T | None], None]
 """`(None, new)` is an addition, `(old, new)` a change, `(old, None)` a deletion, with `old` as last seen."""
 
 
-def key_of(metadata: Named) -> str:
+def key_of(metadata: NamedMetadata) -> str:
     """Return `namespace/name`, or `name` of a cluster-scoped object."""
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
 
 
-class Store(Generic[T]):
+class CollectionStore(Generic[T]):
     """The cache of a collection.
 
     Attributes:
@@ -258,7 +258,7 @@ class Store(Generic[T]):
                 return
         self._notify(old, item)
 
-    def remove(self, metadata: Named, uid: str = "") -> None:
+    def remove(self, metadata: NamedMetadata, uid: str = "") -> None:
         """Remove the object of that name; if `uid` is given, only if it has that UID."""
         key = key_of(metadata)
         old = self._items.get(key)

@@ -15,7 +15,7 @@ TCP: Final = "TCP"
 UDP: Final = "UDP"
 
 
-class PortRange(NamedTuple):
+class PortBounds(NamedTuple):
     """A range of ports, both ends included."""
 
     start: int
@@ -46,14 +46,14 @@ class SlotLike(Protocol):
         """`TCP` or `UDP`."""
 
 
-class Wanted(NamedTuple):
+class RequestedPort(NamedTuple):
     """A requested port."""
 
     name: str
     protocol: str = TCP
 
 
-class Held(NamedTuple):
+class HeldPort(NamedTuple):
     """A port as its owner sees it."""
 
     purpose: str
@@ -99,7 +99,7 @@ class PortUsage:
         """Return the held ports of a protocol: bit n stands for port n."""
         return self._masks.get(protocol, 0)
 
-    def hold(self, owner: str, ports: Iterable[Held]) -> None:
+    def hold(self, owner: str, ports: Iterable[HeldPort]) -> None:
         """Hold ports for an owner; all of them or, if one is held already, none.
 
         Raises:
@@ -118,7 +118,7 @@ class PortUsage:
             self._masks[protocol] = self.mask(protocol) | 1 << port
         self._holders |= fresh
 
-    def free(self, owner: str, ports: Iterable[Held]) -> None:
+    def free(self, owner: str, ports: Iterable[HeldPort]) -> None:
         """Free an owner's ports; those of other owners, and those that are not held, stay as they are."""
         for _, protocol, port in ports:
             holder = self._holders.get((protocol, port))
@@ -177,14 +177,14 @@ def udp_names(wanted: Iterable[SlotLike]) -> tuple[str, ...]:
     return tuple(slot.name for slot in wanted if slot.protocol == UDP)
 
 
-def held(ports: Mapping[str, int], udp: Collection[str]) -> list[Held]:
+def held(ports: Mapping[str, int], udp: Collection[str]) -> list[HeldPort]:
     """List the ports of slots.
 
     Args:
         ports: By the name of the slot.
         udp: Which of them are UDP ports.
     """
-    return [Held(name, UDP if name in udp else TCP, port) for name, port in ports.items()]
+    return [HeldPort(name, UDP if name in udp else TCP, port) for name, port in ports.items()]
 
 
 def _choose(

@@ -19,7 +19,7 @@ from typing import Annotated, Final, Literal, NamedTuple, Protocol
 
 import msgspec
 
-from vkprovider.platform.ports.allocator import TCP, Held
+from vkprovider.platform.ports.allocator import TCP, HeldPort
 
 AUTO: Final = "auto"
 STATIC: Final = "static"
@@ -60,9 +60,9 @@ class PortRow(NamedTuple):
         return self.namespace, self.service, self.port_name
 
     @property
-    def held(self) -> Held:
+    def held(self) -> HeldPort:
         """The outside port as its owner sees it."""
-        return Held(self.port_name, self.protocol, self.mux_port)
+        return HeldPort(self.port_name, self.protocol, self.mux_port)
 
     def __str__(self) -> str:
         """Return the owner as text."""

@@ -17,7 +17,7 @@ from vkprovider.platform import leases
 from vkprovider.platform.errors import Conflict
 from vkprovider.platform.kube.flow import Lane
 from vkprovider.platform.kube.informer import CALM, Informer
-from vkprovider.platform.leases import Seen
+from vkprovider.platform.leases import LeaseSighting
 from vkprovider.platform.objects import Lease
 from vkprovider.platform.runtime.context import PROVIDER, Context
 
@@ -50,7 +50,7 @@ class Members:
         self._gone_s = gone_s
         self._changed = changed
         self._listening_since = -1e9
-        self._seen: dict[str, Seen] = {}
+        self._seen: dict[str, LeaseSighting] = {}
         self.leases: Informer[Lease] = Informer(
             ctx.kube,
             ctx.api.member_leases.path,

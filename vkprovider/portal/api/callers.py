@@ -27,7 +27,7 @@ from vkprovider.platform.kube.flow import TokenBucket
 from vkprovider.portal.origin import may_change
 from vkprovider.portal.pure.names import user_of, username_of
 from vkprovider.portal.pure.options import BODY, Grounds
-from vkprovider.portal.service.requests import Caller, Rejected
+from vkprovider.portal.service.requests import LabCaller, Rejected
 
 PROOF: Final = "X-Portal-Ingress-Secret"
 USER: Final = "X-Auth-Request-User"
@@ -87,7 +87,7 @@ class KnownCaller(NamedTuple):
     """
 
     of_cluster: User
-    caller: Caller
+    caller: LabCaller
 
 
 class Entitled(NamedTuple):
@@ -99,7 +99,7 @@ class Entitled(NamedTuple):
             may be of another class.
     """
 
-    caller: Caller
+    caller: LabCaller
     of_class: str | None = None
 
 
@@ -211,7 +211,7 @@ class PortalCallers:
         """
         return self._taken_as(await self._access.user_of(token, of_session=True), token)
 
-    async def manager(self, request: web.Request, user: str = "") -> Caller:
+    async def manager(self, request: web.Request, user: str = "") -> LabCaller:
         """Return the sender of a request, who may manage the lab of a user, or all labs.
 
         Raises:
@@ -222,7 +222,7 @@ class PortalCallers:
             raise _refusal(known)
         return known.caller
 
-    async def owner(self, request: web.Request, user: str) -> Caller:
+    async def owner(self, request: web.Request, user: str) -> LabCaller:
         """Return the sender of a request, whose name the lab has, and who may use the portal.
 
         Raises:
@@ -264,7 +264,7 @@ class PortalCallers:
             return Entitled(known.caller, class_)
         raise _refusal(known)
 
-    async def myself(self, request: web.Request) -> Caller:
+    async def myself(self, request: web.Request) -> LabCaller:
         """Return the sender of a request, who may have a lab.
 
         Raises:
@@ -381,9 +381,9 @@ class PortalCallers:
         if not self._is_complete():
             raise Starting("the portal has just started, and does not know all labs yet")
         name = user_of(user.username, self._prefix) or ""
-        return KnownCaller(user, Caller(name, user.username, tuple(user.groups), token))
+        return KnownCaller(user, LabCaller(name, user.username, tuple(user.groups), token))
 
-    def _count(self, caller: Caller, of: Literal["users", "classes"]) -> None:
+    def _count(self, caller: LabCaller, of: Literal["users", "classes"]) -> None:
         """Count a name that somebody asks for.
 
         Args:

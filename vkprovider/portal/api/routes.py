@@ -31,9 +31,9 @@ from vkprovider.portal.pure.menu import Menu
 from vkprovider.portal.pure.options import BODY, Grounds
 from vkprovider.portal.pure.record import LabRecord
 from vkprovider.portal.service.choices import Choices
-from vkprovider.portal.service.index import Index
-from vkprovider.portal.service.informers import Informers
-from vkprovider.portal.service.requests import Caller, Rejected, Requests
+from vkprovider.portal.service.index import UserLabIndex
+from vkprovider.portal.service.informers import PortalInformers
+from vkprovider.portal.service.requests import LabCaller, Rejected, Requests
 from vkprovider.portal.settings import PortalSettings
 
 _log: Final = structlog.get_logger(__name__)
@@ -58,7 +58,7 @@ class PortalPage:
     def __init__(
         self,
         settings: PortalSettings,
-        index: Index,
+        index: UserLabIndex,
         requests: Requests,
         choices: Choices,
         callers: PortalCallers,
@@ -229,7 +229,7 @@ class PortalPage:
         headers = {"Date": formatdate(self._bodies.wall(), usegmt=True)}
         return web.json_response(body, headers={**headers, **({"Age": str(int(age_s))} if age_s else {})})
 
-    async def _find(self, caller: Caller, user: str) -> None:
+    async def _find(self, caller: LabCaller, user: str) -> None:
         """Look for the lab of a caller who asks for the own one, if it is missing here."""
         if caller.user == user:
             await self._requests.find(caller)
@@ -299,7 +299,7 @@ _PACE: Final = Pace(at_once=16, per_s=100, burst=500)
 """The limits of reviews: a whole class asks for labs in the same second, each learner with another token."""
 
 
-def portal_callers(ctx: Context, settings: PortalSettings, objects: Informers) -> PortalCallers:
+def portal_callers(ctx: Context, settings: PortalSettings, objects: PortalInformers) -> PortalCallers:
     """Make what finds out who asks; `objects` is all that is known of labs."""
     access = AccessControl(ctx.kube, audiences=settings.token_audiences, pace=_PACE)
     secret, prefix = reveal(settings.ingress_secret), settings.username_prefix
@@ -311,7 +311,7 @@ def portal_callers(ctx: Context, settings: PortalSettings, objects: Informers) -
 def portal_page(
     ctx: Context,
     settings: PortalSettings,
-    index: Index,
+    index: UserLabIndex,
     requests: Requests,
     choices: Choices,
     callers: PortalCallers,

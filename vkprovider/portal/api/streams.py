@@ -20,7 +20,7 @@ from vkprovider.portal.pure import stream
 from vkprovider.portal.pure.facts import unknown
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.pure.stream import LabStory, Position, news, parse
-from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.requests import Rejected
 
 STREAMS_MAX: Final = 2000
@@ -46,7 +46,7 @@ class StreamTimes(msgspec.Struct, frozen=True):
 class LabStreams:
     """The open streams of a replica."""
 
-    def __init__(self, index: Index, dialect: PortalDialect, times: StreamTimes) -> None:
+    def __init__(self, index: UserLabIndex, dialect: PortalDialect, times: StreamTimes) -> None:
         self._index = index
         self._dialect = dialect
         self._times = times

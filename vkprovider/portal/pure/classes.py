@@ -219,7 +219,7 @@ HEADINGS: Final = ("learner", "state", "started", "active", "devices", "down", "
 """Of the columns of a class as CSV."""
 
 
-class Wish(NamedTuple):
+class RowFilter(NamedTuple):
     """The rows that somebody wants to see, and their order.
 
     Attributes:
@@ -239,7 +239,7 @@ class Wish(NamedTuple):
     def fields(self, **changed: object) -> dict[str, str]:
         """Return it as the query of a link, with some fields changed; what is usual is left out."""
         now = self._replace(**changed)  # type: ignore[arg-type]  # (fields of this class)
-        usual = Wish()
+        usual = RowFilter()
         texts = {
             "sort": now.sort,
             "falling": "1" if now.falling else "",
@@ -250,7 +250,7 @@ class Wish(NamedTuple):
         return {name: text for name, text in texts.items() if text and (name, text) != ("sort", usual.sort)}
 
 
-class Held(NamedTuple):
+class HeldUpRows(NamedTuple):
     """Rows that are held up by one reason.
 
     Attributes:
@@ -267,10 +267,10 @@ class Held(NamedTuple):
     tone: Tone
 
 
-def wish_of(query: Mapping[str, str]) -> Wish:
+def wish_of(query: Mapping[str, str]) -> RowFilter:
     """Return the wish of the query of a link; what means nothing counts as absent, and what is too long is cut."""
     sort, state = query.get("sort", ""), query.get("state", "")
-    return Wish(
+    return RowFilter(
         sort if sort in SORTS else "learner",
         query.get("falling", "") == "1",
         state if state in {each.value for each in Standing} else "",
@@ -279,7 +279,7 @@ def wish_of(query: Mapping[str, str]) -> Wish:
     )
 
 
-def chosen(rows: Iterable[Row], wish: Wish) -> list[Row]:
+def chosen(rows: Iterable[Row], wish: RowFilter) -> list[Row]:
     """Return the rows that somebody wants to see, in the order that they want."""
     found = [row for row in rows if _is_wanted(row, wish)]
     found.sort(key=lambda row: (not row.learner, row.learner.casefold(), row.key))
@@ -293,14 +293,14 @@ def counted(rows: Iterable[Row]) -> list[tuple[Standing, int]]:
     return [(standing, number[standing]) for standing in Standing if number[standing]]
 
 
-def held_up(rows: Sequence[Row]) -> list[Held]:
+def held_up(rows: Sequence[Row]) -> list[HeldUpRows]:
     """Return what holds labs up, the most frequent first."""
     by_reason: dict[str, list[Row]] = {}
     for row in rows:
         if row.reason:
             by_reason.setdefault(row.reason, []).append(row)
     found = [
-        Held(
+        HeldUpRows(
             reason,
             len(its),
             tuple(row.learner or row.pod for row in its),
@@ -332,7 +332,7 @@ def as_csv(rows: Iterable[Row]) -> str:
     return sheet(HEADINGS, cells)
 
 
-def _is_wanted(row: Row, wish: Wish) -> bool:
+def _is_wanted(row: Row, wish: RowFilter) -> bool:
     if wish.state and row.standing != wish.state:
         return False
     if wish.reason and _cut(row.reason) != wish.reason:

@@ -68,7 +68,7 @@ def going_on(told: stream.LabStory, now: float) -> SeenProgress:
     return SeenProgress(told.progress, plain(told.state), lines)
 
 
-class Failure(NamedTuple):
+class LabFailure(NamedTuple):
     """What is wrong, and what to do about it, in the words of docs/why.md.
 
     Attributes:
@@ -84,7 +84,7 @@ class Failure(NamedTuple):
     remedy: str
 
 
-def of_lab(lab: UserLab, status: UserLabStatus, pod: Pod | None, standing: Standing) -> Failure | None:
+def of_lab(lab: UserLab, status: UserLabStatus, pod: Pod | None, standing: Standing) -> LabFailure | None:
     """Return what is wrong with a user lab, or why the portal removes it; None if its user has nothing to know."""
     if status is UserLabStatus.FAILED:
         return _of_record(lab)
@@ -94,13 +94,13 @@ def of_lab(lab: UserLab, status: UserLabStatus, pod: Pod | None, standing: Stand
     return of_pod(pod, standing)
 
 
-def _of_record(lab: UserLab) -> Failure:
+def _of_record(lab: UserLab) -> LabFailure:
     """Return why a user lab has failed."""
     outcome = lab.record.outcome
     if outcome is None:
         damaged = ", ".join(lab.record.damaged)
         told = f"The record of the lab cannot be read: {damaged}." if damaged else "The lab has failed."
-        return Failure("", told, "", "Have the lab deleted, and ask for a new one.")
+        return LabFailure("", told, "", "Have the lab deleted, and ask for a new one.")
     if outcome.reason == UserLabReason.LAB_FAILED:
         word, _, message = outcome.text.partition(": ")
         if (inner := _explained(word, message)).means:
@@ -108,7 +108,7 @@ def _of_record(lab: UserLab) -> Failure:
     return _explained(outcome.reason, outcome.text)
 
 
-def of_pod(pod: Pod | None, standing: Standing) -> Failure | None:
+def of_pod(pod: Pod | None, standing: Standing) -> LabFailure | None:
     """Return what is wrong with a lab that has a Pod; None if nothing is, or it goes away by itself."""
     if pod is None:
         return None
@@ -120,8 +120,8 @@ def of_pod(pod: Pod | None, standing: Standing) -> Failure | None:
     return None
 
 
-def _explained(word: str, message: str) -> Failure:
+def _explained(word: str, message: str) -> LabFailure:
     reason = reason_of(word)
     if isinstance(reason, ForeignReason):
-        return Failure(word, plain(message), "", "")
-    return Failure(word, plain(message), reason.means, reason.remedy)
+        return LabFailure(word, plain(message), "", "")
+    return LabFailure(word, plain(message), reason.means, reason.remedy)

@@ -14,7 +14,7 @@ import msgspec
 from vkprovider.lablet import names
 from vkprovider.lablet import standing as words
 from vkprovider.lablet.devices import SeenDevice, devices_in
-from vkprovider.lablet.inputs import Message, message_of, tag_of
+from vkprovider.lablet.inputs import InstructorMessage, message_of, tag_of
 from vkprovider.lablet.models.status import DefinitionStatus
 from vkprovider.lablet.reasons import Progress
 from vkprovider.lablet.standings import Standing, Tone, tone_of
@@ -25,7 +25,7 @@ from vkprovider.portal.pure import stream
 from vkprovider.portal.pure.facts import UserLab, UserLabStatus, extended, status_of
 from vkprovider.portal.pure.options import Rejection
 from vkprovider.portal.pure.picture import Picture, draw
-from vkprovider.portal.pure.progress import Failure, SeenProgress, going_on, of_lab, of_pod, started_again
+from vkprovider.portal.pure.progress import LabFailure, SeenProgress, going_on, of_lab, of_pod, started_again
 from vkprovider.portal.settings import PortalSettings
 
 _UNDER_WAY: Final = frozenset(
@@ -64,7 +64,7 @@ _MINE: Final = _Whose("Your lab", "Your work")
 _NOBODYS: Final = _Whose("This lab", "The work in this lab")
 
 
-class Allowed(NamedTuple):
+class Availability(NamedTuple):
     """Whether something can be done with a lab now.
 
     Attributes:
@@ -76,8 +76,8 @@ class Allowed(NamedTuple):
     why: str = ""
 
 
-_NO: Final = Allowed(possible=False)
-_YES: Final = Allowed(possible=True)
+_NO: Final = Availability(possible=False)
+_YES: Final = Availability(possible=True)
 
 
 class LabView(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,13 +115,13 @@ class LabView(msgspec.Struct, frozen=True, kw_only=True):
     end_at: float | None = None
     ends: str = ""
     left: str = ""
-    message: Message | None = None
-    failure: Failure | None = None
+    message: InstructorMessage | None = None
+    failure: LabFailure | None = None
     replaceable: bool = False
-    extend: Allowed = _NO
-    reset: Allowed = _NO
-    stop: Allowed = _NO
-    configurations: Allowed = _NO
+    extend: Availability = _NO
+    reset: Availability = _NO
+    stop: Availability = _NO
+    configurations: Availability = _NO
 
     @property
     def tone(self) -> Tone:
@@ -231,10 +231,10 @@ def _view(
     progress: SeenProgress | None,
     end: float | None,
     now: float,
-    failure: Failure | None,
-    stop: Allowed,
+    failure: LabFailure | None,
+    stop: Availability,
     replaceable: bool = False,
-    extend: Allowed = _NO,
+    extend: Availability = _NO,
 ) -> LabView:
     known = definition if definition.version and tag_of(image)[1] == definition.version else DefinitionStatus()
     over = standing in _OVER
@@ -303,6 +303,6 @@ def _picture(definition: DefinitionStatus, devices: Iterable[SeenDevice]) -> Pic
     )
 
 
-def _extend(lab: UserLab, now: float, settings: PortalSettings) -> Allowed:
+def _extend(lab: UserLab, now: float, settings: PortalSettings) -> Availability:
     end = extended(lab, settings.extend_s, now, settings)
-    return Allowed(possible=False, why=end.msg) if isinstance(end, Rejection) else _YES
+    return Availability(possible=False, why=end.msg) if isinstance(end, Rejection) else _YES

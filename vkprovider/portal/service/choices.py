@@ -14,10 +14,10 @@ from vkprovider.portal.pure.config import Amounts, LabQuota, PortalConfig, quota
 from vkprovider.portal.pure.form import MenuNode
 from vkprovider.portal.pure.menu import LabChoice, Menu, menu_of, resolve
 from vkprovider.portal.pure.options import Rejection, WantedLab
-from vkprovider.portal.service.informers import Informers
+from vkprovider.portal.service.informers import PortalInformers
 
 if TYPE_CHECKING:
-    from vkprovider.portal.service.requests import Caller
+    from vkprovider.portal.service.requests import LabCaller
 
 _DEFAULT_ENVIRONMENT = "default"
 
@@ -25,7 +25,7 @@ _DEFAULT_ENVIRONMENT = "default"
 class Choices:
     """The menu, and what of it a user may have."""
 
-    def __init__(self, config: PortalConfig, objects: Informers) -> None:
+    def __init__(self, config: PortalConfig, objects: PortalInformers) -> None:
         """Offer what is defined.
 
         Args:
@@ -51,7 +51,7 @@ class Choices:
             self._menu = menu_of(shared, self._config)
         return self._menu
 
-    def quota(self, caller: "Caller") -> LabQuota:
+    def quota(self, caller: "LabCaller") -> LabQuota:
         """Return the quota of a user."""
         return quota_of(caller.user, caller.groups, self._config.quotas)
 
@@ -64,7 +64,7 @@ class Choices:
         """Return the Nodes that labs start on."""
         return [menu_node(node) for node in self._objects.nodes.items.values()]
 
-    def choose(self, caller: "Caller", wanted: WantedLab, menu: Menu) -> LabChoice | Rejection:
+    def choose(self, caller: "LabCaller", wanted: WantedLab, menu: Menu) -> LabChoice | Rejection:
         """Return the lab that a request gets of the caller's menu, or why it gets none."""
         return resolve(menu, wanted, self.quota(caller))
 

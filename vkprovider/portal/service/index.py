@@ -20,7 +20,7 @@ from vkprovider.portal.pure.names import pod_name
 from vkprovider.portal.pure.record import LabRecord, record_of
 
 
-class Line:
+class WaitingLine:
     """Which labs wait for their start, and how long the line is before each."""
 
     def __init__(self, starts_max: int) -> None:
@@ -110,7 +110,7 @@ class Listeners(Generic[K]):
 _NO_PODS: Final[Mapping[str, Pod]] = {}
 
 
-class Index:
+class UserLabIndex:
     """User labs, and warm ones, by namespace and by user."""
 
     def __init__(
@@ -143,7 +143,7 @@ class Index:
         self._of_key: dict[str, set[str]] = {}
         self._listeners: Listeners[str] = Listeners()
         self._of_class: Listeners[str] = Listeners()
-        self._line = Line(starts_max)
+        self._line = WaitingLine(starts_max)
 
     # ------------------------------------------------------------------------------------------ what is known
 

@@ -22,7 +22,7 @@ _BINDINGS: Final = "/apis/rbac.authorization.k8s.io/v1/rolebindings"
 
 
 @dataclass(frozen=True, slots=True)
-class Informers:
+class PortalInformers:
     """What is followed."""
 
     namespaces: Informer[PartialObject]
@@ -48,7 +48,7 @@ class Informers:
         return *ours, self.definitions, self.runtime_classes, self.nodes, self.lablets
 
 
-def informers(ctx: Context, prefix: str) -> Informers:
+def informers(ctx: Context, prefix: str) -> PortalInformers:
     """Describe what is followed; nothing is read before the informers run.
 
     Args:
@@ -60,7 +60,7 @@ def informers(ctx: Context, prefix: str) -> Informers:
     def keep(head: Head) -> bool:
         return head.metadata.namespace.startswith(f"{prefix}-")
 
-    return Informers(
+    return PortalInformers(
         namespaces=Informer(
             ctx.kube,
             ctx.api.namespaces.path,

@@ -22,7 +22,7 @@ from vkprovider.portal.pure.record import LabRequest, annotation, ending, labels
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.effects.making import Contents
 from vkprovider.portal.service.effects.records import Records
-from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.requests import Requests, new_id
 from vkprovider.portal.settings import PortalSettings
@@ -38,7 +38,7 @@ class Keeper:
         self,
         ctx: Context,
         settings: PortalSettings,
-        index: Index,
+        index: UserLabIndex,
         locks: Locks,
         membership: Membership,
         requests: Requests,
@@ -152,7 +152,7 @@ _REFUSED_S: Final = 5.0
 class Instructors:
     """Knows the RoleBindings of classes and of their labs, and keeps the latter like the former."""
 
-    def __init__(self, ctx: Context, index: Index, membership: Membership, wake: Callable[[str], None]) -> None:
+    def __init__(self, ctx: Context, index: UserLabIndex, membership: Membership, wake: Callable[[str], None]) -> None:
         """Know none.
 
         Args:

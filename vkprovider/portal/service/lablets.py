@@ -75,7 +75,7 @@ def _shared(containers: tuple[Container, ...]) -> list[Container]:
     return list(containers)
 
 
-class Lablets:
+class OtherLablets:
     """Lablets that are not user labs, by namespace, kept up to date by informers: to look here costs no request."""
 
     def __init__(self, strays: Callable[[str], Mapping[str, Pod]], places: Callable[[], Iterable[str]]) -> None:

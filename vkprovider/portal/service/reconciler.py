@@ -23,7 +23,7 @@ from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.pure.reasons import UserLabReason
 from vkprovider.portal.pure.record import annotation, ended, ending
 from vkprovider.portal.service.effects.making import LabObjects, Making
-from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.requests import Requests, new_id
 from vkprovider.portal.settings import PortalSettings
@@ -39,7 +39,7 @@ _GRACE_S: Final = 0.3
 """How long the replica that leads leaves work to the one that has just released the lock: its news may be late."""
 
 
-class Labs:
+class UserLabs:
     """Has every user lab go on.
 
     Attributes:
@@ -51,7 +51,7 @@ class Labs:
         ctx: Context,
         effects: LabObjects,
         settings: PortalSettings,
-        index: Index,
+        index: UserLabIndex,
         locks: Locks,
         membership: Membership,
         requests: Requests,

@@ -38,7 +38,7 @@ from vkprovider.portal.pure.record import (
 )
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.effects.making import Contents, LabObjects
-from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.settings import PortalSettings
 
@@ -68,7 +68,7 @@ class Rejected(Exception):  # noqa: N818 (reads well where it is raised)
         self.rejection = Rejection(grounds, msg, loc)
 
 
-class Caller(NamedTuple):
+class LabCaller(NamedTuple):
     """Somebody who asks for a lab of the own.
 
     Attributes:
@@ -109,7 +109,7 @@ class Requests:
         ctx: Context,
         effects: LabObjects,
         settings: PortalSettings,
-        index: Index,
+        index: UserLabIndex,
         locks: Locks,
         membership: Membership,
         choices: Choices,
@@ -142,7 +142,7 @@ class Requests:
         self.written: dict[str, str] = {}
         self._looks: OrderedDict[str, TokenBucket] = OrderedDict()
 
-    async def find(self, caller: Caller) -> None:
+    async def find(self, caller: LabCaller) -> None:
         """Look for the own lab of a caller where it is made, if it is missing here: the watches may be late.
 
         Who asks too often for a lab that is not there is answered by what is known here.
@@ -163,7 +163,7 @@ class Requests:
             if (record := await self._records.of_user(caller.user)) is not None:
                 await self._pods.of_lab(record.namespace)
 
-    async def create(self, caller: Caller, wanted: WantedLab, menu: Menu) -> Accepted:
+    async def create(self, caller: LabCaller, wanted: WantedLab, menu: Menu) -> Accepted:
         """Begin to make the lab of a user.
 
         Args:
@@ -264,7 +264,7 @@ class Requests:
 
     # ------------------------------------------------------------------------------------------ create
 
-    async def _create(self, caller: Caller, wanted: WantedLab, request: LabRequest) -> Accepted:
+    async def _create(self, caller: LabCaller, wanted: WantedLab, request: LabRequest) -> Accepted:
         key = user_key(caller.user)
         with _told(f"make a lab for user {caller.user!r}"):
             await self._refuse_if_present(caller.user)

@@ -10,15 +10,15 @@ from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.service.choices import Choices
-from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.keeper import Instructors
-from vkprovider.portal.service.lablets import Lablets
+from vkprovider.portal.service.lablets import OtherLablets
 from vkprovider.portal.service.requests import Requests
 from vkprovider.portal.settings import PortalProcessSettings, PortalSettings
 from vkprovider.portal.web.answers import answering
 from vkprovider.portal.web.classes.routes import routes as classes_routes
 from vkprovider.portal.web.codes import Codes
-from vkprovider.portal.web.consoles.bridge import Consoles
+from vkprovider.portal.web.consoles.bridge import BrowserConsoles
 from vkprovider.portal.web.consoles.routes import routes as consoles_routes
 from vkprovider.portal.web.context import SiteContext
 from vkprovider.portal.web.cookie import KEY_BYTES, Keys, keys_of
@@ -79,7 +79,7 @@ class PortalSite(NamedTuple):
     context: SiteContext
     live: Live
     codes: Codes | None
-    consoles: Consoles
+    consoles: BrowserConsoles
 
     async def finish(self) -> None:
         """End what goes on."""
@@ -92,8 +92,8 @@ class PortalSite(NamedTuple):
 def portal_site(
     ctx: Context,
     settings: PortalProcessSettings,
-    index: Index,
-    lablets: Lablets,
+    index: UserLabIndex,
+    lablets: OtherLablets,
     instructors: Instructors,
     requests: Requests,
     choices: Choices,
@@ -133,7 +133,7 @@ def portal_site(
         layout=layout,
         as_visitor=AsVisitor(settings.kube, ctx.replica),
     )
-    live, consoles = live_parts(site), Consoles()
+    live, consoles = live_parts(site), BrowserConsoles()
     ended = live.reviews.sessions.end
     login = Login(visitors, callers, layout, keys, ctx.wall, codes, ended, by_ingress=by_ingress)
     routes = (

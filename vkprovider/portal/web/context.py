@@ -5,9 +5,9 @@ from dataclasses import dataclass
 from vkprovider.platform.runtime.context import Context
 from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.service.choices import Choices
-from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.keeper import Instructors
-from vkprovider.portal.service.lablets import Lablets
+from vkprovider.portal.service.lablets import OtherLablets
 from vkprovider.portal.service.requests import Requests
 from vkprovider.portal.settings import PortalSettings
 from vkprovider.portal.web.layout import Layout
@@ -34,8 +34,8 @@ class SiteContext:
 
     ctx: Context
     settings: PortalSettings
-    index: Index
-    lablets: Lablets
+    index: UserLabIndex
+    lablets: OtherLablets
     instructors: Instructors
     requests: Requests
     choices: Choices

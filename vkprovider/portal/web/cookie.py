@@ -66,7 +66,7 @@ _ID_BYTES: Final = 16
 _JWT_PARTS: Final = 3
 
 
-class Session(msgspec.Struct, frozen=True):
+class LoginSession(msgspec.Struct, frozen=True):
     """What a browser that has logged in sends with each request.
 
     Attributes:
@@ -84,15 +84,15 @@ class _Claims(msgspec.Struct, frozen=True):
     exp: float | None = None
 
 
-_decoder: Final = msgspec.json.Decoder(Session)
+_decoder: Final = msgspec.json.Decoder(LoginSession)
 _claims: Final = msgspec.json.Decoder(_Claims)
 
 
-def session_of(token: str, now: float) -> Session:
+def session_of(token: str, now: float) -> LoginSession:
     """Return a new session of a token, which ends with the token if that says when."""
     ends = expiry(token)
     latest = now + SESSION_S_MAX
-    return Session(token, min(ends, latest) if ends is not None else latest, os.urandom(_ID_BYTES).hex())
+    return LoginSession(token, min(ends, latest) if ends is not None else latest, os.urandom(_ID_BYTES).hex())
 
 
 def expiry(token: str) -> float | None:
@@ -124,7 +124,7 @@ def unseal(key: bytes, sealed: str, purpose: str) -> bytes | None:
         return None
 
 
-def written(key: bytes, name: str, session: Session, base: str = "") -> dict[str, str]:
+def written(key: bytes, name: str, session: LoginSession, base: str = "") -> dict[str, str]:
     """Return the cookies of a session, by name; they hold it below `base` alone, the path of the site."""
     sealed = seal(key, msgspec.json.encode(session), _purpose(name, base))
     chunks = [sealed[at : at + CHUNK_CHARS] for at in range(0, len(sealed), CHUNK_CHARS)]
@@ -132,7 +132,7 @@ def written(key: bytes, name: str, session: Session, base: str = "") -> dict[str
     return {chunk_name(name, at): chunk for at, chunk in enumerate(chunks)}
 
 
-def read(key: bytes, name: str, cookies: Mapping[str, str], now: float, base: str = "") -> Session | None:
+def read(key: bytes, name: str, cookies: Mapping[str, str], now: float, base: str = "") -> LoginSession | None:
     """Return the session that cookies hold; None if there is none, it is over, or it is not as this portal wrote it.
 
     Args:

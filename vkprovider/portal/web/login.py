@@ -34,7 +34,7 @@ from vkprovider.portal.web.visitors import COOKIE, CSRF_FIELD, Visitors, cookie_
 _SENDERS_MAX: Final = 2000
 
 
-class Limits:
+class RateLimits:
     """Counts what each of many senders does."""
 
     def __init__(self, per_s: float, burst: float, words: str) -> None:
@@ -139,10 +139,10 @@ class Login:
         self._by_ingress = by_ingress
         self._codes = codes
         self._ended = ended
-        self._failures = Limits(
+        self._failures = RateLimits(
             0.5, 20, "this login has failed too often from your address; try again in a few seconds"
         )
-        self._made = Limits(0.1, 10, "you have made too many codes; try again in a few seconds")
+        self._made = RateLimits(0.1, 10, "you have made too many codes; try again in a few seconds")
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths."""

@@ -77,7 +77,7 @@ FORM_BODY: Final = Body(1 << 20, (FORM,))
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Found(NamedTuple):
+class KnownVisitor(NamedTuple):
     """Somebody whom a source knows.
 
     Attributes:
@@ -98,7 +98,7 @@ class Found(NamedTuple):
 class VisitorSource(Protocol):
     """Finds out who sends a request."""
 
-    async def find(self, request: web.Request) -> Found | None:
+    async def find(self, request: web.Request) -> KnownVisitor | None:
         """Return who sends a request; None if that person has to log in.
 
         Raises:
@@ -121,7 +121,7 @@ class ByCookie:
         self._key = key
         self._wall = wall
 
-    async def find(self, request: web.Request) -> Found | None:
+    async def find(self, request: web.Request) -> KnownVisitor | None:
         """Read the cookies of a request, and ask whose their token is."""
         session = cookie.read(
             self._key, cookie_name(request, COOKIE), request.cookies, self._wall(), request.get(BASE, "")
@@ -132,7 +132,7 @@ class ByCookie:
             known = await self._callers.of_session(session.token)
         except TokenInvalid:
             return None
-        return Found(known, session.token, session.id, leaves=True, ends_at=session.expires_at)
+        return KnownVisitor(known, session.token, session.id, leaves=True, ends_at=session.expires_at)
 
 
 class ByIngress:
@@ -142,16 +142,16 @@ class ByIngress:
         """Create it; `callers` reads the headers."""
         self._callers = callers
 
-    async def find(self, request: web.Request) -> Found | None:
+    async def find(self, request: web.Request) -> KnownVisitor | None:
         """Read the headers of a request."""
         known = await self._callers.known(request)
-        return Found(known, known.caller.token, f"ingress:{known.of_cluster.username}", leaves=False)
+        return KnownVisitor(known, known.caller.token, f"ingress:{known.of_cluster.username}", leaves=False)
 
 
 class Nobody:
     """Knows nobody: the portal has no key."""
 
-    async def find(self, request: web.Request) -> Found | None:  # noqa: ARG002 (as its siblings have it)
+    async def find(self, request: web.Request) -> KnownVisitor | None:  # noqa: ARG002 (as its siblings have it)
         """Return None."""
         return None
 

@@ -7,9 +7,9 @@ import pytest
 
 from tests.support.apiserver import until
 from tests.support.kubeletserver import KubeletServer
-from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 
-LIMITS = Limits(opening_s=30.0, closing_s=20.0)
+LIMITS = SessionLimits(opening_s=30.0, closing_s=20.0)
 
 
 @pytest.fixture

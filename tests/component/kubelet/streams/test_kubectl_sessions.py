@@ -13,7 +13,7 @@ import pytest
 from tests.support.apiserver import ApiServer, until
 from tests.support.kubectlsessions import WITHOUT_WEBSOCKETS, Stage, staged
 from tests.support.tcp import digest, echo, port_of, there_and_back
-from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 
 pytestmark = pytest.mark.cluster
 V5 = "v5.channel.k8s.io"
@@ -28,7 +28,7 @@ ALL = list(itertools.product(["own", "other"], WAYS, ["new", "old"]))
 
 @pytest.fixture
 async def stage(apiserver: ApiServer, tmp_path: Path) -> AsyncIterator[Stage]:
-    async with staged(apiserver, tmp_path, Limits(closing_s=20.0)) as stage:
+    async with staged(apiserver, tmp_path, SessionLimits(closing_s=20.0)) as stage:
         yield stage
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.support.apiserver import until
 from tests.support.kubeletserver import KubeletServer
 from tests.support.spdyclient import SpdyClient, raw
-from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 from vkprovider.labs.kubelet.wire import spdy
 
 SUCCESS = {"metadata": {}, "status": "Success"}
@@ -172,7 +172,7 @@ async def test_client_that_types_too_much_waits_and_still_hears_something(
 
 
 async def test_idle_session_says_so() -> None:
-    server = KubeletServer(Limits(idle_s=0.2, closing_s=5.0))
+    server = KubeletServer(SessionLimits(idle_s=0.2, closing_s=5.0))
     async with server.running():
         async with channels(server, "wait") as socket:
             found = await to_the_end(socket)
@@ -183,7 +183,7 @@ async def test_idle_session_says_so() -> None:
 
 
 async def test_idle_session_whose_client_does_not_read_is_dropped() -> None:
-    server = KubeletServer(Limits(idle_s=0.3, closing_s=5.0))
+    server = KubeletServer(SessionLimits(idle_s=0.3, closing_s=5.0))
 
     async def all_ended() -> bool:
         return len(server.heard) == 2 and not server.sessions
@@ -194,7 +194,7 @@ async def test_idle_session_whose_client_does_not_read_is_dropped() -> None:
 
 
 async def test_session_that_is_used_is_not_idle() -> None:
-    server = KubeletServer(Limits(idle_s=4.0, closing_s=5.0))
+    server = KubeletServer(SessionLimits(idle_s=4.0, closing_s=5.0))
     async with server.running(), channels(server, "cat") as socket:
         await socket.receive_bytes()
         for _ in range(9):
@@ -264,7 +264,7 @@ async def test_spdy_streams_that_nobody_expects_are_refused(kubelet: KubeletServ
 
 
 async def test_spdy_client_that_opens_too_few_streams() -> None:
-    server = KubeletServer(Limits(opening_s=0.2, closing_s=5.0))
+    server = KubeletServer(SessionLimits(opening_s=0.2, closing_s=5.0))
     async with server.running(), raw(url(server, "wait"), OFFERED) as client:
         await client.open(streamtype="error")
         await client.until_closed()

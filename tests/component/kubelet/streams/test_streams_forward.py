@@ -13,7 +13,7 @@ import pytest
 from tests.support.apiserver import until
 from tests.support.kubeletserver import KubeletServer
 from tests.support.spdyclient import Refused, SpdyClient, raw, tunnelled
-from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 from vkprovider.labs.kubelet.wire import spdy
 
 Connect = Callable[[KubeletServer], AbstractAsyncContextManager[SpdyClient]]
@@ -205,7 +205,7 @@ async def test_slow_client_holds_up_the_target_not_the_server(kubelet: KubeletSe
 
 
 async def test_too_many_streams(connect: Connect) -> None:
-    server = KubeletServer(Limits(streams_max=2, closing_s=5.0))
+    server = KubeletServer(SessionLimits(streams_max=2, closing_s=5.0))
     async with server.running(), target(echo) as port, connect(server) as client:
         data, _ = await client.connect(port)
         refused = await client.ask(streamtype="error", port="80", requestid="1")
@@ -226,7 +226,7 @@ async def test_broken_protocol_ends_the_session(kubelet: KubeletServer, connect:
 
 
 async def test_idle_session_ends(connect: Connect) -> None:
-    server = KubeletServer(Limits(idle_s=0.3, closing_s=5.0))
+    server = KubeletServer(SessionLimits(idle_s=0.3, closing_s=5.0))
     async with server.running(), connect(server) as client:
         await client.until(lambda: client.away)
 

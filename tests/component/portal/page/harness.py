@@ -33,7 +33,7 @@ from vkprovider.portal.pure.names import namespace_of, pod_name, user_key
 from vkprovider.portal.pure.record import Ending, LabOperation, LabRequest, annotation, annotations_for, labels_for
 from vkprovider.portal.service.choices import Choices, read_config
 from vkprovider.portal.service.effects.making import lab_objects
-from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import informers
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.requests import Requests
@@ -54,7 +54,7 @@ class Running(InLoop):
 
     page: Page
     process: Process
-    index: Index
+    index: UserLabIndex
     streams: LabStreams
 
     @property
@@ -112,7 +112,7 @@ class PageWorld:
         await page.start()
         ctx = await context_of(settings, page)
         objects = informers(ctx, settings.portal.namespace_prefix)
-        index = Index(SYSTEM, settings.portal.starts_max, _nobody, age_s=objects.age_s)
+        index = UserLabIndex(SYSTEM, settings.portal.starts_max, _nobody, age_s=objects.age_s)
         membership = Membership(ctx, settings.replica.lease_ttl_s)
         locks = Locks(ctx, membership, _nobody, index.about)
         choices = Choices(read_config(settings.portal.config), objects)

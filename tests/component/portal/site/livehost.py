@@ -15,16 +15,16 @@ from vkprovider.platform.http.connections import listen, runner_of
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller, LabRight
 from vkprovider.portal.service.index import Listeners
-from vkprovider.portal.service.requests import Caller
+from vkprovider.portal.service.requests import LabCaller
 from vkprovider.portal.web.answers import answering
 from vkprovider.portal.web.cookie import keys_of
 from vkprovider.portal.web.layout import HERE, VIEWS, Assets, Layout
 from vkprovider.portal.web.live.rendered import Rendered
 from vkprovider.portal.web.live.reviews import Reviews, ReviewTimes
 from vkprovider.portal.web.live.streams import Streams
-from vkprovider.portal.web.live.topics import Allowed, Topics, TopicSource
+from vkprovider.portal.web.live.topics import Topics, TopicSource, TopicView
 from vkprovider.portal.web.visitor import Visitor
-from vkprovider.portal.web.visitors import Found, Visitors
+from vkprovider.portal.web.visitors import KnownVisitor, Visitors
 
 LOST: Final = "Connection lost; your lab goes on."
 _END: Final = "2099-01-01T00:00:00Z"
@@ -78,15 +78,15 @@ class Host:
 
     # ------------------------------------------------------------------------------------------ the site
 
-    async def find(self, request: web.Request) -> Found | None:  # noqa: ARG002 (as its caller has it)
+    async def find(self, request: web.Request) -> KnownVisitor | None:  # noqa: ARG002 (as its caller has it)
         """Know everybody as alice, or nobody."""
-        known = KnownCaller(User("alice"), Caller("alice", "alice", (), "t"))
-        return Found(known, "t", "session", leaves=True) if self.known else None
+        known = KnownCaller(User("alice"), LabCaller("alice", "alice", (), "t"))
+        return KnownVisitor(known, "t", "session", leaves=True) if self.known else None
 
-    async def _may_see(self, visitor: Visitor, name: str) -> Allowed:  # noqa: ARG002 (as its caller has it)
+    async def _may_see(self, visitor: Visitor, name: str) -> TopicView:  # noqa: ARG002 (as its caller has it)
         if not self.allowed or name == "secret":
             raise NotAllowed("no")
-        return Allowed("owner", LabRight("use", "portal", name))
+        return TopicView("owner", LabRight("use", "portal", name))
 
     async def _ask(self, visitor: Visitor, right: Right) -> bool:  # noqa: ARG002 (as its caller has it)
         return self.allowed

@@ -20,10 +20,10 @@ from tests.component.portal.site.livehost import Host, hosting
 from vkprovider.platform.http.access import User
 from vkprovider.portal.api.callers import KnownCaller, LabRight
 from vkprovider.portal.service.index import Listeners
-from vkprovider.portal.service.requests import Caller
+from vkprovider.portal.service.requests import LabCaller
 from vkprovider.portal.web.live.rendered import Rendered
 from vkprovider.portal.web.live.streams import OF_CALLER_MAX, TOPICS_MAX
-from vkprovider.portal.web.live.topics import Allowed, TopicSource
+from vkprovider.portal.web.live.topics import TopicSource, TopicView
 from vkprovider.portal.web.visitor import Visitor
 
 KEY = b64encode(os.urandom(32)).decode()
@@ -157,10 +157,10 @@ async def test_a_reader_that_is_slow_gets_the_last_state_and_costs_no_memory() -
 async def test_an_open_stream_asks_the_api_server_for_nothing_but_one_review(world: PortalWorld) -> None:
     texts, listeners = {"lab": "one"}, Listeners[str]()
 
-    async def allowed(visitor: Visitor, name: str) -> Allowed:  # noqa: ARG001 (as a source has it)
+    async def allowed(visitor: Visitor, name: str) -> TopicView:  # noqa: ARG001 (as a source has it)
         if not await made.running.replica.live.reviews.may(visitor, right):
             raise web.HTTPNotFound
-        return Allowed("owner", right)
+        return TopicView("owner", right)
 
     def render(name: str, role: str, base: str) -> Rendered:  # noqa: ARG001 (as a source has it)
         return Rendered({"text": texts[name]})
@@ -178,7 +178,7 @@ async def test_an_open_stream_asks_the_api_server_for_nothing_but_one_review(wor
                 texts["lab"] = f"change {number}"
                 listeners.tell("lab")
                 await found.next("change")
-            known = KnownCaller(User(f"{made.people.prefix}alice"), Caller("alice", "alice", (), ""))
+            known = KnownCaller(User(f"{made.people.prefix}alice"), LabCaller("alice", "alice", (), ""))
             token = made.alice["Authorization"].removeprefix("Bearer ")
             visitor = Visitor(known, "", token)
             assert await live.reviews.may(visitor, right) is True
@@ -196,7 +196,7 @@ async def test_a_right_or_a_token_that_is_withdrawn_is_missed_at_the_next_review
         binding = await made.people.allow("bob", USER_ROLE)
         name = f"{made.people.prefix}bob"
         visitor = Visitor(
-            KnownCaller(User(name), Caller("bob", name, (), "")), "", header["Authorization"].removeprefix("Bearer ")
+            KnownCaller(User(name), LabCaller("bob", name, (), "")), "", header["Authorization"].removeprefix("Bearer ")
         )
         without_token = visitor._replace(token="")
 

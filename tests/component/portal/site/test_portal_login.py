@@ -89,7 +89,7 @@ async def test_made_up_tokens_keep_nobody_out_who_has_a_session(
             statuses.append(answer.status_code)
         assert statuses == [401, 401, 401, 429, 429]
         token = made.alice["Authorization"].removeprefix("Bearer ")
-        session = cookie.Session(token, time.time() + 600, os.urandom(16).hex())
+        session = cookie.LoginSession(token, time.time() + 600, os.urandom(16).hex())
         browser.cookies |= cookie.written(keys_of(b64decode(KEY)).session, COOKIE, session)
         assert (await browser.get("/labs/alice")).status_code == 200
 

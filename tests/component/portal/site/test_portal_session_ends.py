@@ -31,7 +31,7 @@ ENDS_S = 20
 def session_of(person: dict[str, str], key: str, seconds: float) -> str:
     """Return the cookies of a session that is over soon, of a token that is not."""
     token = person["Authorization"].removeprefix("Bearer ")
-    session = cookie.Session(token, time.time() + seconds, os.urandom(16).hex())
+    session = cookie.LoginSession(token, time.time() + seconds, os.urandom(16).hex())
     written = cookie.written(keys_of(b64decode(key)).session, COOKIE, session)
     return "; ".join(f"{name}={value}" for name, value in written.items())
 

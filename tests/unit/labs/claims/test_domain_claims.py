@@ -15,7 +15,7 @@ from tests.unit.labs import builders
 from vkprovider.lablet.reasons import Happened, Trouble
 from vkprovider.labs.pure.claims import document
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.claims.document import StoredClaims
 from vkprovider.labs.pure.claims.table import ClaimTable
 from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform import wellknown
@@ -23,7 +23,7 @@ from vkprovider.platform.errors import InputError
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.objects import ConfigMap, Metadata
 from vkprovider.platform.ports import store as portstore
-from vkprovider.platform.ports.allocator import PortRange, Wanted
+from vkprovider.platform.ports.allocator import PortBounds, RequestedPort
 from vkprovider.platform.reasons import Trait, reason_of
 
 texts = st.text(max_size=20)
@@ -86,7 +86,7 @@ def read(found: ConfigMap) -> dict[str, Claim]:
 
 
 def write(found: dict[str, Claim]) -> tuple[dict[str, str], dict[str, str]]:
-    return document.write(Stored(found), worker="w1", installation="inst")
+    return document.write(StoredClaims(found), worker="w1", installation="inst")
 
 
 def written(found: dict[str, Claim]) -> ConfigMap:
@@ -239,7 +239,7 @@ def test_a_stored_reason_is_the_member_again_and_one_of_a_later_version_stays() 
     ours = builders.claim(last_reason=Happened.RESET, ports_fault=Fault(Trouble.PORTS_UNKNOWN, "m"))
     later = builders.claim(pod_uid="later", outcome_reason=reason_of("LabExploded"))
     claims = {ours.pod_uid: ours, later.pod_uid: later}
-    data, binary = document.write(Stored(claims, (), {}), worker="w1", installation="inst")
+    data, binary = document.write(StoredClaims(claims, (), {}), worker="w1", installation="inst")
     found = read(config_map(data, binary))
     assert found == claims
     assert found[ours.pod_uid].last_reason is Happened.RESET
@@ -248,12 +248,12 @@ def test_a_stored_reason_is_the_member_again_and_one_of_a_later_version_stays() 
     assert fault.reason is Trouble.PORTS_UNKNOWN
     word = found["later"].outcome_reason
     assert (word, word.traits) == ("LabExploded", Trait(0))
-    assert document.write(Stored(found, (), {}), worker="w1", installation="inst") == (data, binary)
+    assert document.write(StoredClaims(found, (), {}), worker="w1", installation="inst") == (data, binary)
 
 
 def test_ports_that_labs_without_a_claim_open_are_not_given_but_kept_by_the_pod_that_has_them() -> None:
-    table = ClaimTable(Stored())
-    wanted, span = [Wanted("a"), Wanted("b", "UDP")], PortRange(2000, 2003)
+    table = ClaimTable(StoredClaims())
+    wanted, span = [RequestedPort("a"), RequestedPort("b", "UDP")], PortBounds(2000, 2003)
     avoid = {("TCP", 2000), ("TCP", 2001), ("UDP", 2000)}
     given = table.allocate(wanted, span, per_instance_max=9, pod_uid="p", now_unix=NOW, rest_s=60, avoid=avoid)
     assert given == {"a": 2002, "b": 2001}
@@ -268,51 +268,55 @@ def test_ports_that_labs_without_a_claim_open_are_not_given_but_kept_by_the_pod_
     assert dict(table.ports.holders) == before
     with pytest.raises(InputError, match="PortRangeFull"):
         table.allocate(
-            wanted[:1], PortRange(2000, 2001), per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60, avoid=avoid
+            wanted[:1], PortBounds(2000, 2001), per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60, avoid=avoid
         )
 
 
 def exposed_table(*, port: int = 2000) -> ClaimTable:
     """The table of a worker, one of whose lablets has lent its port to a mux and ended."""
-    table = ClaimTable(Stored())
+    table = ClaimTable(StoredClaims())
     table.put(builders.claim(pod_uid="p", ports={"a": port}, exposed="labs").withdrawn(NOW + 60))
     table.remove("p")
     return table
 
 
 def test_a_port_that_was_lent_to_a_mux_rests_before_another_lablet_gets_it() -> None:
-    table, span = exposed_table(), PortRange(2000, 2000)
+    table, span = exposed_table(), PortBounds(2000, 2000)
     assert not table.ports.holders
     with pytest.raises(InputError, match=r"PortsResting: 1 port that other lablets .* until 2027-01-15T08:01:00Z"):
-        table.allocate([Wanted("a")], span, per_instance_max=9, pod_uid="q", now_unix=NOW + 59, rest_s=60)
-    assert table.allocate([Wanted("a")], span, per_instance_max=9, pod_uid="q", now_unix=NOW + 60, rest_s=60) == {
-        "a": 2000
-    }
-    udp = table.allocate([Wanted("a", "UDP")], span, per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60)
+        table.allocate([RequestedPort("a")], span, per_instance_max=9, pod_uid="q", now_unix=NOW + 59, rest_s=60)
+    assert table.allocate(
+        [RequestedPort("a")], span, per_instance_max=9, pod_uid="q", now_unix=NOW + 60, rest_s=60
+    ) == {"a": 2000}
+    udp = table.allocate([RequestedPort("a", "UDP")], span, per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60)
     assert udp == {"a": 2000}, "TCP and UDP of one number are two ports"
     wider = table.allocate(
-        [Wanted("a")], PortRange(2000, 2001), per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60
+        [RequestedPort("a")], PortBounds(2000, 2001), per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60
     )
     assert wider == {"a": 2001}
 
 
 def test_a_port_rests_until_it_is_certain_that_its_time_is_over() -> None:
-    table, span = exposed_table(), PortRange(2000, 2000)
+    table, span = exposed_table(), PortBounds(2000, 2000)
     with pytest.raises(InputError, match="PortsResting"):
-        table.allocate([Wanted("a")], span, per_instance_max=9, pod_uid="q", now_unix=NOW + 9000, rest_s=60, sure=False)
+        table.allocate(
+            [RequestedPort("a")], span, per_instance_max=9, pod_uid="q", now_unix=NOW + 9000, rest_s=60, sure=False
+        )
 
 
 def test_a_range_that_is_too_small_anyway_is_said_to_be() -> None:
-    two = [Wanted("a"), Wanted("b")]
+    two = [RequestedPort("a"), RequestedPort("b")]
     with pytest.raises(InputError, match="PortRangeFull"):
-        exposed_table().allocate(two, PortRange(2000, 2000), per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60)
+        exposed_table().allocate(two, PortBounds(2000, 2000), per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60)
 
 
 def test_the_next_replica_knows_which_ports_rest() -> None:
     written_ = config_map(*document.write(exposed_table().stored, worker="w1", installation="inst"))
     table = ClaimTable(document.read(written_, worker="w1", installation="inst"))
     with pytest.raises(InputError, match="PortsResting"):
-        table.allocate([Wanted("a")], PortRange(2000, 2000), per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60)
+        table.allocate(
+            [RequestedPort("a")], PortBounds(2000, 2000), per_instance_max=9, pod_uid="q", now_unix=NOW, rest_s=60
+        )
     table.forget_rested(NOW + 59)
     assert table.stored.resting
     table.forget_rested(NOW + 60)
@@ -321,19 +325,19 @@ def test_the_next_replica_knows_which_ports_rest() -> None:
 
 
 def test_a_clock_that_is_set_back_does_not_let_a_port_rest_for_long() -> None:
-    table, span = exposed_table(), PortRange(2000, 2000)
+    table, span = exposed_table(), PortBounds(2000, 2000)
     for now in (NOW - 86400, NOW - 11):
-        given = table.allocate([Wanted("a")], span, per_instance_max=9, pod_uid="q", now_unix=now, rest_s=60)
+        given = table.allocate([RequestedPort("a")], span, per_instance_max=9, pod_uid="q", now_unix=now, rest_s=60)
         assert given == {"a": 2000}
     for now in (NOW, NOW - 2):  # the clock of another replica may be a little behind
         with pytest.raises(InputError, match="PortsResting"):
-            table.allocate([Wanted("a")], span, per_instance_max=9, pod_uid="q", now_unix=now, rest_s=60)
+            table.allocate([RequestedPort("a")], span, per_instance_max=9, pod_uid="q", now_unix=now, rest_s=60)
     lent_again = builders.claim(rest_until=NOW + 86400).withdrawn(NOW + 60)
     assert lent_again.rest_until == NOW + 60
 
 
 def test_ports_that_a_lablet_exchanges_rest_and_those_that_it_keeps_do_not() -> None:
-    table = ClaimTable(Stored())
+    table = ClaimTable(StoredClaims())
     before = builders.claim(pod_uid="p", ports={"a": 2000, "b": 2001}).withdrawn(NOW + 60)
     table.put(before)
     table.put(before.with_ports({"a": 2000, "b": 2002}, ()))
@@ -341,7 +345,7 @@ def test_ports_that_a_lablet_exchanges_rest_and_those_that_it_keeps_do_not() -> 
 
 
 def test_ports_that_were_lent_to_no_mux_do_not_rest() -> None:
-    table = ClaimTable(Stored())
+    table = ClaimTable(StoredClaims())
     table.put(builders.claim(pod_uid="p", ports={"a": 2000}))
     table.remove("p")
     assert table.stored.resting == ()

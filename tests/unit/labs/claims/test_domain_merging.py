@@ -14,11 +14,13 @@ from tests.unit.labs.claims.test_domain_portrows import (
     with_rows,
 )
 from vkprovider.labs.pure.claims import merge as merging
-from vkprovider.labs.pure.claims.document import RestingPort, Stored
+from vkprovider.labs.pure.claims.document import RestingPort, StoredClaims
 from vkprovider.platform.errors import InputError
 
 
-def merge(ours: Stored, theirs: Stored, *unsaved: str, dropped: tuple[str, ...] = ()) -> tuple[Stored, set[str]]:
+def merge(
+    ours: StoredClaims, theirs: StoredClaims, *unsaved: str, dropped: tuple[str, ...] = ()
+) -> tuple[StoredClaims, set[str]]:
     return merging.merge(ours, theirs, unsaved=unsaved, dropped=dropped)
 
 
@@ -35,7 +37,7 @@ def test_an_unsaved_row_gives_way_to_whoever_has_its_port() -> None:
     ours, saved, theirs = claim(UID, {"a": 1, "b": 3}), claim(ALIKE, {"a": 4}), claim(OTHER, {"a": 1}, pod="pod-2")
     merged, lost = merge(stored(ours, saved), stored(theirs), UID)
     assert (set(merged.claims), lost) == ({OTHER, ALIKE}, {UID})
-    merged, lost = merge(stored(ours), read(with_rows(Stored(), foreign(3))), UID)
+    merged, lost = merge(stored(ours), read(with_rows(StoredClaims(), foreign(3))), UID)
     assert (dict(merged.claims), lost) == ({}, {UID})
     assert len(merged.foreign) == 1
 
@@ -84,7 +86,7 @@ def test_orphans_give_way_to_the_row_of_their_pod() -> None:
 
 
 def test_what_rests_for_either_writer_rests() -> None:
-    ours = Stored(resting=(RestingPort("TCP", 1, 100), RestingPort("TCP", 2, 300)))
-    theirs = Stored(resting=(RestingPort("TCP", 1, 200), RestingPort("TCP", 3, 50)))
+    ours = StoredClaims(resting=(RestingPort("TCP", 1, 100), RestingPort("TCP", 2, 300)))
+    theirs = StoredClaims(resting=(RestingPort("TCP", 1, 200), RestingPort("TCP", 3, 50)))
     merged, _ = merge(ours, theirs)
     assert {(rest.port, rest.until) for rest in merged.resting} == {(1, 200), (2, 300), (3, 50)}

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.labs import builders
 from vkprovider.labs.pure.claims import document
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.claims.document import StoredClaims
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.objects import ConfigMap, Metadata
@@ -26,17 +26,17 @@ def claim(uid: str = UID, ports: dict[str, int] | None = None, *udp: str, **fiel
     return msgspec.structs.replace(builders.claim(), pod_uid=uid, ports=ports or {}, udp=udp, **fields)
 
 
-def stored(*rows: Claim) -> Stored:
-    return Stored({row.pod_uid: row for row in rows})
+def stored(*rows: Claim) -> StoredClaims:
+    return StoredClaims({row.pod_uid: row for row in rows})
 
 
-def document_of(what: Stored) -> dict[str, Any]:
+def document_of(what: StoredClaims) -> dict[str, Any]:
     data, _ = document.write(what, worker="w1", installation="inst")
     found: dict[str, Any] = json.loads(data[portstore.DATA_KEY])
     return found
 
 
-def read(found: dict[str, Any]) -> Stored:
+def read(found: dict[str, Any]) -> StoredClaims:
     metadata = Metadata("w1-port-allocations", annotations={wellknown.ANNOTATION_INSTALLATION: "inst"})
     config_map = ConfigMap(metadata, {portstore.DATA_KEY: json.dumps(found)}, {})
     return document.read(config_map, worker="w1", installation="inst")
@@ -53,7 +53,9 @@ def foreign(port: int, **fields: Any) -> dict[str, Any]:
     return {"namespace": "app", "service": "api", "portName": f"p{port}", "port": port, "source": "static", **fields}
 
 
-def with_rows(what: Stored, *rows: dict[str, Any], allocations: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+def with_rows(
+    what: StoredClaims, *rows: dict[str, Any], allocations: list[dict[str, Any]] | None = None
+) -> dict[str, Any]:
     found = document_of(what)
     found["portClaims"] += rows
     found["allocations"] += allocations or []
@@ -104,7 +106,7 @@ def test_unknown_fields_of_the_document_are_kept() -> None:
 
 def test_a_row_may_tell_its_port_by_either_name() -> None:
     rows = [foreign(5), {k: v for k, v in foreign(6, muxPort=6).items() if k != "port"}, foreign(7, muxPort=7)]
-    assert [row.held.port for row in read(with_rows(Stored(), *rows)).foreign] == [5, 6, 7]
+    assert [row.held.port for row in read(with_rows(StoredClaims(), *rows)).foreign] == [5, 6, 7]
 
 
 def test_allocation_only_state_is_read_and_becomes_claims() -> None:
@@ -174,15 +176,15 @@ OUR_ROW = document_of(OURS)["portClaims"][0]
             with_rows(OURS, allocations=[{**OUR_ROW, "port": 2, "muxPort": 2}]),
             "TCP port 2 is allocated to team/pod-1 (a), but another row says otherwise",
         ),
-        (with_rows(Stored(), foreign(5, muxPort=6)), "app/api (p5) does not name its port"),
-        (with_rows(Stored(), {**foreign(5), "port": None}), "app/api (p5) does not name its port"),
-        (with_rows(Stored(), foreign(0)), "cannot be read"),
-        (with_rows(Stored(), foreign(65536)), "cannot be read"),
-        (with_rows(Stored(), {**foreign(5), "port": "5"}), "cannot be read"),
-        (with_rows(Stored(), {**foreign(5), "port": True}), "cannot be read"),
-        (with_rows(Stored(), foreign(5, protocol="ICMP")), "cannot be read"),
-        (with_rows(Stored(), {"port": 5}), "cannot be read"),
-        (with_rows(Stored(), allocations=[{"port": 5}]), "cannot be read"),
+        (with_rows(StoredClaims(), foreign(5, muxPort=6)), "app/api (p5) does not name its port"),
+        (with_rows(StoredClaims(), {**foreign(5), "port": None}), "app/api (p5) does not name its port"),
+        (with_rows(StoredClaims(), foreign(0)), "cannot be read"),
+        (with_rows(StoredClaims(), foreign(65536)), "cannot be read"),
+        (with_rows(StoredClaims(), {**foreign(5), "port": "5"}), "cannot be read"),
+        (with_rows(StoredClaims(), {**foreign(5), "port": True}), "cannot be read"),
+        (with_rows(StoredClaims(), foreign(5, protocol="ICMP")), "cannot be read"),
+        (with_rows(StoredClaims(), {"port": 5}), "cannot be read"),
+        (with_rows(StoredClaims(), allocations=[{"port": 5}]), "cannot be read"),
     ],
 )
 def test_rows_that_make_no_sense_are_refused(found: dict[str, Any], told: str) -> None:
@@ -194,7 +196,7 @@ def test_rows_that_make_no_sense_are_refused(found: dict[str, Any], told: str) -
 
 def test_ten_thousand_lablets_with_a_port_fit() -> None:
     """C25: every port of the default range, with names and ids that do not repeat."""
-    many = Stored(builders.many_claims(10_001))
+    many = StoredClaims(builders.many_claims(10_001))
     data, binary = document.write(many, worker="w1", installation="inst")
     assert not data
     assert len(base64.b64decode(binary[portstore.GZIP_KEY])) <= portstore.OBJECT_BYTES_MAX < 2**20

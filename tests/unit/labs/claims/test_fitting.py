@@ -8,7 +8,7 @@ import pytest
 
 from tests.unit.labs import builders
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.claims.document import StoredClaims
 from vkprovider.labs.pure.claims.merge import fit
 from vkprovider.platform.errors import InputError
 
@@ -20,8 +20,8 @@ def row(number: int, kilobytes: int = 0, **fields: str) -> Claim:
     return builders.claim(pod_uid=f"{number:08}", pod=f"p{number}", outcome_message=noise, **fields)
 
 
-def stored(*rows: Claim) -> Stored:
-    return Stored({claim.pod_uid: claim for claim in rows})
+def stored(*rows: Claim) -> StoredClaims:
+    return StoredClaims({claim.pod_uid: claim for claim in rows})
 
 
 def test_all_rows_are_written_when_they_fit() -> None:

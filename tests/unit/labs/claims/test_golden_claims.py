@@ -10,7 +10,7 @@ import pytest
 from tests.unit.labs import builders
 from vkprovider.labs.pure.claims import document
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.claims.document import StoredClaims
 from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform import wellknown
 from vkprovider.platform.objects import ConfigMap, Metadata
@@ -83,12 +83,12 @@ FOREIGN = [
 ]
 
 
-def read(data: dict[str, str], binary: dict[str, str] | None = None) -> Stored:
+def read(data: dict[str, str], binary: dict[str, str] | None = None) -> StoredClaims:
     metadata = Metadata("w1-port-allocations", annotations={wellknown.ANNOTATION_INSTALLATION: "uid-1"})
     return document.read(ConfigMap(metadata, data, binary or {}), worker="w1", installation="uid-1")
 
 
-def write(stored: Stored) -> tuple[dict[str, str], dict[str, str]]:
+def write(stored: StoredClaims) -> tuple[dict[str, str], dict[str, str]]:
     return document.write(stored, worker="w1", installation="uid-1")
 
 

@@ -8,7 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.labs.pure.console.dialogue import DOUBT_S, SETTLE_S, WAKE_AGAIN_S, Dialogue, End, Output, Print, Type
+from vkprovider.labs.pure.console.dialogue import (
+    DOUBT_S,
+    SETTLE_S,
+    WAKE_AGAIN_S,
+    Dialogue,
+    DialogueEnd,
+    Output,
+    Print,
+    Type,
+)
 from vkprovider.labs.pure.console.history import shown
 from vkprovider.labs.pure.console.manners import KINDS, Manners, read_manners
 from vkprovider.platform.errors import InputError
@@ -26,7 +35,7 @@ class Talk:
         self.piece = piece
         self.typed: list[str] = []
         self.printed = ""
-        self.end: End | None = None
+        self.end: DialogueEnd | None = None
         self.said = bytearray(first.encode())
         self.does(self.dialogue.begin())
 
@@ -41,11 +50,11 @@ class Talk:
                 self.said += self.answers.get(output.keys, "").encode()
             case Print():
                 self.printed += output.text
-            case End():
+            case DialogueEnd():
                 assert self.end is None
                 self.end = output
 
-    def run(self, seconds: float = 200.0) -> End:
+    def run(self, seconds: float = 200.0) -> DialogueEnd:
         end_s = self.now_s + seconds
         while self.end is None and self.now_s < end_s:
             while self.said:
@@ -84,7 +93,7 @@ IOS = {"\r": "\r\nr1#", "show version\r": "show version\r\nCisco IOS Software\r\
 def test_output_stands_between_the_echo_and_the_next_prompt(kind: str, prompt: str, piece: int) -> None:
     answers = {"\r": f"\r\n{prompt}", "show version\r": f"show version\r\none\r\n\r\n two\r\n{prompt}"}
     talk = Talk(kind, "show version", answers, piece=piece)
-    assert talk.run() == End(0)
+    assert talk.run() == DialogueEnd(0)
     assert talk.printed == "one\n\n two\n"
     assert talk.typed == ["\r", "show version\r"]
 
@@ -107,7 +116,7 @@ def test_the_size_of_the_pieces_changes_nothing(sizes: list[int]) -> None:
                 talk.said += next(more).encode()
         talk.now_s += SETTLE_S
         talk.does(talk.dialogue.tick(talk.now_s))
-    assert talk.end == End(0)
+    assert talk.end == DialogueEnd(0)
     assert talk.printed.splitlines() == lines
     assert talk.typed == ["\r", "show tech\r", " ", " "]
 
@@ -126,20 +135,20 @@ def test_pages_are_turned_and_the_pager_is_not_printed(kind: str, pager: str, er
     prompt = "r1:~# " if kind == "linux" else "r1#"
     more = {" ": f"{erased}the end\r\n{prompt}"}
     talk = Talk(kind, "x y", {"\r": f"\r\n{prompt}", "x y\r": f"x y\r\nthe beginning\r\n{pager}", **more}, piece=3)
-    assert talk.run() == End(0)
+    assert talk.run() == DialogueEnd(0)
     assert talk.printed == "the beginning\nthe end\n"
 
 
 def test_what_the_console_showed_before_is_not_output() -> None:
     first = "r1: power on\r\nPress RETURN to get started\r\nr1#show clock\r\n12:00\r\nr1#"
     talk = Talk("ios", "show version", IOS, first=first)
-    assert talk.run() == End(0)
+    assert talk.run() == DialogueEnd(0)
     assert talk.printed == "Cisco IOS Software\nuptime is 1 minute\n"
 
 
 def test_a_page_that_someone_left_open_is_closed_first() -> None:
     talk = Talk("ios", "show version", {**IOS, "\r": "", "q": ERASED + "r1#"}, first=" --More-- ")
-    assert talk.run() == End(0)
+    assert talk.run() == DialogueEnd(0)
     assert talk.typed == ["\r", "q", "show version\r"]
 
 
@@ -147,7 +156,7 @@ def test_a_device_that_needs_a_second_return_gets_it() -> None:
     talk = Talk("ios", "show version", IOS)
     talk.said.clear()  # the first one is lost: the device was still asleep
     began_s = talk.now_s
-    assert talk.run() == End(0)
+    assert talk.run() == DialogueEnd(0)
     assert talk.typed == ["\r", "\r", "show version\r"]
     assert talk.now_s - began_s < WAKE_AGAIN_S + 5 * SETTLE_S
 
@@ -195,7 +204,7 @@ def test_a_command_that_asks_is_interrupted() -> None:
 def test_another_prompt_ends_a_command_after_a_longer_silence() -> None:
     talk = Talk("ios", "enable", {"\r": "\r\nr1>", "enable\r": "enable\r\nr1#"})
     began_s = talk.now_s
-    assert talk.run() == End(0)
+    assert talk.run() == DialogueEnd(0)
     assert talk.now_s - began_s >= DOUBT_S
 
 
@@ -208,14 +217,14 @@ def test_output_that_looks_like_a_prompt_does_not_end_a_command() -> None:
         talk.does(talk.dialogue.tick(talk.now_s))
     talk.now_s += DOUBT_S / 2
     talk.does(talk.dialogue.received(b"\r\nand on\r\nh0:~# ", talk.now_s))
-    assert talk.run() == End(0)
+    assert talk.run() == DialogueEnd(0)
     assert talk.printed == "root@elsewhere:~# \nand on\n"
 
 
 def test_a_message_of_the_device_behind_its_prompt_does_not_hide_the_end() -> None:
     late = "show version\r\none\r\nr1#*Mar 1 00:00:01: %SYS-5-CONFIG_I: Configured\r\n"
     talk = Talk("ios", "show version", {"\r": "\r\nr1#", "show version\r": late})
-    assert talk.run() == End(0)
+    assert talk.run() == DialogueEnd(0)
     assert talk.printed == "one\n*Mar 1 00:00:01: %SYS-5-CONFIG_I: Configured\n\n"
     assert talk.typed == ["\r", "show version\r", "\r"]
 
@@ -251,7 +260,7 @@ def test_output_that_goes_on_does_not_time_out() -> None:
         talk.does(talk.dialogue.tick(talk.now_s))
         talk.does(talk.dialogue.received(b"reply %d\r\n" % number, talk.now_s))
     talk.does(talk.dialogue.received(b"h0:~# ", talk.now_s))
-    assert talk.run() == End(0)
+    assert talk.run() == DialogueEnd(0)
     assert talk.printed.count("reply") == 20
 
 
@@ -270,13 +279,13 @@ def test_a_long_command_is_known_by_the_end_of_its_echo() -> None:
     command = "show running-config | include " + "x" * 80
     scrolled = command[:70] + "\b" * 60 + "$" + command[40:]
     talk = Talk("ios", command, {"\r": "\r\nr1#", f"{command}\r": f"{scrolled}\r\nfound\r\nr1#"})
-    assert talk.run() == End(0)
+    assert talk.run() == DialogueEnd(0)
     assert talk.printed == "found\n"
 
 
 def test_a_line_without_end_is_passed_on_in_parts() -> None:
     talk = Talk("linux", "yes", {"\r": "\r\nh0:~# ", "yes\r": "yes\r\n" + "y" * 100_000 + "\r\nh0:~# "}, piece=4096)
-    assert talk.run() == End(0)
+    assert talk.run() == DialogueEnd(0)
     assert talk.printed.replace("\n", "") == "y" * 100_000
 
 

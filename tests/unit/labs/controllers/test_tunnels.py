@@ -6,7 +6,7 @@ import pytest
 
 from tunnels import wire
 from tunnels.base import AllowList
-from tunnels.link.carrier import Inbox
+from tunnels.link.carrier import CarrierInbox
 from tunnels.wire import Goodbye, Heartbeat, Hello, Message
 from vkprovider.labs.controllers.worker.tunnels import Tunnels, WorkerRoute
 from vkprovider.platform.errors import InputError
@@ -17,7 +17,7 @@ NOTHING = AllowList([])
 class Wire:
     """A carrier that a test plays; frames of callers go nowhere."""
 
-    async def run(self, inbox: Inbox) -> None:  # noqa: ARG002 (a carrier's signature)
+    async def run(self, inbox: CarrierInbox) -> None:  # noqa: ARG002 (a carrier's signature)
         await asyncio.Event().wait()
 
     def send(self, peer: str, frame: bytes) -> bool:  # noqa: ARG002 (a carrier's signature)

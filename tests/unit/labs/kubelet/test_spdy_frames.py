@@ -25,7 +25,7 @@ def test_dictionary_is_that_of_the_draft() -> None:
 def test_frames_of_the_reference_client() -> None:
     written = b"".join(map(bytes.fromhex, GOLDEN.values()))
     headers = {"port": "8080", "requestid": "7"}
-    assert spdy.Decoder().feed(written) == [
+    assert spdy.FrameDecoder().feed(written) == [
         spdy.SynStream(1, {**headers, "streamtype": "error"}),
         spdy.SynStream(3, {**headers, "streamtype": "data"}),
         spdy.Data(3, b"hello"),
@@ -50,7 +50,7 @@ def test_replies_as_the_reference_client_reads_them() -> None:
 @given(st.lists(frames, max_size=12), CUTS)
 def test_slices_make_no_difference(described: list[tuple[str, int, object]], cuts: list[int]) -> None:
     written = write(described)
-    whole, sliced = spdy.Decoder(), spdy.Decoder()
+    whole, sliced = spdy.FrameDecoder(), spdy.FrameDecoder()
     expected = joined(whole.feed(written))
     assert joined(frame for piece in slices(written, cuts) for frame in sliced.feed(piece)) == expected
     assert len([frame for frame in expected if not isinstance(frame, spdy.Data)]) == sum(
@@ -60,9 +60,9 @@ def test_slices_make_no_difference(described: list[tuple[str, int, object]], cut
 
 def test_byte_by_byte() -> None:
     written = b"".join(map(bytes.fromhex, GOLDEN.values()))
-    decoder = spdy.Decoder()
+    decoder = spdy.FrameDecoder()
     found = [frame for byte in written for frame in decoder.feed(bytes((byte,)))]
-    assert joined(found) == spdy.Decoder().feed(written)
+    assert joined(found) == spdy.FrameDecoder().feed(written)
     assert not decoder.buffered
 
 
@@ -115,25 +115,25 @@ def _pair(name: bytes, value: bytes) -> bytes:
 )
 def test_refused(frame: bytes, why: str) -> None:
     with pytest.raises(ProtocolError, match=why):
-        spdy.Decoder().feed(frame)
+        spdy.FrameDecoder().feed(frame)
 
 
 def test_length_that_is_announced_costs_nothing() -> None:
-    decoder = spdy.Decoder()
+    decoder = spdy.FrameDecoder()
     decoder.feed(spdy.data_head(1, spdy.DATA_BYTES_MAX))
     assert decoder.feed(bytes(100_000)) == [spdy.Data(1, bytes(100_000))]
     assert decoder.buffered == 0
-    skipping = spdy.Decoder()
+    skipping = spdy.FrameDecoder()
     assert skipping.feed(bytes.fromhex("8003000400ffffff") + bytes(100_000)) == []
     assert skipping.buffered == 0
-    slow = spdy.Decoder()
+    slow = spdy.FrameDecoder()
     slow.feed(bytes.fromhex("80030001") + spdy.CONTROL_BYTES_MAX.to_bytes(4, "big"))
     slow.feed(bytes(spdy.CONTROL_BYTES_MAX - 1))
     assert slow.buffered <= BUFFERED_MAX
 
 
 def test_headers_that_are_not_needed_keep_the_state_of_compression() -> None:
-    encoder, decoder = spdy.Encoder(), spdy.Decoder()
+    encoder, decoder = spdy.Encoder(), spdy.FrameDecoder()
     ignored = bytearray(encoder.syn_reply(1))
     ignored[3] = 8  # HEADERS has the same form
     assert decoder.feed(bytes(ignored)) == []

@@ -5,7 +5,15 @@ import pytest
 from tests.support.kubeletwire import opening
 from vkprovider.labs.kubelet.wire import spdy
 from vkprovider.labs.kubelet.wire.errors import ProtocolError
-from vkprovider.labs.kubelet.wire.session import Aborted, Event, Finished, Leaving, Received, SpdyProtocol, StreamOpened
+from vkprovider.labs.kubelet.wire.session import (
+    Aborted,
+    ClientLeaving,
+    Event,
+    Finished,
+    Received,
+    SpdyProtocol,
+    StreamOpened,
+)
 
 
 class Client:
@@ -90,7 +98,7 @@ def test_more_streams_than_allowed_are_refused() -> None:
 def test_client_leaves() -> None:
     client = Client()
     client.opens(5)
-    assert client.sends(spdy.go_away(0)) == [Leaving()]
+    assert client.sends(spdy.go_away(0)) == [ClientLeaving()]
     assert client.session.go_away() == spdy.go_away(5)
 
 

@@ -375,7 +375,7 @@ class LearnerWorld(World):
                     raise Unavailable("503", status=503)
                 self._change_pod(step, claim)
                 return Done()
-            case steps.Release() | steps.DeletePod():
+            case steps.Release() | steps.ConfirmDeletion():
                 assert not self._live(), f"{step} while {self._live()} is live"
                 return super()._execute(step, facts, answer)
             case steps.Wipe():

@@ -15,12 +15,12 @@ from tests.unit.labs.lablet.world import ModelLab, World
 from vkprovider.lablet import observations
 from vkprovider.labs.pure.lablet import steps
 from vkprovider.labs.pure.lablet.after import After
-from vkprovider.labs.pure.lablet.boots import NO_PATIENCE, Patience, boot_timeout_of, limit_of, longest
+from vkprovider.labs.pure.lablet.boots import NO_PATIENCE, StartPatience, boot_timeout_of, limit_of, longest
 from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform.messages import Notice
 
 STEP_S = 10.0
-BY_CML = Patience(timeouts={"iosv": 1800})
+BY_CML = StartPatience(timeouts={"iosv": 1800})
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Slow:
 class SlowWorld(World):
     """A lablet on a worker whose devices take their time."""
 
-    def __init__(self, slow: Slow, patience: Patience, **limits: Any) -> None:
+    def __init__(self, slow: Slow, patience: StartPatience, **limits: Any) -> None:
         super().__init__(builders.pod(), limits=LabletSettings(**limits))
         self.slow, self.patience = slow, patience
         self.told: list[Notice] = []
@@ -115,18 +115,18 @@ class SlowWorld(World):
     ("slow", "patience", "limits", "booted_s"),
     [
         (Slow(), BY_CML, {}, 1500),
-        (Slow(timeout_s=1200.0), Patience(timeouts={"iosv": 1200}), {}, 1200),
+        (Slow(timeout_s=1200.0), StartPatience(timeouts={"iosv": 1200}), {}, 1200),
         (Slow(), NO_PATIENCE, {}, 1500),
-        (Slow(boot_s=(3500.0, 10.0), timeout_s=7200.0), Patience(definition_s=3600), {}, 3500),
-        (Slow(boot_s=(3500.0, 10.0), timeout_s=7200.0), Patience(timeouts={"iosv": 2400}), {}, 3500),
+        (Slow(boot_s=(3500.0, 10.0), timeout_s=7200.0), StartPatience(definition_s=3600), {}, 3500),
+        (Slow(boot_s=(3500.0, 10.0), timeout_s=7200.0), StartPatience(timeouts={"iosv": 2400}), {}, 3500),
         (Slow(queued_s=(0.0, 1500.0)), BY_CML, {}, 3000),
-        (Slow(boot_s=(1700.0, 1700.0), stages=True), Patience(definition_s=1750), {}, 3420),
-        (Slow(boot_s=(500.0, 500.0)), Patience(definition_s=60), {"start_timeout_s": 600}, 500),
+        (Slow(boot_s=(1700.0, 1700.0), stages=True), StartPatience(definition_s=1750), {}, 3420),
+        (Slow(boot_s=(500.0, 500.0)), StartPatience(definition_s=60), {"start_timeout_s": 600}, 500),
     ],
     ids=["time-out 1800", "time-out 1200", "unknown", "definition", "margin", "queued", "staged", "setting wins"],
 )
 def test_a_slow_lab_is_ready_once_and_never_wiped(
-    slow: Slow, patience: Patience, limits: dict[str, Any], booted_s: float
+    slow: Slow, patience: StartPatience, limits: dict[str, Any], booted_s: float
 ) -> None:
     world = SlowWorld(slow, patience, **limits)
     world.pass_by(booted_s - 20)
@@ -149,7 +149,7 @@ def test_replicas_that_die_count_no_time_twice(
 ) -> None:
     """Whoever takes over, no device is given up before it has had its own time, and it is booted in the end."""
     world = SlowWorld(Slow(queued_s=queued_s, boot_s=boot_s), BY_CML)
-    world.patience = Patience(definition_s=1800)
+    world.patience = StartPatience(definition_s=1800)
     for life_s in lives:
         world.pass_by(life_s)
         world.crash()
@@ -162,7 +162,7 @@ def test_replicas_that_die_count_no_time_twice(
 @given(crashes=st.lists(st.sampled_from([60.0, 400.0, 900.0]), max_size=3))
 @settings(max_examples=15, deadline=None)
 def test_a_device_that_never_boots_is_given_up_whatever_happens(crashes: list[float]) -> None:
-    world = SlowWorld(Slow(queued_s=(500.0, 0.0), boot_s=(1e9, 5.0), timeout_s=1e9), Patience(definition_s=900))
+    world = SlowWorld(Slow(queued_s=(500.0, 0.0), boot_s=(1e9, 5.0), timeout_s=1e9), StartPatience(definition_s=900))
     for life_s in crashes:
         world.pass_by(life_s)
         world.crash()
@@ -172,7 +172,7 @@ def test_a_device_that_never_boots_is_given_up_whatever_happens(crashes: list[fl
 
 
 def test_no_lab_is_wiped_again_without_an_event_that_says_how_to_wait_longer() -> None:
-    world = SlowWorld(Slow(boot_s=(500.0, 5.0), timeout_s=1e9), Patience(definition_s=300))
+    world = SlowWorld(Slow(boot_s=(500.0, 5.0), timeout_s=1e9), StartPatience(definition_s=300))
     world.pass_by(3000)
     assert not world.is_ready()
     assert world.claim is not None
@@ -182,13 +182,13 @@ def test_no_lab_is_wiped_again_without_an_event_that_says_how_to_wait_longer() -
     assert len(set(world.warnings)) == len(world.warnings), "of equal ones only the first would be emitted"
     first = "not booted 300 s after the start: r1; to wait longer, raise spec.bootTimeoutSeconds of LabletDefinition "
     assert world.warnings[0] == f"{first}netlab, now 300"
-    world.patience = Patience(definition_s=600)  # somebody does
+    world.patience = StartPatience(definition_s=600)  # somebody does
     world.pass_by(1500)
     assert world.is_ready()
 
 
 def test_the_pod_says_what_is_missing_since_when_and_how_long_the_last_such_lab_took() -> None:
-    world = SlowWorld(Slow(boot_s=(1500.0, 100.0)), Patience(timeouts={"iosv": 1800}, took_s=1470))
+    world = SlowWorld(Slow(boot_s=(1500.0, 100.0)), StartPatience(timeouts={"iosv": 1800}, took_s=1470))
     world.pass_by(200)
     assert world.claim is not None
     since = f"(since {(8 * 60 + (1000 // 60)) // 60:02}:{(1000 // 60):02} UTC)"
@@ -202,17 +202,22 @@ def test_the_pod_says_what_is_missing_since_when_and_how_long_the_last_such_lab_
     ("setting", "patience", "seconds", "how"),
     [
         (None, NO_PATIENCE, 1800, "set spec.bootTimeoutSeconds of LabletDefinition netlab to more than 1800"),
-        (None, Patience(timeouts={"iosv": 240}), 360, "set spec.bootTimeoutSeconds"),
-        (None, Patience(timeouts={"iosv": 60}), 300, "set spec.bootTimeoutSeconds"),
-        (None, Patience(timeouts={"other": 60}), 1800, "set spec.bootTimeoutSeconds"),
-        (None, Patience(timeouts={"iosv": 1800}), 2700, "set spec.bootTimeoutSeconds"),
-        (None, Patience(timeouts={"iosv": 240}, cpu_limit=20), 1800, "set spec.bootTimeoutSeconds"),
-        (None, Patience(120, {"iosv": 1800}), 120, "raise spec.bootTimeoutSeconds of LabletDefinition netlab, now 120"),
-        (90.0, Patience(120, {"iosv": 1800}), 90, "raise LAB_START_TIMEOUT of the provider, now 90, or unset it"),
+        (None, StartPatience(timeouts={"iosv": 240}), 360, "set spec.bootTimeoutSeconds"),
+        (None, StartPatience(timeouts={"iosv": 60}), 300, "set spec.bootTimeoutSeconds"),
+        (None, StartPatience(timeouts={"other": 60}), 1800, "set spec.bootTimeoutSeconds"),
+        (None, StartPatience(timeouts={"iosv": 1800}), 2700, "set spec.bootTimeoutSeconds"),
+        (None, StartPatience(timeouts={"iosv": 240}, cpu_limit=20), 1800, "set spec.bootTimeoutSeconds"),
+        (
+            None,
+            StartPatience(120, {"iosv": 1800}),
+            120,
+            "raise spec.bootTimeoutSeconds of LabletDefinition netlab, now 120",
+        ),
+        (90.0, StartPatience(120, {"iosv": 1800}), 90, "raise LAB_START_TIMEOUT of the provider, now 90, or unset it"),
     ],
 )
 def test_who_says_how_long_a_device_may_boot(
-    setting: float | None, patience: Patience, seconds: float, how: str
+    setting: float | None, patience: StartPatience, seconds: float, how: str
 ) -> None:
     found = limit_of(setting, patience, builders.devices(observations.STARTED), definition="netlab")
     assert found.seconds == seconds

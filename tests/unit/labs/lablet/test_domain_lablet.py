@@ -269,7 +269,7 @@ def test_a_row_is_stronger_than_a_refusal() -> None:
 def test_a_refused_pod_that_is_deleted_goes_at_once() -> None:
     assert (
         type(ask(pod=pod(deleted=True), claim=None, refusal=InputError(Trouble.NOT_A_LABLET, "")).step)
-        is steps.DeletePod
+        is steps.ConfirmDeletion
     )
 
 
@@ -624,7 +624,7 @@ def test_a_lab_in_doubt_is_awaited_and_searched_for_again() -> None:
 
 def test_the_deletion_is_confirmed_when_the_lab_is_gone() -> None:
     known: dict[str, Any] = {"claim": READY, "pod": pod(deleted=True), "presence": Presence.ABSENT}
-    assert type(ask(**known).step) is steps.DeletePod
+    assert type(ask(**known).step) is steps.ConfirmDeletion
     assert type(ask(**known, delete_sent=True).step) is steps.Wait
 
 
@@ -634,7 +634,7 @@ def test_a_deleted_pod_with_finalizers_gets_a_final_phase() -> None:
     report = report_of(ask(claim=READY, pod=held, presence=Presence.ABSENT))
     assert (report.phase, report.terminal) == ("Failed", Fault(Happened.DELETED, "deleted before its end"))
     ended = pod(phase="Failed", deleted=True, finalizers=("batch.kubernetes.io/job-tracking",))
-    assert type(ask(claim=None, pod=ended).step) is steps.DeletePod
+    assert type(ask(claim=None, pod=ended).step) is steps.ConfirmDeletion
 
 
 def test_a_pod_that_a_finalizer_holds_keeps_no_row_and_no_ports() -> None:
@@ -763,7 +763,7 @@ def test_a_life_without_trouble(restart: str) -> None:
         steps.Stop,
         steps.Wipe,
         steps.DeleteLab,
-        steps.DeletePod,
+        steps.ConfirmDeletion,
         steps.ConfirmGone,
         steps.Release,
         steps.Forget,

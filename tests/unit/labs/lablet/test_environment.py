@@ -9,15 +9,22 @@ import pytest
 from vkprovider.lablet.reasons import EnvironmentReason
 from vkprovider.labs.pure.lablet.environment import sources
 from vkprovider.labs.pure.lablet.environment.resolve import Environment, resolve
-from vkprovider.labs.pure.lablet.environment.sources import Placement, Read, Source, Unread, content_of, sources_of
+from vkprovider.labs.pure.lablet.environment.sources import (
+    Placement,
+    Read,
+    Unread,
+    VariableSource,
+    content_of,
+    sources_of,
+)
 from vkprovider.labs.pure.topology.resources import Resources
 from vkprovider.platform.environment import EnvPod
 from vkprovider.platform.errors import InputError
 
 PLACE = Placement("198.51.100.7", Resources(cpu_m=16_000, memory_bytes=64 * 2**30))
-OBJECTS: dict[Source, Mapping[str, str | bytes]] = {
-    Source("configmap", "site"): {"SITE": "berlin", "NTP": "192.0.2.1", "1st": "x", "..": "y"},
-    Source("secret", "login"): {"password": b"pa$$(SITE)", "blob": b"\xff\xfe"},
+OBJECTS: dict[VariableSource, Mapping[str, str | bytes]] = {
+    VariableSource("configmap", "site"): {"SITE": "berlin", "NTP": "192.0.2.1", "1st": "x", "..": "y"},
+    VariableSource("secret", "login"): {"password": b"pa$$(SITE)", "blob": b"\xff\xfe"},
 }
 UNREADABLE = Unread(why="the provider may not read it; allow it: kubectl …")
 RESOURCES = {"limits": {"memory": "512Mi", "cpu": "1500m"}, "requests": {"cpu": "1m"}}
@@ -51,9 +58,11 @@ def key(name: str, key: str, **more: Any) -> dict[str, Any]:
     return {"name": name, "key": key, **more}
 
 
-def resolved(whole: EnvPod, unread: Mapping[Source, Unread] | None = None, place: Placement = PLACE) -> Environment:
+def resolved(
+    whole: EnvPod, unread: Mapping[VariableSource, Unread] | None = None, place: Placement = PLACE
+) -> Environment:
     """Resolve a Pod in a namespace with `OBJECTS`; `unread`: what cannot be read of it."""
-    read: dict[Source, Read] = {}
+    read: dict[VariableSource, Read] = {}
     for source, wanted in sources_of(whole).items():
         if unread and source in unread:
             read[source] = unread[source]
@@ -167,7 +176,7 @@ def test_a_pod_without_a_container_for_the_lab() -> None:
     assert {name: dict(each) for name, each in found.containers.items()} == {"lab": {}, "r1": {"A": "a"}}
 
 
-CONFIG_MAP, SECRET = Source("configmap", "site"), Source("secret", "login")
+CONFIG_MAP, SECRET = VariableSource("configmap", "site"), VariableSource("secret", "login")
 
 
 @pytest.mark.parametrize(
@@ -208,7 +217,7 @@ CONFIG_MAP, SECRET = Source("configmap", "site"), Source("secret", "login")
     ],
 )
 def test_a_reference_that_is_missing(
-    variable: dict[str, Any], unread: dict[Source, Unread], reason: str, message: str
+    variable: dict[str, Any], unread: dict[VariableSource, Unread], reason: str, message: str
 ) -> None:
     assert refused(variable, unread=unread) == (reason, message)
     [(kind, ref)] = variable["valueFrom"].items()
@@ -223,7 +232,7 @@ def test_a_reference_that_is_missing(
 @pytest.mark.parametrize("kind", ["configMap", "secret"])
 @pytest.mark.parametrize(("unread", "word"), [(Unread(missing=True), "NotFound"), (UNREADABLE, "FailedToRead")])
 def test_a_whole_object_that_is_missing(kind: str, unread: Unread, word: str) -> None:
-    title, source = kind[0].upper() + kind[1:], Source("secret" if kind == "secret" else "configmap", "x")
+    title, source = kind[0].upper() + kind[1:], VariableSource("secret" if kind == "secret" else "configmap", "x")
     for optional in (False, True):
         whole = pod(lab(envFrom=[{f"{kind}Ref": {"name": "x", "optional": optional}}]))
         which = "Optional" if optional else "Mandatory"
@@ -288,8 +297,8 @@ def test_only_what_a_pod_refers_to_is_kept() -> None:
         )
     )
     assert sources_of(whole) == {
-        Source("configmap", "site"): None,
-        Source("secret", "login"): frozenset({"a", "b"}),
+        VariableSource("configmap", "site"): None,
+        VariableSource("secret", "login"): frozenset({"a", "b"}),
     }
     assert content_of({"a": b"1", "z": b"2"}, frozenset({"a"})).values == {"a": "1"}
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.unit.labs.builders import BOOTED, claim, devices, facts_with, pod
 from vkprovider.lablet import exposure, names, observations
-from vkprovider.lablet.exposure import Expose, Exposure, expose_of
+from vkprovider.lablet.exposure import Exposure, Lending, expose_of
 from vkprovider.lablet.inputs import Inputs
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.lablet.standing import State
@@ -236,32 +236,32 @@ def test_a_lablet_goes_back_to_its_pool_when_its_ports_have_rested(rest_until: i
         ({"expose": {"mux": "a.b.c"}}, None),
         ({"expose": {"mux": "labs", "ports": "all"}}, None),
         ({"expose": {"mux": "labs", "ports": [1]}}, None),
-        ({"expose": {"mux": "labs"}}, Expose("labs")),
+        ({"expose": {"mux": "labs"}}, Lending("labs")),
         (
             {"expose": {"mux": "labs.edge", "ports": ["h0_serial"], "lds": True}},
-            Expose("labs.edge", ("h0_serial",), lds=True),
+            Lending("labs.edge", ("h0_serial",), lds=True),
         ),
     ],
 )
-def test_nothing_is_exposed_that_is_not_asked_for_clearly(spec: dict[str, Any], expose: Expose | None) -> None:
+def test_nothing_is_exposed_that_is_not_asked_for_clearly(spec: dict[str, Any], expose: Lending | None) -> None:
     assert expose_of(spec) == expose
 
 
 ROW: Claim = claim(ports={"h0_serial": 10011, "h0_patudp53": 10011, "h0_http": 10012}, udp=("h0_patudp53",))
 
 
-def slots(expose: Expose) -> list[tuple[str, str, int]]:
+def slots(expose: Lending) -> list[tuple[str, str, int]]:
     found = exposing.wanted_of(expose, ROW, TOPOLOGY.template, worker="w1", address="198.51.100.1")
     return [(port.slot, port.protocol, port.port) for port in found.ports] if found is not None else []
 
 
 def test_without_names_every_port_is_lent_that_cml_opens() -> None:
-    assert slots(Expose("labs")) == [("h0_patudp53", "UDP", 10011), ("h0_serial", "TCP", 10011)]
+    assert slots(Lending("labs")) == [("h0_patudp53", "UDP", 10011), ("h0_serial", "TCP", 10011)]
 
 
 def test_with_names_these_ports_are_lent_and_unknown_ones_not() -> None:
-    assert slots(Expose("labs", ("h0_http", "h9_serial"))) == [("h0_http", "TCP", 10012)]
-    assert slots(Expose("labs", ("h9_serial",))) == []
+    assert slots(Lending("labs", ("h0_http", "h9_serial"))) == [("h0_http", "TCP", 10012)]
+    assert slots(Lending("labs", ("h9_serial",))) == []
     assert exposing.unknown_slots(["h0_http", "h9_serial"], TOPOLOGY.template) == ["h9_serial"]
 
 

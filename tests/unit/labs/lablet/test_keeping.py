@@ -3,11 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.labs.pure.lablet.leftovers import NAMESPACE_SHARE, Kept, surplus
+from vkprovider.labs.pure.lablet.leftovers import NAMESPACE_SHARE, StoredWork, surplus
 
 
-def kept(namespace: str, at: int, size_bytes: int) -> Kept:
-    return Kept(f"left-{namespace}-{at}", namespace, "p", "u", at, size_bytes)
+def kept(namespace: str, at: int, size_bytes: int) -> StoredWork:
+    return StoredWork(f"left-{namespace}-{at}", namespace, "p", "u", at, size_bytes)
 
 
 def test_the_oldest_of_the_namespace_that_uses_most_go() -> None:
@@ -27,7 +27,7 @@ def test_one_object_may_exceed_the_quarter_but_not_all() -> None:
     st.lists(st.builds(kept, st.sampled_from("abcdef"), st.integers(0, 50), st.integers(0, 40)), max_size=40),
     st.integers(1, 500),
 )
-def test_what_stays_fits_and_is_newer_than_what_goes(found: list[Kept], bytes_max: int) -> None:
+def test_what_stays_fits_and_is_newer_than_what_goes(found: list[StoredWork], bytes_max: int) -> None:
     gone = surplus(found, bytes_max)
     stays = [one for one in found if one not in gone]
     assert sum(one.size_bytes for one in stays) <= bytes_max

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.lablet import names
-from vkprovider.lablet.inputs import CHARS_MAX, Message, annotation_for, inputs_of, message_of
+from vkprovider.lablet.inputs import CHARS_MAX, InstructorMessage, annotation_for, inputs_of, message_of
 from vkprovider.platform.objects import Metadata
 
 NOW = 1769860800
@@ -26,7 +26,7 @@ def written(text: str) -> dict[str, str]:
     ],
 )
 def test_what_is_written_is_shown(text: str, shown: str) -> None:
-    assert message_of(written(text)) == Message(NOW, shown)
+    assert message_of(written(text)) == InstructorMessage(NOW, shown)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "\n"])
@@ -36,7 +36,7 @@ def test_an_empty_one_removes_what_is_there(text: str) -> None:
 
 
 def test_one_that_kubectl_wrote() -> None:
-    assert message_of({names.ANNOTATION_MESSAGE: "hello there"}) == Message(None, "hello there")
+    assert message_of({names.ANNOTATION_MESSAGE: "hello there"}) == InstructorMessage(None, "hello there")
     assert message_of({names.ANNOTATION_MESSAGE: "2026-01-31T12:00:00Z"}) is None
     assert message_of({}) is None
 

@@ -13,7 +13,7 @@ from vkprovider.labs.pure.definition.content import Content
 from vkprovider.labs.pure.lablet import steps
 from vkprovider.labs.pure.lablet.decisions.decide import decide
 from vkprovider.labs.pure.lablet.facts import Decision
-from vkprovider.labs.pure.lablet.intent import Definition, Member, Pool, member_of, next_up, pool_of
+from vkprovider.labs.pure.lablet.intent import Definition, Member, WarmPool, member_of, next_up, pool_of
 from vkprovider.labs.pure.lablet.memory import Presence
 from vkprovider.labs.pure.topology.resources import Resources
 from vkprovider.labs.pure.topology.topology import parse
@@ -58,14 +58,14 @@ def test_one_lablet_of_a_pool_at_a_time() -> None:
 @pytest.mark.parametrize(
     ("item", "pool"),
     [
-        (warm(), Pool("team", "warm", "netlab")),
+        (warm(), WarmPool("team", "warm", "netlab")),
         (warm(pool=""), None),
         (warm(username="alice"), None),
         (warm(lent_by="warm"), None),
         (warm(desired_state="STOPPED"), None),
     ],
 )
-def test_only_free_lablets_of_a_pool_count(item: Pod, pool: Pool | None) -> None:
+def test_only_free_lablets_of_a_pool_count(item: Pod, pool: WarmPool | None) -> None:
     assert pool_of(item) == pool
 
 

@@ -33,7 +33,7 @@ from vkprovider.platform.reasons import reason_of
         (steps.Provision, Unavailable("l"), "LDSUnavailable"),
         (steps.Collect, Unavailable("l", status=503), "LDSUnavailable"),
         (steps.ArchiveSession, Unauthorized("l", status=401), "LDSRefused"),
-        (steps.DeletePod, Unavailable("a", status=503), "ApiUnavailable"),
+        (steps.ConfirmDeletion, Unavailable("a", status=503), "ApiUnavailable"),
         (steps.Extract, Unauthorized("w", status=401), "CredentialsInvalid"),
         (steps.ClearLearner, Invalid("a", status=422), "ApiRefused"),
         (steps.RestoreUsername, Unavailable("a"), "ApiUnavailable"),

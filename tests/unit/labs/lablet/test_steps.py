@@ -32,7 +32,7 @@ TABLE: dict[type[Step], tuple[str, System]] = {
     steps.Reschedule: ("RESCHEDULE", System.LDS),
     steps.ArchiveSession: ("ARCHIVE", System.LDS),
     steps.ConfirmGone: ("CONFIRM_GONE", System.API_SERVER),
-    steps.DeletePod: ("DELETE_POD", System.API_SERVER),
+    steps.ConfirmDeletion: ("DELETE_POD", System.API_SERVER),
     steps.RestoreUsername: ("RESTORE_USERNAME", System.API_SERVER),
     steps.ClearLearner: ("CLEAR_LEARNER", System.API_SERVER),
     steps.Expose: ("EXPOSE", System.API_SERVER),

@@ -491,7 +491,7 @@ class World:
                 if self.pod is not None:
                     raise Unavailable("the informer lags", status=503)
                 return Done()
-            case steps.DeletePod():
+            case steps.ConfirmDeletion():
                 return self._delete_pod(answer)
             case steps.Expose(wanted=wanted, seen_uid=seen_uid):
                 return self._lend(wanted, seen_uid, answer)

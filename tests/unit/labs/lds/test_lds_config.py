@@ -8,7 +8,7 @@ import yaml
 
 from vkprovider.labs.lds import config
 from vkprovider.labs.lds.config import UNLIMITED, Configured
-from vkprovider.labs.pure.session.deployments import Deployment
+from vkprovider.labs.pure.session.deployments import LdsDeployment
 from vkprovider.labs.settings.cluster import Settings
 from vkprovider.labs.settings.services import LdsSettings
 from vkprovider.platform.errors import InputError
@@ -38,8 +38,8 @@ def path(tmp_path: Path) -> Path:
 def test_file(path: Path) -> None:
     path.write_text(SEED)
     read = config.read(LdsSettings(path=str(path), url="http://not-used", timeout_s=9.0))
-    west = Deployment("lds-us-west", "https://lds-us-west.example.com", 500, region="us-west-2", priority=1)
-    eu = Deployment(
+    west = LdsDeployment("lds-us-west", "https://lds-us-west.example.com", 500, region="us-west-2", priority=1)
+    eu = LdsDeployment(
         "lds-eu-central",
         "https://lds-eu-central.example.com/lds",
         300,
@@ -52,7 +52,7 @@ def test_file(path: Path) -> None:
 
 def test_url_alone(path: Path) -> None:
     read = config.read(LdsSettings(path=str(path), url="http://lds:8081", url_timeout_s=4.0))
-    assert read == (Configured(Deployment("default", "http://lds:8081", UNLIMITED), 4.0),)
+    assert read == (Configured(LdsDeployment("default", "http://lds:8081", UNLIMITED), 4.0),)
 
 
 def test_ca_file_is_read(path: Path) -> None:

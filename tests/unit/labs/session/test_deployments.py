@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.labs.pure.session import deployments
-from vkprovider.labs.pure.session.deployments import WELL, Deployment, DeploymentHealth, after, choose
+from vkprovider.labs.pure.session.deployments import WELL, DeploymentHealth, LdsDeployment, after, choose
 from vkprovider.labs.settings.services import Strategy
 from vkprovider.platform.errors import (
     Conflict,
@@ -23,13 +23,13 @@ from vkprovider.platform.errors import (
     Unavailable,
 )
 
-A = Deployment("a", "http://a", 10, priority=1)
-B = Deployment("b", "http://b", 10, priority=2)
-C = Deployment("c", "http://c", 10, priority=3)
-OFF = Deployment("off", "http://off", 10, priority=0, enabled=False)
+A = LdsDeployment("a", "http://a", 10, priority=1)
+B = LdsDeployment("b", "http://b", 10, priority=2)
+C = LdsDeployment("c", "http://c", 10, priority=3)
+OFF = LdsDeployment("off", "http://off", 10, priority=0, enabled=False)
 
 
-def rotation(*of: Deployment, turns: int, load: dict[str, int] | None = None) -> str:
+def rotation(*of: LdsDeployment, turns: int, load: dict[str, int] | None = None) -> str:
     last, chosen = "", ""
     for _ in range(turns):
         last = choose(of, load=load or {}, health={}, now_s=0.0, last=last).deployment.id
@@ -47,7 +47,7 @@ def test_round_robin_skips_the_disabled_and_the_full_and_stays_even() -> None:
 
 
 def test_round_robin_goes_on_where_a_disabled_one_stood() -> None:
-    off = Deployment("b", "http://b", 10, priority=2, enabled=False)
+    off = LdsDeployment("b", "http://b", 10, priority=2, enabled=False)
     assert choose([A, off, C], load={}, health={}, now_s=0.0, last="b").deployment == C
 
 
@@ -65,7 +65,7 @@ def test_priority_takes_the_lowest_number_with_room() -> None:
 
 
 def test_priority_shares_evenly_among_equals() -> None:
-    small, large = Deployment("a-small", "http://s", 10), Deployment("b-large", "http://l", 100)
+    small, large = LdsDeployment("a-small", "http://s", 10), LdsDeployment("b-large", "http://l", 100)
     chosen = choose([small, large], load={"a-small": 2, "b-large": 3}, health={}, now_s=0.0, strategy="priority")
     assert chosen.deployment == large
 
@@ -108,7 +108,7 @@ def test_failing_one_is_avoided_until_its_time_is_over() -> None:
         ([OFF, A], {"a": 12}, "off is disabled; a is full (12 of 10 sessions)"),
     ],
 )
-def test_nobody_enabled_or_free(of: list[Deployment], load: dict[str, int], told: str) -> None:
+def test_nobody_enabled_or_free(of: list[LdsDeployment], load: dict[str, int], told: str) -> None:
     """R000-098."""
     with pytest.raises(InputError) as caught:
         choose(of, load=load, health={}, now_s=0.0)
@@ -194,7 +194,7 @@ def test_retry_after_is_kept() -> None:
 
 DEPLOYMENTS = st.lists(
     st.builds(
-        Deployment,
+        LdsDeployment,
         id=st.sampled_from("abcdef"),
         base_url=st.just("http://x"),
         capacity=st.integers(0, 4),
@@ -217,14 +217,14 @@ HEALTHS = st.dictionaries(st.sampled_from("abcdef"), st.builds(DeploymentHealth,
     last=st.sampled_from("abcdefg"),
 )
 def test_nobody_gets_a_disabled_full_or_avoided_one(
-    of: list[Deployment],
+    of: list[LdsDeployment],
     load: dict[str, int],
     health: dict[str, DeploymentHealth],
     strategy: Strategy,
     affinity: str | None,
     last: str,
 ) -> None:
-    def fit(each: Deployment) -> bool:
+    def fit(each: LdsDeployment) -> bool:
         avoided = each.id in health and health[each.id].until_s > 5.0
         return each.enabled and load.get(each.id, 0) < each.capacity and not avoided
 
@@ -238,7 +238,7 @@ def test_nobody_gets_a_disabled_full_or_avoided_one(
 
 
 @given(of=DEPLOYMENTS, rounds=st.integers(1, 4))
-def test_round_robin_is_even(of: list[Deployment], rounds: int) -> None:
+def test_round_robin_is_even(of: list[LdsDeployment], rounds: int) -> None:
     fit = [each for each in of if each.enabled and each.capacity]
     if fit:
         counts = Counter(rotation(*of, turns=rounds * len(fit)))

@@ -15,7 +15,7 @@ from vkprovider.labs.pure.topology.resources import Resources
 from vkprovider.labs.pure.worker import capacity as capacities
 from vkprovider.labs.pure.worker import node as nodes
 from vkprovider.labs.pure.worker.capacity import Capacity, Stats, shown_images
-from vkprovider.labs.pure.worker.endpoint import Endpoint, withdrawal
+from vkprovider.labs.pure.worker.endpoint import KubeletEndpoint, withdrawal
 from vkprovider.labs.pure.worker.node import NodeView
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError
@@ -24,7 +24,7 @@ from vkprovider.platform.times import iso
 
 UNIX = 1_800_000_000
 RANGE = (10000, 20000)
-ENDPOINT = Endpoint("10.0.0.9", 20250)
+ENDPOINT = KubeletEndpoint("10.0.0.9", 20250)
 FOREIGN_CONDITION = {"type": "KernelDeadlock", "status": "False", "reason": "R", "message": "m"}
 FOREIGN_TAINT = {"key": "node.kubernetes.io/unschedulable", "effect": "NoSchedule"}
 
@@ -346,8 +346,8 @@ def test_a_changed_taint_effect_replaces_the_old_taint() -> None:
         {"health": nodes.unhealthy(WorkerReason.WORKER_UNREACHABLE, "worker w1 does not answer")},
         {"ip": "198.51.100.2"},
         {"ip": ""},
-        {"endpoint": Endpoint("10.0.0.10", 20250)},
-        {"endpoint": Endpoint("10.0.0.9", 20251)},
+        {"endpoint": KubeletEndpoint("10.0.0.10", 20250)},
+        {"endpoint": KubeletEndpoint("10.0.0.9", 20251)},
         {"endpoint": None},
         {"version": "2.10.0"},
         {"capacity": {"cpu": "1", "memory": "1", "pods": "1"}},

@@ -7,12 +7,12 @@ import pytest
 from vkprovider.carriers.hello import AgentFacts, encode_facts, parse_facts
 from vkprovider.lablet import names
 from vkprovider.lablet.models.worker import parse_worker_spec
-from vkprovider.labs.pure.worker.registration import Bearer, Create, Deny, Hello, decide, turned_away, unapproved
+from vkprovider.labs.pure.worker.registration import Bearer, Create, Deny, PresentAgent, decide, turned_away, unapproved
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.objects import CustomResource, Metadata
 
 FACTS = AgentFacts("prod", "https://192.0.2.7", "", holds_credentials=True)
-HELLO = Hello("cml-7", "mqtt", FACTS)
+HELLO = PresentAgent("cml-7", "mqtt", FACTS)
 
 
 def known(**spec: Any) -> CustomResource:

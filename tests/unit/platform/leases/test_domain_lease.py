@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vkprovider.platform import leases
-from vkprovider.platform.leases import LeaseVerdict, Seen
+from vkprovider.platform.leases import LeaseSighting, LeaseVerdict
 from vkprovider.platform.objects import Lease
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
@@ -60,9 +60,9 @@ def test_who_may_take_a_node(*, found: Lease | None, gone: bool, verdict: LeaseV
 
 def test_a_change_is_seen_by_its_version_only() -> None:
     first = leases.observe(None, held("other", version="7"), 100.0)
-    assert first == Seen("7", 100.0)
+    assert first == LeaseSighting("7", 100.0)
     assert leases.observe(first, held("me", version="7"), 110.0) == first, "the same version is no change"
-    assert leases.observe(first, held("other", version="8"), 110.0) == Seen("8", 110.0)
+    assert leases.observe(first, held("other", version="8"), 110.0) == LeaseSighting("8", 110.0)
 
 
 def test_the_fence_falls_on_time() -> None:

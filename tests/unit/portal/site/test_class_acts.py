@@ -5,7 +5,7 @@ import pytest
 from vkprovider.lablet.standings import Standing
 from vkprovider.portal.pure.classes import ACTS, SORTS, Row
 from vkprovider.portal.web.classes import acting, routes
-from vkprovider.portal.web.classes.acting import Outcome, Wanted
+from vkprovider.portal.web.classes.acting import BulkAct, Outcome
 from vkprovider.portal.web.classes.classrooms import Powers
 
 ROWS = [
@@ -24,14 +24,14 @@ def test_every_act_has_a_form_and_every_column_an_order() -> None:
 @pytest.mark.parametrize(
     ("act", "sent", "wanted"),
     [
-        ("extend", {"minutes": "15"}, Wanted("extend", seconds=900)),
-        ("extend", {"minutes": "15", "message": "x"}, Wanted("extend", seconds=900)),
-        ("message", {"message": "Hello"}, Wanted("message", message="Hello")),
-        ("message", {}, Wanted("message")),
-        ("reset", {"minutes": "15", "message": "x"}, Wanted("reset")),
+        ("extend", {"minutes": "15"}, BulkAct("extend", seconds=900)),
+        ("extend", {"minutes": "15", "message": "x"}, BulkAct("extend", seconds=900)),
+        ("message", {"message": "Hello"}, BulkAct("message", message="Hello")),
+        ("message", {}, BulkAct("message")),
+        ("reset", {"minutes": "15", "message": "x"}, BulkAct("reset")),
     ],
 )
-def test_what_a_form_asks(act: str, sent: dict[str, str], wanted: Wanted) -> None:
+def test_what_a_form_asks(act: str, sent: dict[str, str], wanted: BulkAct) -> None:
     assert acting.wanted_of(act, sent) == wanted
 
 

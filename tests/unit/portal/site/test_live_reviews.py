@@ -10,7 +10,7 @@ from vkprovider.platform.http.access import Right, User
 from vkprovider.platform.http.answers import ApiServerUnavailable, NotAllowed, TokenInvalid
 from vkprovider.platform.reasons import StartReason
 from vkprovider.portal.api.callers import KnownCaller, LabRight
-from vkprovider.portal.service.requests import Caller
+from vkprovider.portal.service.requests import LabCaller
 from vkprovider.portal.web.live.reviews import Reviews, ReviewTimes
 from vkprovider.portal.web.visitor import Visitor
 
@@ -19,7 +19,7 @@ USE = LabRight("use", "portal", "alice")
 
 
 def visitor(name: str = "alice") -> Visitor:
-    return Visitor(KnownCaller(User(name), Caller(name, name, (), f"{name}'s")), "csrf", f"{name}'s")
+    return Visitor(KnownCaller(User(name), LabCaller(name, name, (), f"{name}'s")), "csrf", f"{name}'s")
 
 
 class Answers:

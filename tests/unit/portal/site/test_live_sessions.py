@@ -5,15 +5,15 @@ import time
 
 from vkprovider.platform.http.access import Right, User
 from vkprovider.portal.api.callers import KnownCaller, LabRight
-from vkprovider.portal.service.requests import Caller
-from vkprovider.portal.web.live.reviews import Reviews, Sessions
+from vkprovider.portal.service.requests import LabCaller
+from vkprovider.portal.web.live.reviews import OpenLogins, Reviews
 from vkprovider.portal.web.visitor import Visitor
 
 USE = LabRight("use", "portal", "alice")
 
 
 def visitor(session: str, ends_at: float | None) -> Visitor:
-    known = KnownCaller(User("alice"), Caller("alice", "alice", (), "token"))
+    known = KnownCaller(User("alice"), LabCaller("alice", "alice", (), "token"))
     return Visitor(known, "csrf", "token", session=session, ends_at=ends_at)
 
 
@@ -60,7 +60,7 @@ async def test_who_logs_out_ends_all_of_one_session() -> None:
 
 
 async def test_a_stream_that_closes_leaves_what_else_is_open_of_its_session() -> None:
-    sessions = Sessions(time.time)
+    sessions = OpenLogins(time.time)
     mine, over = visitor("one", time.time() + 0.3), asyncio.Event()
     with sessions.during(mine, over):
         with sessions.during(mine, asyncio.Event()):

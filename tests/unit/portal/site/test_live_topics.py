@@ -14,7 +14,7 @@ from tests.component.controllers.looking import when
 from vkprovider.portal.service.index import Listeners
 from vkprovider.portal.web.live.rendered import Rendered
 from vkprovider.portal.web.live.streams import merged
-from vkprovider.portal.web.live.topics import PAUSE_S, PAUSE_S_MAX, Allowed, Topic, Topics, TopicSource, pause_s
+from vkprovider.portal.web.live.topics import PAUSE_S, PAUSE_S_MAX, Topic, Topics, TopicSource, TopicView, pause_s
 from vkprovider.portal.web.visitor import Visitor
 
 
@@ -28,7 +28,7 @@ class Boards:
         self.topics = Topics()
         self.topics.register(TopicSource("board", self.allowed, self.render, self.listeners.listen))
 
-    async def allowed(self, visitor: Visitor, name: str) -> Allowed:
+    async def allowed(self, visitor: Visitor, name: str) -> TopicView:
         raise NotImplementedError
 
     def render(self, name: str, role: str, base: str) -> Rendered | None:
@@ -162,7 +162,7 @@ async def test_dear_renderings_take_turns_with_a_rest_and_a_cheap_one_waits_for_
     cheap: list[float] = []
     listeners, topics = Listeners[str](), Topics()
 
-    async def allowed(visitor: Visitor, name: str) -> Allowed:
+    async def allowed(visitor: Visitor, name: str) -> TopicView:
         raise NotImplementedError
 
     def render(name: str, role: str, base: str) -> Rendered:  # noqa: ARG001 (as a source has it)

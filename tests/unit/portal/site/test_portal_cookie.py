@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.portal.web import cookie
-from vkprovider.portal.web.cookie import CHUNKS_MAX, SESSION_S_MAX, TOKEN_CHARS_MAX, Session, is_marked, keys_of, mark
+from vkprovider.portal.web.cookie import (
+    CHUNKS_MAX,
+    SESSION_S_MAX,
+    TOKEN_CHARS_MAX,
+    LoginSession,
+    is_marked,
+    keys_of,
+    mark,
+)
 
 KEY = keys_of(b"k" * 32).session
 NAME = "session"
@@ -44,7 +52,7 @@ def test_a_session_ends_with_its_token_and_after_twelve_hours(token: str, lasts_
 
 @given(token=st.text(st.characters(min_codepoint=33, max_codepoint=126), min_size=1, max_size=TOKEN_CHARS_MAX))
 def test_what_is_written_is_read(token: str) -> None:
-    session = Session(token, NOW + 60, "id")
+    session = LoginSession(token, NOW + 60, "id")
     cookies = cookie.written(KEY, NAME, session)
     assert cookie.read(KEY, NAME, {**cookies, "other": "x"}, NOW) == session
 

@@ -32,7 +32,7 @@ class PageUnknown(click.ClickException):
     """Nothing says where the page is, or as whom to ask it."""
 
 
-class RoleRef(msgspec.Struct, frozen=True):
+class BindingRole(msgspec.Struct, frozen=True):
     """The role that a binding gives."""
 
     kind: str
@@ -43,7 +43,7 @@ class Binding(msgspec.Struct, frozen=True, rename="camel"):
     """A RoleBinding, without whom it binds."""
 
     metadata: Metadata
-    role_ref: RoleRef
+    role_ref: BindingRole
 
 
 _BINDINGS: Final = kind("/apis/rbac.authorization.k8s.io/v1", "rolebindings", Binding)

@@ -7,12 +7,12 @@ from typing import Final, Protocol
 import click
 import msgspec
 
-from vkprovider.cli.shared.page.asking import Page, PageRefused, open_page
+from vkprovider.cli.shared.page.asking import PageRefused, ProviderPage, open_page
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.lablet import names
 from vkprovider.labs.pure.lablet import leftovers
-from vkprovider.labs.pure.lablet.leftovers import Entry, Leftovers
+from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers
 from vkprovider.platform.kube.api import Api
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource
@@ -22,10 +22,10 @@ from vkprovider.platform.selectors import Selector
 _PAGE_SIZE: Final = 50
 
 
-class Archives(Protocol):
+class NamespaceArchives(Protocol):
     """What learners of one namespace left."""
 
-    async def list(self, *, labels: str = "") -> list[Entry]:
+    async def list(self, *, labels: str = "") -> list[ArchiveEntry]:
         """List it: that of learners first, then the newest first.
 
         Args:
@@ -41,20 +41,20 @@ class Archives(Protocol):
 
 
 class _Listed(msgspec.Struct, frozen=True):
-    items: list[Entry]
+    items: list[ArchiveEntry]
     after: str = msgspec.field(name="continue", default="")
 
 
 class PageArchives:
     """Reads it from the page."""
 
-    def __init__(self, page: Page, namespace: str) -> None:
+    def __init__(self, page: ProviderPage, namespace: str) -> None:
         self._page = page
         self._path = f"/namespaces/{namespace}/archives"
 
-    async def list(self, *, labels: str = "") -> list[Entry]:
-        """See `Archives.list`."""
-        found: list[Entry] = []
+    async def list(self, *, labels: str = "") -> list[ArchiveEntry]:
+        """See `NamespaceArchives.list`."""
+        found: list[ArchiveEntry] = []
         params = {"labelSelector": labels} if labels else {}
         while True:
             listed = await self._page.get(self._path, _Listed, params)
@@ -64,7 +64,7 @@ class PageArchives:
             params["continue"] = listed.after
 
     async def read(self, id_: str) -> Leftovers | None:
-        """See `Archives.read`."""
+        """See `NamespaceArchives.read`."""
         try:
             return await self._page.get(f"{self._path}/{id_}", Leftovers)
         except PageRefused as refusal:
@@ -80,9 +80,9 @@ class StoredArchives:
         self._stored = stored
         self._namespace = namespace
 
-    async def list(self, *, labels: str = "") -> list[Entry]:
-        """See `Archives.list`."""
-        found: list[Entry] = []
+    async def list(self, *, labels: str = "") -> list[ArchiveEntry]:
+        """See `NamespaceArchives.list`."""
+        found: list[ArchiveEntry] = []
         try:
             selector = Selector.parsed(labels)
         except ValueError as error:
@@ -95,7 +95,7 @@ class StoredArchives:
                     found.append(entry)
         return in_order([entry for entry in found if selector.accepts(entry.labels)])
 
-    async def _entry(self, config_map: ConfigMap) -> Entry | None:
+    async def _entry(self, config_map: ConfigMap) -> ArchiveEntry | None:
         entry = leftovers.entry_of(config_map.metadata)
         if entry is not None:
             return entry
@@ -103,13 +103,13 @@ class StoredArchives:
         return leftovers.described(leftovers.read(whole), config_map.metadata.name) if whole is not None else None
 
     async def read(self, id_: str) -> Leftovers | None:
-        """See `Archives.read`."""
+        """See `NamespaceArchives.read`."""
         found = await self._stored.get(leftovers.name_of(id_))
         left = leftovers.read(found) if found is not None else None
         return left if left is not None and left.namespace == self._namespace else None
 
 
-def in_order(entries: Sequence[Entry]) -> list[Entry]:
+def in_order(entries: Sequence[ArchiveEntry]) -> list[ArchiveEntry]:
     """Sort entries: those of learners first, then the newest first."""
     return sorted(entries, key=lambda entry: (not entry.learner, -entry.at))
 
@@ -117,7 +117,7 @@ def in_order(entries: Sequence[Entry]) -> list[Entry]:
 @asynccontextmanager
 async def open_archives(
     kube: KubeClient, namespace: str, place: Place, page: PageOptions, provider_namespace: str = ""
-) -> AsyncIterator[Archives]:
+) -> AsyncIterator[NamespaceArchives]:
     """Open what learners of a namespace left.
 
     Args:

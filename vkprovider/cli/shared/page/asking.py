@@ -63,7 +63,7 @@ class _Made(msgspec.Struct, frozen=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class ProviderPage:
     """The page, as one user asks it.
 
     Attributes:
@@ -127,7 +127,9 @@ class Page:
 
 
 @asynccontextmanager
-async def open_page(kube: KubeClient, namespace: str, place: Place, options: PageOptions) -> AsyncIterator[Page]:
+async def open_page(
+    kube: KubeClient, namespace: str, place: Place, options: PageOptions
+) -> AsyncIterator[ProviderPage]:
     """Find the page and log in.
 
     Args:
@@ -145,7 +147,7 @@ async def open_page(kube: KubeClient, namespace: str, place: Place, options: Pag
     tls = trust(base, options.cacert, given=bool(options.url))
     async with open_session(aiohttp.TCPConnector()) as session:
         grant = f"; or, for all that a class takes: {grant_command('USER', namespace)}"
-        yield Page(base, authorization, tls, session, hint, grant)
+        yield ProviderPage(base, authorization, tls, session, hint, grant)
 
 
 def trust(base: str, cacert: str, *, given: bool) -> Any:

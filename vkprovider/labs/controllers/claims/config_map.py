@@ -4,7 +4,7 @@ from typing import Final
 
 from vkprovider.lablet import names
 from vkprovider.labs.pure.claims import document
-from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.claims.document import StoredClaims
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import NotFound
 from vkprovider.platform.kube.client import Guard
@@ -35,7 +35,7 @@ class ClaimsConfigMap:
         self._version = ""
         self.uid = ""
 
-    async def read(self) -> Stored | None:
+    async def read(self) -> StoredClaims | None:
         """Read the claims; None if there is no ConfigMap.
 
         Raises:

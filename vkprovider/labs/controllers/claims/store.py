@@ -22,7 +22,7 @@ from vkprovider.labs.controllers.claims.config_map import ClaimsConfigMap
 from vkprovider.labs.controllers.counters import Counters
 from vkprovider.labs.pure.claims import document
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.claims.document import Stored
+from vkprovider.labs.pure.claims.document import StoredClaims
 from vkprovider.labs.pure.claims.merge import fit, full, merge
 from vkprovider.labs.pure.claims.table import ClaimTable
 from vkprovider.labs.settings.cluster import WorkerSettings
@@ -95,7 +95,7 @@ class ClaimStore:
         self._failures = 0
         self._awaited: set[str] = set()
         self._unsaved: set[str] = set()
-        self._table = ClaimTable(Stored())
+        self._table = ClaimTable(StoredClaims())
         self.complete = False
         self.fault: InputError | None = None
         self.refused: dict[str, InputError] = {}
@@ -134,7 +134,7 @@ class ClaimStore:
         stored = await self._config_map.read()
         self._dirty.clear()
         self._unsaved.clear()
-        self._table = ClaimTable(stored or Stored())
+        self._table = ClaimTable(stored or StoredClaims())
         self._saved = dict(self.claims)
         self.complete = stored is not None
 

@@ -12,7 +12,7 @@ from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.console.finding import FoundDevice
 from vkprovider.labs.controllers.console.shared import Console, Watcher
 from vkprovider.labs.kubelet.spi import Exit, RemoteCommand
-from vkprovider.labs.pure.console.dialogue import Dialogue, End, Output, Print, Type
+from vkprovider.labs.pure.console.dialogue import Dialogue, DialogueEnd, Output, Print, Type
 from vkprovider.labs.pure.console.writers import TAKEN
 from vkprovider.platform.errors import InputError, Invalid, OutsideError, Unavailable
 
@@ -119,7 +119,7 @@ class Execution:
         self._console = console
         self._container = container
         self._command = command
-        self._end: End | None = None
+        self._end: DialogueEnd | None = None
         self._has_input = False
 
     async def run(self, watcher: Watcher, dialogue: Dialogue) -> Exit:
@@ -193,7 +193,7 @@ class Execution:
                 case Print():
                     text = output.text.replace("\n", "\r\n") if self._command.tty else output.text
                     await self._command.write(text.encode())
-                case End():
+                case DialogueEnd():
                     self._end = output
 
 

@@ -6,7 +6,7 @@ from contextlib import aclosing
 from functools import partial
 from typing import Final
 
-from tunnels.base import Channel
+from tunnels.base import ByteChannel
 from vkprovider.lablet import names
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.console import logs
@@ -14,10 +14,10 @@ from vkprovider.labs.controllers.console.commands import CONFIG, Execution, atta
 from vkprovider.labs.controllers.console.finding import Finder, FoundDevice, FoundLablet, told
 from vkprovider.labs.controllers.console.logs import Followed, chosen
 from vkprovider.labs.controllers.console.open import OpenConsoles
-from vkprovider.labs.controllers.console.usage import Usage
+from vkprovider.labs.controllers.console.usage import UsageFigures
 from vkprovider.labs.kubelet.spi import DeviceUsage, Exit, LogLine, LogOptions, RemoteCommand, Target
 from vkprovider.labs.pure.console.dialogue import Dialogue
-from vkprovider.labs.pure.console.history import Line
+from vkprovider.labs.pure.console.history import TimedLine
 from vkprovider.labs.pure.console.manners import Manners
 from vkprovider.labs.pure.console.ports import PortRoute
 from vkprovider.labs.pure.console.words import is_shell, line_of, moves_files
@@ -45,7 +45,7 @@ class LabletDevices:
         ctx: Context,
         finder: Finder,
         opened: OpenConsoles,
-        usage: Usage,
+        usage: UsageFigures,
         *,
         manners: Manners,
         exec_timeout_s: float,
@@ -68,7 +68,7 @@ class LabletDevices:
         with told():
             return await self._execute(target, words, command)
 
-    async def dial(self, namespace: str, pod: str, port: int) -> Channel:
+    async def dial(self, namespace: str, pod: str, port: int) -> ByteChannel:
         """Connect to a port of a lablet; see `spi.Devices`.
 
         A console or screen whose port does not open, because PATty is off, is reached through CML's own interface.
@@ -83,7 +83,7 @@ class LabletDevices:
                     raise
                 return await self._dial_console(place, way, pod)
 
-    async def _dial_console(self, place: FoundLablet, way: PortRoute, pod: str) -> Channel:
+    async def _dial_console(self, place: FoundLablet, way: PortRoute, pod: str) -> ByteChannel:
         claim = place.claim
         target = Target(claim.namespace, pod, claim.pod_uid, way.slot.container)
         device = await self._finder.running(target)
@@ -173,7 +173,7 @@ class LabletDevices:
         console = self._opened.console(device, self._manners.line(device.fact.definition))
         return await attach(console, command, about=about, take_over=take_over)
 
-    def _follow(self, target: Target, device: FoundDevice) -> AsyncGenerator[list[Line]]:
+    def _follow(self, target: Target, device: FoundDevice) -> AsyncGenerator[list[TimedLine]]:
         self._followed = {key: found for key, found in self._followed.items() if found.is_followed}
         key = (target.uid or device.place.lablet.uid, device.label)
         found = self._followed.get(key)

@@ -14,7 +14,7 @@ from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.console.finding import MOVED, FoundDevice
 from vkprovider.labs.controllers.console.shared import Console
 from vkprovider.labs.kubelet.spi import LogLine
-from vkprovider.labs.pure.console.history import Entry, Line, dated, dated_until, news, parse
+from vkprovider.labs.pure.console.history import RunLine, TimedLine, dated, dated_until, news, parse
 from vkprovider.platform.errors import InputError, OutsideError
 
 KEPT_LINES: Final = 2000
@@ -27,7 +27,7 @@ REST_S: Final = 2.0
 """The pause between two looks, in memory only, whether a device that was off runs again."""
 
 
-async def read(device: FoundDevice, *, now: float, tail: int | None = None) -> list[Line]:
+async def read(device: FoundDevice, *, now: float, tail: int | None = None) -> list[TimedLine]:
     """Read the log of the present run.
 
     Args:
@@ -42,7 +42,7 @@ async def read(device: FoundDevice, *, now: float, tail: int | None = None) -> l
     return dated(run, started_at=device.place.claim.started_at, now=now)
 
 
-async def read_previous(device: FoundDevice, *, now: float) -> list[Line]:
+async def read_previous(device: FoundDevice, *, now: float) -> list[TimedLine]:
     """Read the log of the run before the last restart.
 
     Raises:
@@ -56,7 +56,7 @@ async def read_previous(device: FoundDevice, *, now: float) -> list[Line]:
     return dated_until(runs[-2], device.place.claim.last_at or now)
 
 
-async def _runs(device: FoundDevice, *, lines: int | None = None) -> list[list[Entry]]:
+async def _runs(device: FoundDevice, *, lines: int | None = None) -> list[list[RunLine]]:
     consoles = device.worker.labs.consoles
     return parse(await consoles.read_log(device.lab_id, device.fact.id, lines=lines))
 
@@ -80,8 +80,8 @@ class Followed:
         self._device = device
         self._console = console
         self._wall = wall
-        self._entries: list[Entry] = []
-        self._lines: deque[Line] = deque(maxlen=KEPT_LINES)
+        self._entries: list[RunLine] = []
+        self._lines: deque[TimedLine] = deque(maxlen=KEPT_LINES)
         self._count = 0
         self._over = ""
         self._fault: InputError | OutsideError | None = None
@@ -95,7 +95,7 @@ class Followed:
         """Whether anybody follows it."""
         return self._viewers > 0
 
-    async def follow(self) -> AsyncGenerator[list[Line]]:
+    async def follow(self) -> AsyncGenerator[list[TimedLine]]:
         """Yield the log as it is, and what comes; the last line says why there is no more.
 
         The first list is the whole log of the present run, as far as it is kept.
@@ -120,7 +120,7 @@ class Followed:
                 if fresh:
                     yield list(self._lines)[-fresh:]
                 if self._over:
-                    yield [Line(self._wall(), f"[{self._over}]")]
+                    yield [TimedLine(self._wall(), f"[{self._over}]")]
                     return
         finally:
             self._viewers -= 1
@@ -186,7 +186,7 @@ class Followed:
             fresh = news(self._entries, runs[-1]) or runs[-1]
         await self._note(device, list(fresh))
 
-    async def _note(self, device: FoundDevice, fresh: Iterable[Entry]) -> None:
+    async def _note(self, device: FoundDevice, fresh: Iterable[RunLine]) -> None:
         lines = dated(list(fresh), started_at=device.place.claim.started_at, now=self._wall())
         if lines:
             self._entries = [*self._entries, *fresh][-LOOK_LINES:]
@@ -196,7 +196,7 @@ class Followed:
                 self._changed.notify_all()
 
 
-def chosen(lines: Iterable[Line], *, since_at: float | None, tail: int | None) -> list[LogLine]:
+def chosen(lines: Iterable[TimedLine], *, since_at: float | None, tail: int | None) -> list[LogLine]:
     """Return the lines that a user wants."""
     wanted = [LogLine(line.at, line.text) for line in lines if since_at is None or line.at >= since_at]
     return wanted if tail is None else wanted[len(wanted) - min(tail, len(wanted)) :]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
-from tunnels.base import Channel
+from tunnels.base import ByteChannel
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.console.finding import MOVED, FoundDevice, FoundLablet, check
 from vkprovider.labs.controllers.console.shared import Console
@@ -54,7 +54,7 @@ class OpenConsoles:
         """Create it without anything open; `typed` is called after keys were passed on to a device of a lablet."""
         self._typed = typed
         self._consoles: dict[_Key, Console] = {}
-        self._connections: dict[str, set[Channel]] = {}
+        self._connections: dict[str, set[ByteChannel]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     def console(self, device: FoundDevice, line: int = 0) -> Console:
@@ -70,7 +70,7 @@ class OpenConsoles:
             )
         return found
 
-    async def connect(self, worker: Worker, dial: Callable[[], Awaitable[Channel]]) -> Channel:
+    async def connect(self, worker: Worker, dial: Callable[[], Awaitable[ByteChannel]]) -> ByteChannel:
         """Open a connection that ends with the worker.
 
         Raises:
@@ -109,7 +109,7 @@ class OpenConsoles:
             task.add_done_callback(self._closing.discard)
 
 
-async def _connected(device: FoundDevice, line: int) -> Channel:
+async def _connected(device: FoundDevice, line: int) -> ByteChannel:
     """Connect to a serial line of a device.
 
     Raises:
@@ -124,25 +124,25 @@ async def _connected(device: FoundDevice, line: int) -> Channel:
 
 
 class Tracked:
-    """A `Channel` that is in a set as long as it is open."""
+    """A `ByteChannel` that is in a set as long as it is open."""
 
-    def __init__(self, channel: Channel, among: set[Channel]) -> None:
+    def __init__(self, channel: ByteChannel, among: set[ByteChannel]) -> None:
         self._channel = channel
         self._among = among
 
     async def read(self) -> bytes:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         return await self._channel.read()
 
     async def write(self, data: bytes) -> None:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         await self._channel.write(data)
 
     async def end(self) -> None:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         await self._channel.end()
 
     async def close(self) -> None:
-        """See `Channel`."""
+        """See `ByteChannel`."""
         self._among.discard(self)
         await self._channel.close()

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 
-from tunnels.base import Channel, ConnectionLost
+from tunnels.base import ByteChannel, ConnectionLost
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.pure.console.writers import Writer, Writers, notices, refusal
 from vkprovider.platform.errors import InputError, Unavailable
@@ -88,7 +88,7 @@ class Console:
         self,
         label: str,
         pod: str,
-        connect: Callable[[], Awaitable[Channel]],
+        connect: Callable[[], Awaitable[ByteChannel]],
         check: Callable[[], None],
         typed: Callable[[], None],
     ) -> None:
@@ -101,7 +101,7 @@ class Console:
         self._writers: Writers[Watcher] = Writers()
         self._writers_changed = asyncio.Event()
         self._opening = asyncio.Lock()
-        self._channel: Channel | None = None
+        self._channel: ByteChannel | None = None
         self._pump: asyncio.Task[None] | None = None
         self._screen = b""
 
@@ -217,7 +217,7 @@ class Console:
         if channel is not None:
             await channel.close()
 
-    async def _run(self, channel: Channel) -> None:
+    async def _run(self, channel: ByteChannel) -> None:
         why = f"the console of {self.label} has ended: the device was stopped, or CML closed it"
         try:
             while data := await channel.read():

@@ -48,7 +48,7 @@ class _Used:
     started_at: float
 
 
-class Usage:
+class UsageFigures:
     """The figures of the workers of this replica.
 
     Args:

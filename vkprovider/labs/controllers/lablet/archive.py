@@ -17,7 +17,7 @@ from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import leftovers
 from vkprovider.labs.pure.lablet import leftovers as keeping
-from vkprovider.labs.pure.lablet.leftovers import Entry, Kept, Leftovers
+from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers, StoredWork
 from vkprovider.labs.pure.session.delivery import Verdict
 from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform.errors import Conflict, InputError, Invalid, NotFound, OutsideError
@@ -129,7 +129,7 @@ class Archive:
             _log.warning("leftovers cannot be read", pod=pod_uid, error=str(error))
             return None
 
-    async def page(self, namespace: str, *, size: int, after: str) -> tuple[list[Entry], str]:
+    async def page(self, namespace: str, *, size: int, after: str) -> tuple[list[ArchiveEntry], str]:
         """List what learners of a namespace left, one page in the order of the ids; see `Resource.page`.
 
         Raises:
@@ -168,7 +168,7 @@ class Archive:
         config_maps = self._ctx.api.config_maps
         oldest = self._ctx.now_unix - self._settings.kept_s if self._ctx.is_sure() else 0
         labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"
-        kept: list[Kept] = []
+        kept: list[StoredWork] = []
         async for page in config_maps.pages(labels=labels, page_size=_PAGE):
             for config_map in page:
                 written = leftovers.written_at(config_map)

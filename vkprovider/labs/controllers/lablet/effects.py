@@ -99,7 +99,7 @@ class Effects:
                 return Claimed(claim.renewed(self._make_claim(pod, worker), worker.labs.time()))
             case steps.ConfirmGone(claim=claim):
                 return await self._confirm_gone(claim)
-            case steps.DeletePod(pod=pod):
+            case steps.ConfirmDeletion(pod=pod):
                 return await self._delete_pod(pod, worker)
             case steps.RestoreUsername(pod=pod, username=username):
                 return await self._patch_pod(pod, worker, annotations={names.ANNOTATION_USERNAME: username})

@@ -19,7 +19,7 @@ from vkprovider.platform.runtime.context import Context
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class LabOfLablet:
     """A lablet's lab.
 
     Attributes:
@@ -48,7 +48,7 @@ class Exports:
     pods: Mapping[str, Pod]
     readers: Readers
 
-    async def find(self, key: str) -> Found | None:
+    async def find(self, key: str) -> LabOfLablet | None:
         """Find a lab by its own id or by its Pod's UID; None if no lablet has it.
 
         Raises:
@@ -56,12 +56,12 @@ class Exports:
         """
         for name, worker in self.workers.items():
             if (claim := _pick(worker.claims.claims, key)) is not None:
-                return Found(name, claim)
+                return LabOfLablet(name, claim)
         for uid, name in self._hints(key):
             if name not in self.workers:
                 rows = await reader.of_worker(self.ctx, name)
                 if (claim := _pick(rows, key) or _unsaved(rows, uid)) is not None:
-                    return Found(name, claim)
+                    return LabOfLablet(name, claim)
         return None
 
     def _hints(self, key: str) -> list[tuple[str, str]]:
@@ -73,7 +73,7 @@ class Exports:
                 found.append((meta.uid, worker))
         return found
 
-    async def fetch(self, found: Found) -> bytes:
+    async def fetch(self, found: LabOfLablet) -> bytes:
         """Fetch a lab as YAML, with the configurations that CML has of it.
 
         Raises:

@@ -21,17 +21,17 @@ from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.definition.content import Content as ContentContent
 from vkprovider.labs.pure.lablet import intent
-from vkprovider.labs.pure.lablet.boots import NO_PATIENCE, Patience
+from vkprovider.labs.pure.lablet.boots import NO_PATIENCE, StartPatience
 from vkprovider.labs.pure.lablet.decisions.stepfault import api_fault
 from vkprovider.labs.pure.lablet.environment.resolve import NO_ENVIRONMENT, Environment, resolve
 from vkprovider.labs.pure.lablet.environment.sources import (
     CHARS_MAX,
     SOURCES_MAX,
-    Content,
     Placement,
     Read,
-    Source,
+    SourceKeys,
     Unread,
+    VariableSource,
     content_of,
     sources_of,
 )
@@ -77,10 +77,10 @@ class Environments:
         wanted = sources_of(whole)
         if len(wanted) > SOURCES_MAX:
             raise _fault(f"the variables refer to {len(wanted)} ConfigMaps and Secrets, at most {SOURCES_MAX}")
-        read, room = dict[Source, Read](), CHARS_MAX
+        read, room = dict[VariableSource, Read](), CHARS_MAX
         for source, keys in wanted.items():
             read[source] = found = await self._read(pod.metadata.namespace, source, keys)
-            room -= sum(map(len, found.values.values())) if isinstance(found, Content) else 0
+            room -= sum(map(len, found.values.values())) if isinstance(found, SourceKeys) else 0
             if room < 0:
                 raise _fault(f"the ConfigMaps and Secrets of the variables have more than {CHARS_MAX} characters")
         total = worker.capacity.total if worker.capacity is not None else Resources()
@@ -96,7 +96,7 @@ class Environments:
             raise StepFailed(Trouble.API_UNAVAILABLE, "the pod is gone, the informer's cache does not show it yet")
         return found
 
-    async def _read(self, namespace: str, source: Source, keys: frozenset[str] | None) -> Read:
+    async def _read(self, namespace: str, source: VariableSource, keys: frozenset[str] | None) -> Read:
         """Read one object of the Pod's namespace."""
         api = self.ctx.api
         if namespace in {self.ctx.namespace, self.ctx.logins_namespace}:
@@ -210,9 +210,9 @@ class Gatherer:
             sure=self.ctx.is_sure(),
         )
 
-    def _patience(self, claim: Claim, worker: Worker) -> Patience:
+    def _patience(self, claim: Claim, worker: Worker) -> StartPatience:
         definition, content = self.definitions.get(claim.definition), self.contents.get(claim.digest)
-        return Patience(
+        return StartPatience(
             definition.boot_timeout_s if definition is not None else None,
             self.boot_timeouts.get(worker.name, {}),
             content.topology.cpu_limit if content is not None else 100,

@@ -20,7 +20,7 @@ from vkprovider.labs.pure.lablet.memory import BLANK, Memory
 from vkprovider.labs.pure.lablet.status import LabletStatus
 from vkprovider.platform.kube.due import Priority
 from vkprovider.platform.kube.queue import KeyedQueue
-from vkprovider.platform.messages import Condition
+from vkprovider.platform.messages import TimelessCondition
 from vkprovider.platform.objects import EndpointSlice, Pod
 from vkprovider.platform.runtime.context import Context
 
@@ -66,7 +66,7 @@ class Lablet:
     memory: Memory = BLANK
     awaits_claim: bool = True
     written: Written = field(default_factory=Written)
-    ports_open: Condition | None = None
+    ports_open: TimelessCondition | None = None
     activity: Activity = NO_ACTIVITY
 
     @property

@@ -14,7 +14,7 @@ from typing import Final
 from vkprovider.lablet import names
 from vkprovider.labs.controllers.lablet.index import LabletIndex
 from vkprovider.labs.controllers.worker.worker import Worker
-from vkprovider.labs.pure.lablet.intent import Definition, Member, Pool, member_of, next_up, pool_of
+from vkprovider.labs.pure.lablet.intent import Definition, Member, WarmPool, member_of, next_up, pool_of
 from vkprovider.platform.kube.due import Priority
 from vkprovider.platform.kube.informer import Informer
 from vkprovider.platform.kube.resources import PartialObject
@@ -39,7 +39,7 @@ class Renewals:
 
     def choose(self) -> None:
         """Choose again, and queue the chosen lablets."""
-        pools: defaultdict[Pool, list[Member]] = defaultdict(list)
+        pools: defaultdict[WarmPool, list[Member]] = defaultdict(list)
         for lablet in self.index.items.values():
             if lablet.pod is not None and (pool := pool_of(lablet.pod)) is not None:
                 pools[pool].append(member_of(lablet.pod, self.definitions))

@@ -35,15 +35,15 @@ from vkprovider.platform.errors import Conflict, Fenced, InputError, NotFound, O
 from vkprovider.platform.kube.flow import Lane
 from vkprovider.platform.kube.informer import Informer
 from vkprovider.platform.kube.queue import KeyedQueue, Result
-from vkprovider.platform.messages import Condition
+from vkprovider.platform.messages import TimelessCondition
 from vkprovider.platform.objects import CustomResource, EndpointSlice
-from vkprovider.platform.ports.allocator import PortRange
+from vkprovider.platform.ports.allocator import PortBounds
 from vkprovider.platform.reasons import PortReason
 from vkprovider.platform.runtime.context import Context
 
 _CONNECT_S: Final = 3.0
 _AGAIN_S: Final = 2.0
-_OPEN: Final = Condition(ConditionReason.PORTS_OPEN, "True", ConditionReason.PORTS_OPEN)
+_OPEN: Final = TimelessCondition(ConditionReason.PORTS_OPEN, "True", ConditionReason.PORTS_OPEN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +97,20 @@ class PortCheck:
             return Result(_AGAIN_S)
         text = mappings.describe_closed_ports(ports, range_of(worker.spec, self.settings.range))
         return self._conclude(
-            lablet, worker, Condition(ConditionReason.PORTS_OPEN, "False", DoctorReason.PORTS_NOT_OPENED, text)
+            lablet, worker, TimelessCondition(ConditionReason.PORTS_OPEN, "False", DoctorReason.PORTS_NOT_OPENED, text)
         )
 
-    def _conclude(self, lablet: Lablet, worker: Worker, result: Condition) -> Result:
+    def _conclude(self, lablet: Lablet, worker: Worker, result: TimelessCondition) -> Result:
         self._until.pop(lablet.uid, None)
         lablet.ports_open = worker.ports_open = result
         self.checked(lablet.uid)
         return Result()
 
 
-def range_of(spec: CMLWorkerSpec, default: tuple[int, int]) -> PortRange:
+def range_of(spec: CMLWorkerSpec, default: tuple[int, int]) -> PortBounds:
     """Return a worker's range of outside ports."""
     own = spec.port_range
-    return PortRange(*default) if own is None else PortRange(own.start, own.end)
+    return PortBounds(*default) if own is None else PortBounds(own.start, own.end)
 
 
 async def _any_opens(host: str, ports: list[int]) -> bool:

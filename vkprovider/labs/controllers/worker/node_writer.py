@@ -14,7 +14,7 @@ from vkprovider.labs.controllers.worker.status import WorkerStatusWriter
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.worker import node as nodes
 from vkprovider.labs.pure.worker.capacity import Capacity
-from vkprovider.labs.pure.worker.endpoint import Endpoint, kubelet_version, withdrawal
+from vkprovider.labs.pure.worker.endpoint import KubeletEndpoint, kubelet_version, withdrawal
 from vkprovider.labs.pure.worker.node import NodeView, unhealthy
 from vkprovider.labs.pure.worker.registration import Bearer
 from vkprovider.labs.settings.cluster import WorkerSettings
@@ -105,7 +105,7 @@ NODES: Final = LeaseKind(
 class Endpoints(Protocol):
     """Serves the kubelet API of our Nodes."""
 
-    async def open(self, worker: str) -> Endpoint | None:
+    async def open(self, worker: str) -> KubeletEndpoint | None:
         """Serve the Node of a worker that this replica owns, if it is not served yet; None if it cannot be."""
 
 
@@ -305,7 +305,7 @@ class NodeWriter:
             self._agreed.pop(names.node_name(worker), None)
 
     def _view(
-        self, resource: CustomResource, worker: Worker, endpoint: Endpoint | None, kubelet_version: str
+        self, resource: CustomResource, worker: Worker, endpoint: KubeletEndpoint | None, kubelet_version: str
     ) -> NodeView:
         """Return the Node that follows from the state of its worker."""
         address = nodes.address_of(worker.spec)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from vkprovider.lablet import names
 from vkprovider.lablet.models.status import (
-    Labs,
+    LabCounts,
     NodeDefinitionFigures,
     NodeDefinitionTimeout,
     ResourceCondition,
@@ -27,7 +27,7 @@ from vkprovider.labs.pure.worker.registration import Bearer, turned_away
 from vkprovider.platform.errors import NotFound
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.kube.flow import Lane
-from vkprovider.platform.messages import Condition
+from vkprovider.platform.messages import TimelessCondition
 from vkprovider.platform.objects import CustomResource
 from vkprovider.platform.reasons import Reason
 from vkprovider.platform.runtime.context import Context, ref_of
@@ -75,7 +75,7 @@ class WorkerStatusWriter:
             address=seen.ip or UNSET,
             owner=self._ctx.replica,
             epoch=epoch,
-            labs=Labs(len(worker.claims.claims), worker.lab_index.foreign),
+            labs=LabCounts(len(worker.claims.claims), worker.lab_index.foreign),
             node_definitions=UNSET
             if seen.definitions is None
             else [NodeDefinitionFigures(one.name, one.cpus, one.ram) for one in seen.definitions],
@@ -98,7 +98,7 @@ class WorkerStatusWriter:
         known: WorkerStatus,
         guard: Guard | None = None,
         *,
-        further: Iterable[Condition | None] = (),
+        further: Iterable[TimelessCondition | None] = (),
     ) -> None:
         """Write the fields that have changed.
 
@@ -116,7 +116,9 @@ class WorkerStatusWriter:
         before = worker_status(resource)
         is_ready = "True" if health.ready else "False"
         now = self._ctx.now_unix
-        ready = condition(before.ready, Condition("Ready", is_ready, health.reason, health.message), now_unix=now)
+        ready = condition(
+            before.ready, TimelessCondition("Ready", is_ready, health.reason, health.message), now_unix=now
+        )
         others: dict[str, ResourceCondition] = {}
         if said := before.condition(ConditionReason.PORTS_OPEN):
             others[said.type] = said

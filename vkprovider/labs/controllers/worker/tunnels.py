@@ -11,12 +11,12 @@ import structlog
 from tunnels.base import AllowList
 from tunnels.link.carrier import Carrier
 from tunnels.link.hub import Hub, TunnelTransport
-from tunnels.protocol.presence import AgentView, State
+from tunnels.protocol.presence import AgentState, AgentView
 from vkprovider.carriers.hello import AgentFacts, parse_facts
 from vkprovider.carriers.settings import TunnelSettings
 from vkprovider.lablet.reasons import WorkerReason
 from vkprovider.labs.pure.worker.node import Health, unhealthy
-from vkprovider.labs.pure.worker.registration import Bearer, Create, Deny, Hello, decide
+from vkprovider.labs.pure.worker.registration import Bearer, Create, Deny, PresentAgent, decide
 from vkprovider.platform.errors import Conflict, Forbidden, InputError, Invalid
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.kube.queue import Result
@@ -100,12 +100,12 @@ class Tunnels:
     def bearers(self, name: str) -> list[Bearer]:
         """Return the agents of a name that are there, one for each kind of tunnel."""
         views = {kind: hub.view(name) for kind, hub in self.hubs.items()}
-        return [Bearer(kind, view.boot, view.rival) for kind, view in views.items() if view.state is State.THERE]
+        return [Bearer(kind, view.boot, view.rival) for kind, view in views.items() if view.state is AgentState.THERE]
 
     def facts(self, kind: str, name: str) -> AgentFacts:
         """Return an agent's report; an empty one if it is not there."""
         ear, hub = self._ears.get(kind), self.hubs.get(kind)
-        if ear is None or hub is None or hub.view(name).state is not State.THERE:
+        if ear is None or hub is None or hub.view(name).state is not AgentState.THERE:
             return NOTHING
         return ear.facts.get(name, NOTHING)
 
@@ -117,14 +117,14 @@ class Tunnels:
 
 def _away(name: str, view: AgentView) -> Health | None:
     match view.state:
-        case State.THERE:
+        case AgentState.THERE:
             return None
-        case State.UNKNOWN:
+        case AgentState.UNKNOWN:
             text = (
                 f"the replica that owns its Node (status.owner) hears no agent {name}: see that `vkprovider agent` "
                 "runs with that name, and that it logs a connection to that replica or its broker"
             )
-        case State.SILENT:
+        case AgentState.SILENT:
             text = f"agent {name} is silent; see that it runs and has a connection. Nothing is deleted meanwhile"
         case _:
             text = f"agent {name} has left ({view.reason or 'no reason given'}). Nothing is deleted meanwhile"
@@ -214,17 +214,17 @@ class Registration:
         refused = False
         for kind, hub in self._tunnels.hubs.items():
             view = hub.view(name)
-            if view.state is not State.THERE:
+            if view.state is not AgentState.THERE:
                 continue
             try:
-                hello = Hello(name, kind, parse_facts(view.facts))
+                hello = PresentAgent(name, kind, parse_facts(view.facts))
             except InputError as error:
                 self._say(name, error.message)
                 continue
             refused |= await self._do(hello)
         return Result(self._reconcile_s if refused else None)
 
-    async def _do(self, hello: Hello) -> bool:
+    async def _do(self, hello: PresentAgent) -> bool:
         """Do what is decided about an agent; return whether the API server refuses it."""
         match decide(hello, self._resources.get(hello.name), self._settings.register_policy):
             case Create(body):

@@ -24,7 +24,7 @@ from vkprovider.labs.pure.worker.capacity import Capacity, Stats
 from vkprovider.labs.pure.worker.node import Health, address_of, check_version, healthy, in_use, unhealthy
 from vkprovider.platform.errors import Fenced, InputError, OutsideError
 from vkprovider.platform.kube.client import Guard
-from vkprovider.platform.messages import Condition, Fault
+from vkprovider.platform.messages import Fault, TimelessCondition
 
 
 class Slots:
@@ -171,7 +171,7 @@ class Worker:
     same_as: InputError | None = None
     unapproved: InputError | None = None
     parked: bool = False
-    ports_open: Condition | None = None
+    ports_open: TimelessCondition | None = None
 
     @property
     def spec(self) -> CMLWorkerSpec:

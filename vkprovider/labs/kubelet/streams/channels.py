@@ -4,16 +4,16 @@ from collections.abc import Iterable
 from typing import Final
 
 from tunnels.base import ConnectionLost
-from vkprovider.labs.kubelet.streams.inlets import Inlet, Limits
+from vkprovider.labs.kubelet.streams.inlets import Inlet, SessionLimits
 from vkprovider.labs.kubelet.streams.links import WebSocketLink
-from vkprovider.labs.kubelet.streams.reading import Reading
+from vkprovider.labs.kubelet.streams.reading import SessionReading
 from vkprovider.labs.kubelet.wire.channels import ChannelCodec, HalfClose, Payload
 
 _PIECE_BYTES: Final = 32 * 1024
 """The size of a message's pieces: kubectl buffers as much."""
 
 
-class ChannelSession(Reading):
+class ChannelSession(SessionReading):
     """A WebSocket with channels.
 
     Args:
@@ -23,7 +23,7 @@ class ChannelSession(Reading):
         read: The channels that the client may write to; bytes on others are dropped.
     """
 
-    def __init__(self, link: WebSocketLink, limits: Limits, codec: ChannelCodec, read: Iterable[int]) -> None:
+    def __init__(self, link: WebSocketLink, limits: SessionLimits, codec: ChannelCodec, read: Iterable[int]) -> None:
         super().__init__(link, limits)
         self._socket: Final = link
         self._codec: Final = codec
@@ -34,7 +34,7 @@ class ChannelSession(Reading):
         return ChannelStream(self, number, self._inlets.get(number))
 
     async def handle(self, message: bytes | str) -> None:
-        """See `Reading`."""
+        """See `SessionReading`."""
         match self._codec.decode(message):
             case Payload(number, data) if number in self._inlets:
                 self.touch()
@@ -43,14 +43,14 @@ class ChannelSession(Reading):
                 self._inlets[number].end()
 
     async def beat(self) -> None:
-        """See `Reading`."""
+        """See `SessionReading`."""
         await self._socket.pong()
 
     async def leave(self) -> None:
-        """See `Reading`: the WebSocket's own close says it."""
+        """See `SessionReading`: the WebSocket's own close says it."""
 
     def lose(self) -> None:
-        """See `Reading`."""
+        """See `SessionReading`."""
         for inlet in self._inlets.values():
             inlet.lose()
 

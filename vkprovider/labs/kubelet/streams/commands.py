@@ -14,9 +14,9 @@ from aiohttp import web
 from tunnels.base import ConnectionLost
 from vkprovider.labs.kubelet.spi import Exit, Size
 from vkprovider.labs.kubelet.streams.channels import ChannelSession
-from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 from vkprovider.labs.kubelet.streams.links import Agreement, agree, switch, upgrade
-from vkprovider.labs.kubelet.streams.reading import Reading, Stream
+from vkprovider.labs.kubelet.streams.reading import SessionReading, Stream
 from vkprovider.labs.kubelet.streams.spdy import SpdySession, SpdyStream
 from vkprovider.labs.kubelet.wire import channels
 from vkprovider.labs.kubelet.wire.errors import ProtocolError
@@ -69,7 +69,7 @@ class Command:
         protocol: What was agreed on.
     """
 
-    def __init__(self, wants: Wants, session: Reading, streams: Mapping[str, Stream], protocol: str) -> None:
+    def __init__(self, wants: Wants, session: SessionReading, streams: Mapping[str, Stream], protocol: str) -> None:
         self._wants: Final = wants
         self._session: Final = session
         self._streams: Final = streams
@@ -167,7 +167,7 @@ class Command:
         await self._session.leave()
 
 
-async def accept_command(request: web.Request, limits: Limits) -> Command:
+async def accept_command(request: web.Request, limits: SessionLimits) -> Command:
     """Answer an exec or attach request; if the client leaves meanwhile, the session is over from the beginning.
 
     Raises:
@@ -190,7 +190,7 @@ def _wants(query: Mapping[str, str]) -> Wants:
     return Wants(tty=tty, stdin=stdin, stdout=stdout, stderr=stderr and not tty)
 
 
-async def _over_spdy(request: web.Request, wants: Wants, agreed: Agreement, limits: Limits) -> Command:
+async def _over_spdy(request: web.Request, wants: Wants, agreed: Agreement, limits: SessionLimits) -> Command:
     session = SpdySession(switch(request, agreed.protocol), limits)
     names = [name for name in wants.streams if name != _RESIZE or agreed.protocol not in _WITHOUT_RESIZE]
     streams: dict[str, Stream] = {}
@@ -215,7 +215,7 @@ async def _add(streams: dict[str, Stream], names: Sequence[str], stream: SpdyStr
         await stream.refuse()
 
 
-async def _over_channels(request: web.Request, wants: Wants, agreed: Agreement, limits: Limits) -> Command:
+async def _over_channels(request: web.Request, wants: Wants, agreed: Agreement, limits: SessionLimits) -> Command:
     link = await upgrade(request, agreed.protocol, limits.closing_s)
     read = [_CHANNELS[name] for name in wants.streams if name in _READ]
     session = ChannelSession(link, limits, channels.codec_of(agreed.protocol), read)

@@ -14,9 +14,9 @@ from aiohttp import web
 from tunnels.base import ConnectionLost
 from vkprovider.labs.kubelet.spi import ForwardedConnection
 from vkprovider.labs.kubelet.streams.channels import ChannelSession
-from vkprovider.labs.kubelet.streams.inlets import Limits
+from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 from vkprovider.labs.kubelet.streams.links import agree, switch, upgrade
-from vkprovider.labs.kubelet.streams.reading import Reading, Stream
+from vkprovider.labs.kubelet.streams.reading import SessionReading, Stream
 from vkprovider.labs.kubelet.streams.spdy import SpdySession, SpdyStream
 from vkprovider.labs.kubelet.wire import channels
 from vkprovider.labs.kubelet.wire.errors import ProtocolError
@@ -36,7 +36,7 @@ class PortConnection:
         error: The stream of its error, which kubectl waits for in the end.
     """
 
-    def __init__(self, port: int, session: Reading, data: Stream, error: Stream) -> None:
+    def __init__(self, port: int, session: SessionReading, data: Stream, error: Stream) -> None:
         self._port: Final = port
         self._session: Final = session
         self._data: Final = data
@@ -86,7 +86,7 @@ class PortConnection:
 class PortForward(ABC):
     """See `spi.Forward`; leave its context in the end, and return `response` to aiohttp."""
 
-    def __init__(self, session: Reading) -> None:
+    def __init__(self, session: SessionReading) -> None:
         self._session: Final = session
 
     async def __aenter__(self) -> Self:
@@ -172,7 +172,7 @@ class _ChannelForward(PortForward):
         return None
 
 
-async def accept_forward(request: web.Request, limits: Limits) -> PortForward:
+async def accept_forward(request: web.Request, limits: SessionLimits) -> PortForward:
     """Answer a port-forward request.
 
     Raises:
@@ -189,7 +189,7 @@ async def accept_forward(request: web.Request, limits: Limits) -> PortForward:
         raise web.HTTPBadRequest(text=str(error)) from None
 
 
-async def _over_channels(request: web.Request, protocol: str, limits: Limits) -> PortForward:
+async def _over_channels(request: web.Request, protocol: str, limits: SessionLimits) -> PortForward:
     try:
         ports = parse_ports(request.query.getall("port", ()))
     except ProtocolError as error:

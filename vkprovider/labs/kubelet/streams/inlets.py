@@ -9,7 +9,7 @@ from tunnels.base import ConnectionLost
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class SessionLimits:
     """Limits of one session.
 
     Attributes:
@@ -27,7 +27,7 @@ class Limits:
     streams_max: int = 512
 
 
-class Room:
+class InletRoom:
     """How much may wait in all inlets of a session.
 
     Args:
@@ -70,7 +70,7 @@ class Room:
 class Inlet:
     """One direction of a stream: bytes of the client, for one reader."""
 
-    def __init__(self, room: Room) -> None:
+    def __init__(self, room: InletRoom) -> None:
         self._room: Final = room
         self._arrived: deque[bytes] = deque()
         self._changed = asyncio.Event()

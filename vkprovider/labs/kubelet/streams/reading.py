@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from tunnels.base import ConnectionLost
 from vkprovider.labs.kubelet.spi import Exit
-from vkprovider.labs.kubelet.streams.inlets import Limits, Room
+from vkprovider.labs.kubelet.streams.inlets import InletRoom, SessionLimits
 from vkprovider.labs.kubelet.streams.links import Link
 from vkprovider.labs.kubelet.wire.errors import ProtocolError
 
@@ -42,7 +42,7 @@ class Stream(Protocol):
         """End both directions, and forget what waits."""
 
 
-class Reading(ABC):
+class SessionReading(ABC):
     """A session as its connection has it.
 
     Args:
@@ -50,10 +50,10 @@ class Reading(ABC):
         limits: What it may use.
     """
 
-    def __init__(self, link: Link, limits: Limits) -> None:
+    def __init__(self, link: Link, limits: SessionLimits) -> None:
         self.link: Final = link
         self.limits: Final = limits
-        self.room: Final = Room(limits.buffered_bytes)
+        self.room: Final = InletRoom(limits.buffered_bytes)
         self._left = asyncio.Event()
         self._why: Exit | None = None
         self._idle: asyncio.Timeout | None = None

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from typing import Final
 
 from tunnels.base import ConnectionLost
-from vkprovider.labs.kubelet.streams.inlets import Inlet, Limits
+from vkprovider.labs.kubelet.streams.inlets import Inlet, SessionLimits
 from vkprovider.labs.kubelet.streams.links import Link
-from vkprovider.labs.kubelet.streams.reading import Reading
+from vkprovider.labs.kubelet.streams.reading import SessionReading
 from vkprovider.labs.kubelet.wire import session as wire
 from vkprovider.labs.kubelet.wire.errors import ProtocolError
 from vkprovider.labs.kubelet.wire.spdy import CANCEL, PROTOCOL_ERROR, ping
@@ -17,10 +17,10 @@ _PIECE_BYTES: Final = 64 * 1024
 _OWN_PING: Final = 2
 
 
-class SpdySession(Reading):
+class SpdySession(SessionReading):
     """A SPDY connection whose streams the client opens."""
 
-    def __init__(self, link: Link, limits: Limits) -> None:
+    def __init__(self, link: Link, limits: SessionLimits) -> None:
         self.wire: Final = wire.SpdyProtocol(limits.streams_max)
         self._streams: dict[int, SpdyStream] = {}
         self._opened: asyncio.Queue[SpdyStream | None] = asyncio.Queue(limits.streams_max)
@@ -34,7 +34,7 @@ class SpdySession(Reading):
         return await self._opened.get()
 
     async def handle(self, message: bytes | str) -> None:
-        """See `Reading`."""
+        """See `SessionReading`."""
         if isinstance(message, str):
             raise ProtocolError("a text message; SPDY is agreed on")
         events, replies = self.wire.receive(message)
@@ -56,15 +56,15 @@ class SpdySession(Reading):
                 case wire.Aborted(number):
                     if (stream := self._streams.pop(number, None)) is not None:
                         stream.inlet.lose()
-                case wire.Leaving():
+                case wire.ClientLeaving():
                     self._no_more()
 
     async def beat(self) -> None:
-        """See `Reading`."""
+        """See `SessionReading`."""
         await self.link.send(ping(_OWN_PING))
 
     def lose(self) -> None:
-        """See `Reading`."""
+        """See `SessionReading`."""
         for stream in self._streams.values():
             stream.inlet.lose()
         self._streams.clear()
@@ -76,7 +76,7 @@ class SpdySession(Reading):
             stream.inlet.lose()
 
     async def leave(self) -> None:
-        """See `Reading`."""
+        """See `SessionReading`."""
         await self.link.send(self.wire.go_away(PROTOCOL_ERROR if self.why is not None else 0))
 
     def _no_more(self) -> None:

@@ -36,11 +36,11 @@ class Aborted(msgspec.Struct, frozen=True):
     stream: int
 
 
-class Leaving(msgspec.Struct, frozen=True):
+class ClientLeaving(msgspec.Struct, frozen=True):
     """The client opens no further stream."""
 
 
-Event = StreamOpened | Received | Finished | Aborted | Leaving
+Event = StreamOpened | Received | Finished | Aborted | ClientLeaving
 
 
 @dataclass(slots=True)
@@ -60,7 +60,7 @@ class SpdyProtocol:
 
     def __init__(self, streams_max: int) -> None:
         self._streams_max: Final = streams_max
-        self._decoder: Final = spdy.Decoder()
+        self._decoder: Final = spdy.FrameDecoder()
         self._encoder: Final = spdy.Encoder()
         self._streams: dict[int, _Halves] = {}
         self._last_stream = 0
@@ -122,7 +122,7 @@ class SpdyProtocol:
                 if number % 2:  # an even number answers one of ours
                     self._replies += spdy.ping(number)
             case spdy.GoAway():
-                events.append(Leaving())
+                events.append(ClientLeaving())
             case spdy.SynReply():
                 raise ProtocolError("a reply to a stream that was never opened")
 

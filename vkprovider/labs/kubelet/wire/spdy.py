@@ -89,7 +89,7 @@ class GoAway(msgspec.Struct, frozen=True):
 Frame = SynStream | SynReply | Data | RstStream | Ping | GoAway
 
 
-class Decoder:
+class FrameDecoder:
     """Turns a stream of bytes, in slices as they come, into frames.
 
     It buffers the head of a frame or the body of a control frame, never more than 16 KiB; bytes of data pass through.

@@ -11,7 +11,7 @@ from vkprovider.lablet import names
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
 from vkprovider.labs.pure.session.delivery import Session, Verdict
 from vkprovider.platform.messages import Fault
-from vkprovider.platform.ports.allocator import Held, held
+from vkprovider.platform.ports.allocator import HeldPort, held
 from vkprovider.platform.reasons import NO_REASON, Reason
 
 _replace = msgspec.structs.replace
@@ -133,7 +133,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         return f"{self.learner} {self.session.key} {self.session.deployment}"
 
     @property
-    def held(self) -> list[Held]:
+    def held(self) -> list[HeldPort]:
         """Its ports with their protocols."""
         return held(self.ports, self.udp) if self.ports else []
 

@@ -31,7 +31,7 @@ from vkprovider.platform.errors import InputError
 from vkprovider.platform.messages import count
 from vkprovider.platform.objects import ConfigMap
 from vkprovider.platform.ports import store
-from vkprovider.platform.ports.allocator import TCP, UDP, Held, PortUsage
+from vkprovider.platform.ports.allocator import TCP, UDP, HeldPort, PortUsage
 from vkprovider.platform.ports.rows import AUTO, PortRow, StoredRow
 from vkprovider.platform.ports.store import Codec, Document, StoreDamaged, StoreFull, StoreInvalid
 
@@ -53,7 +53,7 @@ class ForeignRow(NamedTuple):
     raw: msgspec.Raw
     owner: str
     uid: str
-    held: Held
+    held: HeldPort
     auto: bool
 
     def is_of(self, uid: str) -> bool:
@@ -61,7 +61,7 @@ class ForeignRow(NamedTuple):
         return self.uid in {uid, uid[:UID_CHARS]}
 
 
-def assign(found: Iterable[StoredRow], claims: Collection[Claim]) -> tuple[dict[str, list[Held]], list[ForeignRow]]:
+def assign(found: Iterable[StoredRow], claims: Collection[Claim]) -> tuple[dict[str, list[HeldPort]], list[ForeignRow]]:
     """Return the ports of each Pod with a claim, by its UID, and the rows of all other owners.
 
     Raises:
@@ -70,7 +70,7 @@ def assign(found: Iterable[StoredRow], claims: Collection[Claim]) -> tuple[dict[
     by_name: dict[tuple[str, str], list[str]] = {}
     for claim in claims:
         by_name.setdefault((claim.namespace, claim.pod), []).append(claim.pod_uid)
-    ports: dict[str, list[Held]] = {}
+    ports: dict[str, list[HeldPort]] = {}
     foreign: list[ForeignRow] = []
     for row, raw, migrated in found:
         pods = by_name.get((row.namespace, row.service), [])
@@ -136,7 +136,7 @@ _REST_S: Final = 0.001
 _REST_S_MAX: Final = 2.0
 
 
-class Stored(msgspec.Struct, frozen=True):
+class StoredClaims(msgspec.Struct, frozen=True):
     """The content of a worker's ConfigMap.
 
     Attributes:
@@ -170,7 +170,7 @@ class _Lablets(Document, frozen=True):
 _codec: Final = Codec(_Lablets)
 
 
-def read(config_map: ConfigMap, *, worker: str, installation: str) -> Stored:
+def read(config_map: ConfigMap, *, worker: str, installation: str) -> StoredClaims:
     """Read the claims of a worker.
 
     Raises:
@@ -193,7 +193,7 @@ def read(config_map: ConfigMap, *, worker: str, installation: str) -> Stored:
         raise InputError(WorkerReason.CLAIM_STORE_INVALID, f"ConfigMap {name}{error}") from None
 
 
-def _read(config_map: ConfigMap, worker: _Worker) -> Stored:
+def _read(config_map: ConfigMap, worker: _Worker) -> StoredClaims:
     """Read the document.
 
     Raises:
@@ -211,11 +211,11 @@ def _read(config_map: ConfigMap, worker: _Worker) -> Stored:
     for uid, claim in claims.items():
         if uid in ports or claim.ports:
             claims[uid] = _with_ports(claim, ports.get(uid, []))
-    return Stored(claims, tuple(foreign), opened.fields, opened.document.resting)
+    return StoredClaims(claims, tuple(foreign), opened.fields, opened.document.resting)
 
 
 def write(
-    stored: Stored, *, worker: str, installation: str, bytes_max: int = store.OBJECT_BYTES_MAX
+    stored: StoredClaims, *, worker: str, installation: str, bytes_max: int = store.OBJECT_BYTES_MAX
 ) -> tuple[dict[str, str], dict[str, str]]:
     """Build the ConfigMap's `data` and `binaryData`, of at most `bytes_max`.
 
@@ -258,6 +258,6 @@ def rest_s(rows: int) -> float:
     return min(_REST_S_MAX, rows * _REST_S)
 
 
-def _with_ports(claim: Claim, ports: list[Held]) -> Claim:
+def _with_ports(claim: Claim, ports: list[HeldPort]) -> Claim:
     udp = tuple(slot.purpose for slot in ports if slot.protocol == UDP)
     return claim.with_ports({slot.purpose: slot.port for slot in ports}, udp, claim.ports_fault)

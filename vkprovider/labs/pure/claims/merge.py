@@ -14,7 +14,7 @@ import msgspec
 
 from vkprovider.lablet.reasons import Trouble, WorkerReason
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.claims.document import ForeignRow, Stored, usage_of, write
+from vkprovider.labs.pure.claims.document import ForeignRow, StoredClaims, usage_of, write
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.ports.allocator import PortUsage
 from vkprovider.platform.ports.store import OBJECT_BYTES_MAX
@@ -42,7 +42,7 @@ class Fitting(NamedTuple):
     withheld: frozenset[str] = frozenset()
 
 
-def fit(stored: Stored, saved: Mapping[str, Claim], *, worker: str, installation: str) -> Fitting:
+def fit(stored: StoredClaims, saved: Mapping[str, Claim], *, worker: str, installation: str) -> Fitting:
     """Build the ConfigMap of all claims or, if they do not fit, of as many as possible.
 
     The largest new rows are left out first, then the changes that grow saved rows the most.
@@ -108,7 +108,9 @@ def full(worker: str) -> InputError:
     )
 
 
-def merge(ours: Stored, theirs: Stored, *, unsaved: Iterable[str], dropped: Iterable[str]) -> tuple[Stored, set[str]]:
+def merge(
+    ours: StoredClaims, theirs: StoredClaims, *, unsaved: Iterable[str], dropped: Iterable[str]
+) -> tuple[StoredClaims, set[str]]:
     """Merge this replica's rows with the stored ones.
 
     Our saved rows stay: side effects depend on them. A row that was never saved has none yet, so it yields to stored
@@ -143,11 +145,11 @@ def merge(ours: Stored, theirs: Stored, *, unsaved: Iterable[str], dropped: Iter
         else:
             lost.add(claim.pod_uid)
     resting = {rest.key: rest for rest in sorted((*ours.resting, *theirs.resting), key=lambda rest: rest.until)}
-    return Stored(found, foreign, theirs.fields, tuple(resting.values())), lost
+    return StoredClaims(found, foreign, theirs.fields, tuple(resting.values())), lost
 
 
 def _rows(
-    ours: Stored, theirs: Stored, *, unsaved: set[str], dropped: set[str]
+    ours: StoredClaims, theirs: StoredClaims, *, unsaved: set[str], dropped: set[str]
 ) -> tuple[dict[str, Claim], list[Claim], set[str]]:
     """Split the rows: those that stay, our unsaved ones with ports to be checked, and the Pods of those that yield."""
     found = {uid: claim for uid, claim in theirs.claims.items() if uid not in ours.claims and uid not in dropped}

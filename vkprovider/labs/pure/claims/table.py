@@ -9,11 +9,11 @@ import msgspec
 
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.claims.document import RestingPort, Stored, rest_left_s, usage_of
+from vkprovider.labs.pure.claims.document import RestingPort, StoredClaims, rest_left_s, usage_of
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.messages import count
 from vkprovider.platform.ports import allocator
-from vkprovider.platform.ports.allocator import Held, PortUsage, RangeLike, SlotLike
+from vkprovider.platform.ports.allocator import HeldPort, PortUsage, RangeLike, SlotLike
 from vkprovider.platform.reasons import PortReason
 from vkprovider.platform.times import iso
 
@@ -34,7 +34,7 @@ class ClaimTable:
         stored: The same rows as a document.
     """
 
-    def __init__(self, stored: Stored) -> None:
+    def __init__(self, stored: StoredClaims) -> None:
         """Index the rows of a document.
 
         Raises:
@@ -104,7 +104,7 @@ class ClaimTable:
         row = self.claims.get(pod_uid)
         mine = [(pod_uid, row.held)] if row is not None else []
         mine += [(kept.owner, [kept.held]) for kept in self.stored.foreign if kept.uid and kept.is_of(pod_uid)]
-        others = [Held("", protocol, port) for protocol, port in set(avoid) - self.ports.holders.keys()]
+        others = [HeldPort("", protocol, port) for protocol, port in set(avoid) - self.ports.holders.keys()]
         self.ports.hold(_NOBODY, others)
         for owner, held in mine:
             self.ports.free(owner, held)
@@ -170,7 +170,7 @@ class ClaimTable:
         if old is not None:
             self._rest(old, claim.held)
 
-    def _rest(self, claim: Claim, kept: Collection[Held]) -> None:
+    def _rest(self, claim: Claim, kept: Collection[HeldPort]) -> None:
         """Let the ports of a claim rest that it does not hold any more, if they were lent to a mux."""
         if not claim.rest_until:
             return

@@ -43,7 +43,7 @@ class Print:
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class DialogueEnd:
     """The end.
 
     Attributes:
@@ -55,7 +55,7 @@ class End:
     message: str = ""
 
 
-Output = Type | Print | End
+Output = Type | Print | DialogueEnd
 
 
 class _Phase(Enum):
@@ -127,7 +127,7 @@ class Dialogue:
         if self._heard and now_s >= self._heard_s + SETTLE_S:
             outputs = list(self._settled(shown(self._line).strip(), now_s))
         yield from outputs
-        if any(isinstance(output, End) for output in outputs):
+        if any(isinstance(output, DialogueEnd) for output in outputs):
             return
         if now_s >= self._progress_s + self._timeout_s:
             yield from self._timed_out()
@@ -205,9 +205,9 @@ class Dialogue:
             message = f"{self._device} came to no prompt after {self._timeout_s:g} s of silence; the command was ended"
         yield self._ended(TIMED_OUT, message)
 
-    def _ended(self, code: int, message: str = "") -> End:
+    def _ended(self, code: int, message: str = "") -> DialogueEnd:
         self._phase = _Phase.ENDED
-        return End(code, message)
+        return DialogueEnd(code, message)
 
     def _busy_configuring(self, line: str) -> str:
         return f"{self._device} is in a configuration mode ({line}), in which someone may be at work: {self._by_hand}"

@@ -44,23 +44,23 @@ def squeezed(line: str) -> str:
 _FORM: Final = re.compile(r"\|(\d{1,15})\|(.*)", re.DOTALL)
 
 
-class Entry(NamedTuple):
+class RunLine(NamedTuple):
     """A line of a run: its time in milliseconds from the start, and its text."""
 
     ms: int
     text: str
 
 
-class Line(NamedTuple):
+class TimedLine(NamedTuple):
     """A line with its time, in seconds since the epoch."""
 
     at: float
     text: str
 
 
-def parse(log: str) -> list[list[Entry]]:
+def parse(log: str) -> list[list[RunLine]]:
     """Parse a log into the runs of the device, the last one last; a line without a time has that of the one before."""
-    runs: list[list[Entry]] = [[]]
+    runs: list[list[RunLine]] = [[]]
     ms = 0
     for raw in log.split("\n") if log else ():
         found = _FORM.fullmatch(raw)
@@ -69,11 +69,11 @@ def parse(log: str) -> list[list[Entry]]:
         if now_ms < ms:
             runs.append([])
         ms = now_ms
-        runs[-1].append(Entry(ms, shown(text)))
+        runs[-1].append(RunLine(ms, shown(text)))
     return runs
 
 
-def dated(run: Sequence[Entry], *, started_at: float, now: float) -> list[Line]:
+def dated(run: Sequence[RunLine], *, started_at: float, now: float) -> list[TimedLine]:
     """Give the lines of a run that goes on their times.
 
     Args:
@@ -85,15 +85,15 @@ def dated(run: Sequence[Entry], *, started_at: float, now: float) -> list[Line]:
         return []
     latest = now - run[-1].ms / 1000
     start = min(started_at, latest) if started_at else latest
-    return [Line(start + entry.ms / 1000, entry.text) for entry in run]
+    return [TimedLine(start + entry.ms / 1000, entry.text) for entry in run]
 
 
-def dated_until(run: Sequence[Entry], ended_at: float) -> list[Line]:
+def dated_until(run: Sequence[RunLine], ended_at: float) -> list[TimedLine]:
     """Give the lines of a run that has ended their times."""
     return dated(run, started_at=0, now=ended_at)
 
 
-def news(before: Sequence[Entry], after: Sequence[Entry]) -> Iterable[Entry] | None:
+def news(before: Sequence[RunLine], after: Sequence[RunLine]) -> Iterable[RunLine] | None:
     """Return the entries that are new in a later, possibly shorter, part of a log; None if it does not join on.
 
     Args:

@@ -27,7 +27,7 @@ from vkprovider.labs.pure.definition import refresh
 from vkprovider.labs.pure.definition.content import Content
 from vkprovider.labs.pure.definition.refresh import RefreshOutcome
 from vkprovider.labs.pure.topology.topology import Device
-from vkprovider.platform.messages import Condition, Fault, sentences
+from vkprovider.platform.messages import Fault, TimelessCondition, sentences
 from vkprovider.platform.objects import CustomResource
 from vkprovider.platform.reasons import reason_of
 from vkprovider.platform.times import iso
@@ -110,12 +110,12 @@ def render(
         boot_timeout_s: How long a device may take to boot; None without content.
     """
     if fault is not None:
-        ready = Condition(READY, "False", fault.reason, fault.message)
+        ready = TimelessCondition(READY, "False", fault.reason, fault.message)
     elif versions:
         text = f"versions kept: {', '.join(f'{c.version} (digest {c.digest[:DIGEST_CHARS]})' for c in versions)}"
-        ready = Condition(READY, "True", DefinitionReason.CONTENT_READY, text)
+        ready = TimelessCondition(READY, "True", DefinitionReason.CONTENT_READY, text)
     else:
-        ready = Condition(READY, "False", DefinitionReason.NO_CONTENT, "no content yet")
+        ready = TimelessCondition(READY, "False", DefinitionReason.NO_CONTENT, "no content yet")
     before = definition_status(resource)
     refreshed = _refreshed(before.condition(refresh.CONDITION), read)
     conditions = [
@@ -141,21 +141,25 @@ def render(
     )
 
 
-def _impeded(faults: Sequence[Fault]) -> Condition | None:
+def _impeded(faults: Sequence[Fault]) -> TimelessCondition | None:
     if not faults:
         return None
-    return Condition(IMPEDED, "True", faults[0].reason, sentences([fault.message for fault in faults], _NAMED_MAX))
+    return TimelessCondition(
+        IMPEDED, "True", faults[0].reason, sentences([fault.message for fault in faults], _NAMED_MAX)
+    )
 
 
-def _refreshed(before: ResourceCondition | None, read: SourceRead) -> Condition | None:
+def _refreshed(before: ResourceCondition | None, read: SourceRead) -> TimelessCondition | None:
     """Build the condition of the last refresh; it stays until the next one."""
     kind = refresh.CONDITION
     if read.outcome is not None:
         status = "False" if read.outcome.result == "Refused" else "True"
-        return Condition(kind, status, read.outcome.reason, read.outcome.message)
+        return TimelessCondition(kind, status, read.outcome.reason, read.outcome.message)
     if read.fault is not None:
-        return Condition(kind, "False", read.fault.reason, read.fault.message)
-    return Condition(kind, before.status, reason_of(before.reason), before.message) if before is not None else None
+        return TimelessCondition(kind, "False", read.fault.reason, read.fault.message)
+    return (
+        TimelessCondition(kind, before.status, reason_of(before.reason), before.message) if before is not None else None
+    )
 
 
 def _last(resource: CustomResource, before: DefinitionStatus, outcome: RefreshOutcome, now: int) -> LastRefresh:

@@ -146,7 +146,7 @@ def after(memory: Memory, claim: Claim | None, step: Step, outcome: Outcome, pla
             return After(memory, None)
         case steps.ConfirmGone(), _:
             return After(_replace(memory, gone_confirmed=True), claim)
-        case steps.DeletePod(), _:
+        case steps.ConfirmDeletion(), _:
             return After(_replace(memory, delete_sent=True), claim)
         case steps.Expose(), _:
             return After(_replace(memory, expose_at=place.now + EXPOSE_AGAIN_S), claim)

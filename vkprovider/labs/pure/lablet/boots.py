@@ -61,7 +61,7 @@ Boots = Mapping[str, Boot]
 NO_BOOTS: Final[Boots] = {}
 
 
-class Patience(msgspec.Struct, frozen=True, gc=False):
+class StartPatience(msgspec.Struct, frozen=True, gc=False):
     """How long a start may take, by those who say so.
 
     Attributes:
@@ -77,10 +77,10 @@ class Patience(msgspec.Struct, frozen=True, gc=False):
     took_s: int = 0
 
 
-NO_PATIENCE: Final = Patience()
+NO_PATIENCE: Final = StartPatience()
 
 
-class Limit(msgspec.Struct, frozen=True, gc=False):
+class BootLimit(msgspec.Struct, frozen=True, gc=False):
     """How long each device of a lab may take.
 
     Attributes:
@@ -93,8 +93,8 @@ class Limit(msgspec.Struct, frozen=True, gc=False):
 
 
 def limit_of(
-    setting_s: float | None, patience: Patience, devices: Iterable[DeviceFact], *, definition: str = ""
-) -> Limit:
+    setting_s: float | None, patience: StartPatience, devices: Iterable[DeviceFact], *, definition: str = ""
+) -> BootLimit:
     """Return how long each device of a lab may take.
 
     Args:
@@ -104,13 +104,15 @@ def limit_of(
         definition: Name of the lablet's definition, for messages.
     """
     if setting_s is not None:
-        return Limit(setting_s, f"raise LAB_START_TIMEOUT of the provider, now {setting_s:.0f}, or unset it")
+        return BootLimit(setting_s, f"raise LAB_START_TIMEOUT of the provider, now {setting_s:.0f}, or unset it")
     if patience.definition_s is not None:
         now = f"now {patience.definition_s}"
-        return Limit(patience.definition_s, f"raise spec.bootTimeoutSeconds of LabletDefinition {definition}, {now}")
+        return BootLimit(
+            patience.definition_s, f"raise spec.bootTimeoutSeconds of LabletDefinition {definition}, {now}"
+        )
     seconds = by_definitions({device.definition for device in devices}, patience.timeouts, patience.cpu_limit)
     how = f"set spec.bootTimeoutSeconds of LabletDefinition {definition} to more than {seconds:.0f}"
-    return Limit(seconds, how)
+    return BootLimit(seconds, how)
 
 
 def by_definitions(definitions: Iterable[str], timeouts: Mapping[str, int], cpu_limit: int = 100) -> float:
@@ -144,10 +146,10 @@ def longest(
 
     Args:
         setting_s: LAB_START_TIMEOUT; None if it is not set.
-        definition_s: See `Patience`.
+        definition_s: See `StartPatience`.
         definitions: The node definitions of its devices.
         by_worker: CML's `boot.timeout` by node definition, of each worker.
-        cpu_limit: See `Patience`.
+        cpu_limit: See `StartPatience`.
     """
     if setting_s is not None:
         return math.ceil(setting_s)
@@ -238,7 +240,7 @@ def noted(boots: Boots, claim: Claim, now: float) -> dict[str, int]:
     return later
 
 
-def told(boots: Boots, patience: Patience, seconds: float, now_unix: int) -> str:
+def told(boots: Boots, patience: StartPatience, seconds: float, now_unix: int) -> str:
     """Return which devices are missing, since when, for how long at most, and how long the last such lab took."""
     took = f"; the last such lab took {length(patience.took_s)}" if patience.took_s else ""
     return f"{named(boots, now_unix)}, {length(seconds)} at most{took}"

@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.lablet import exposure
-from vkprovider.lablet.exposure import Access, Expose, Exposure
+from vkprovider.lablet.exposure import Access, Exposure, Lending
 from vkprovider.lablet.ports import PortTemplate
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.labs.pure.claims.claim import Claim
@@ -82,7 +82,7 @@ def unknown_slots(slots: Iterable[str], template: PortTemplate) -> list[str]:
     return [name for name in slots if name not in known]
 
 
-def wanted_of(expose: Expose, claim: Claim, template: PortTemplate, *, worker: str, address: str) -> Exposure | None:
+def wanted_of(expose: Lending, claim: Claim, template: PortTemplate, *, worker: str, address: str) -> Exposure | None:
     """Return the slice of a lablet by its claim; None if it has no such port.
 
     Args:
@@ -128,7 +128,7 @@ def address_fault(worker: str, address: str) -> Fault | None:
     return None
 
 
-def _slots(expose: Expose, template: PortTemplate) -> Iterable[str]:
+def _slots(expose: Lending, template: PortTemplate) -> Iterable[str]:
     if expose.slots is None:
         return (slot.name for slot in template.slots if slot.tag.opened)
     return expose.slots

@@ -9,7 +9,7 @@ from vkprovider.lablet.inputs import NOTHING, Inputs
 from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.lablet.boots import NO_PATIENCE, Boots, Patience, under_way
+from vkprovider.labs.pure.lablet.boots import NO_PATIENCE, Boots, StartPatience, under_way
 from vkprovider.labs.pure.lablet.exposing import NOT_EXPOSED, Exposing
 from vkprovider.labs.pure.lablet.memory import BLANK, Memory, Presence
 from vkprovider.labs.pure.lablet.steps import Step
@@ -63,7 +63,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     silent: str = ""
     worker_time: int = 0
     extracted: bool = False
-    patience: Patience = NO_PATIENCE
+    patience: StartPatience = NO_PATIENCE
     renewal: str = ""
     inputs: Inputs = NOTHING
     delivery: Delivery = NO_DELIVERY

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from vkprovider.lablet import names
-from vkprovider.lablet.exposure import Expose
+from vkprovider.lablet.exposure import Lending
 from vkprovider.lablet.inputs import inputs_of, tag_of
 from vkprovider.lablet.names import LAB_CONTAINER, LABEL_OWNER_NAMESPACE
 from vkprovider.lablet.reasons import Trouble
@@ -47,7 +47,7 @@ class Definition:
     versions: tuple[Content, ...] = ()
     fault: Fault | None = None
     terms: Terms = NO_TERMS
-    expose: Expose | None = None
+    expose: Lending | None = None
     owner: str = ""
     boot_timeout_s: int | None = None
 
@@ -211,7 +211,7 @@ def _out_of(resource: str) -> Trouble:
     return Trouble.OUT_OF.worded(f"{Trouble.OUT_OF}{resource}")
 
 
-class Pool(NamedTuple):
+class WarmPool(NamedTuple):
     """A warm pool: the lablets of one definition with one value of the pool label in one namespace."""
 
     namespace: str
@@ -233,7 +233,7 @@ class Member(NamedTuple):
     digest: str
 
 
-def pool_of(pod: Pod) -> Pool | None:
+def pool_of(pod: Pod) -> WarmPool | None:
     """Return the pool that a Pod is free in; None if it is in none, or somebody uses it."""
     meta = pod.metadata
     if not meta.labels.get(names.LABEL_POOL) or pod.terminal:
@@ -241,7 +241,7 @@ def pool_of(pod: Pod) -> Pool | None:
     inputs = inputs_of(meta)
     if inputs.username or inputs.lent_by or inputs.desired is not None:
         return None
-    return Pool(meta.namespace, inputs.pool, pod.spec.runtime_class_name)
+    return WarmPool(meta.namespace, inputs.pool, pod.spec.runtime_class_name)
 
 
 def member_of(pod: Pod, definitions: Mapping[str, Definition]) -> Member:

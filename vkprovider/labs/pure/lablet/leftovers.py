@@ -27,7 +27,7 @@ NAMESPACE_SHARE: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class StoredWork:
     """One stored object.
 
     Attributes:
@@ -45,14 +45,14 @@ class Kept:
     size_bytes: int
 
 
-def surplus(kept: Iterable[Kept], bytes_max: int) -> list[Kept]:
+def surplus(kept: Iterable[StoredWork], bytes_max: int) -> list[StoredWork]:
     """List what has to go, the oldest of a namespace first; of all namespaces, the one that uses most gives first."""
-    queues: dict[str, deque[Kept]] = {}
+    queues: dict[str, deque[StoredWork]] = {}
     used: dict[str, int] = {}
     for one in sorted(kept, key=lambda one: (one.at, one.name)):
         queues.setdefault(one.namespace, deque()).append(one)
         used[one.namespace] = used.get(one.namespace, 0) + one.size_bytes
-    dropped: list[Kept] = []
+    dropped: list[StoredWork] = []
 
     def drop(namespace: str) -> None:
         one = queues[namespace].popleft()
@@ -114,7 +114,7 @@ class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     grade: Verdict | None = None
 
 
-class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+class ArchiveEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     """What the metadata of a stored object say of it: all but the work itself.
 
     Attributes:
@@ -135,7 +135,7 @@ class Entry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 _decoder: Final = msgspec.json.Decoder(Leftovers)
-_entry_decoder: Final = msgspec.json.Decoder(Entry)
+_entry_decoder: Final = msgspec.json.Decoder(ArchiveEntry)
 
 
 def name_of(pod_uid: str) -> str:
@@ -244,7 +244,7 @@ def build(left: Leftovers, *, namespace: str, installation: str, name: str = "")
     }
 
 
-def described(left: Leftovers, name: str) -> Entry:
+def described(left: Leftovers, name: str) -> ArchiveEntry:
     """Describe what is stored under a name, with as many of the labels as there is room for."""
     labels: dict[str, str] = {}
     room = _LABELS_CHARS_MAX
@@ -253,7 +253,7 @@ def described(left: Leftovers, name: str) -> Entry:
         if room < 0:
             break
         labels[key] = value
-    return Entry(
+    return ArchiveEntry(
         id=id_in(name),
         namespace=left.namespace,
         pod=left.pod,
@@ -272,7 +272,7 @@ def id_in(name: str) -> str:
     return name.removeprefix(name_of(""))
 
 
-def entry_of(metadata: Metadata) -> Entry | None:
+def entry_of(metadata: Metadata) -> ArchiveEntry | None:
     """Read what the metadata of a stored object say; None if an older version wrote it, or it is damaged."""
     try:
         return _entry_decoder.decode(metadata.annotations.get(ANNOTATION_ENTRY, ""))
@@ -294,7 +294,7 @@ def read(config_map: ConfigMap) -> Leftovers:
         ) from None
 
 
-def kept_of(config_map: ConfigMap) -> Kept | None:
+def kept_of(config_map: ConfigMap) -> StoredWork | None:
     """Describe a stored object without unpacking it; None if it is unknown whose it is or how old."""
     at = written_at(config_map)
     namespace, _, pod = config_map.metadata.annotations.get(ANNOTATION_POD, "").partition("/")
@@ -302,7 +302,7 @@ def kept_of(config_map: ConfigMap) -> Kept | None:
         return None
     uid = config_map.metadata.name.removeprefix("left-")[:_UID_CHARS]
     size_bytes = sum(map(len, config_map.binary_data.values()))
-    return Kept(config_map.metadata.name, namespace, pod, uid, at, size_bytes)
+    return StoredWork(config_map.metadata.name, namespace, pod, uid, at, size_bytes)
 
 
 def written_at(config_map: ConfigMap) -> int | None:

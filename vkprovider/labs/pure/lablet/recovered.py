@@ -25,7 +25,7 @@ from vkprovider.labs.pure.lablet.memory import restarts_shown
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.objects import Pod
-from vkprovider.platform.ports.allocator import UDP, Held, Holder, PortUsage, udp_names
+from vkprovider.platform.ports.allocator import UDP, HeldPort, Holder, PortUsage, udp_names
 from vkprovider.platform.reasons import PortReason
 
 _REMEDY: Final = "delete the pod, its successor gets a new lab"
@@ -168,7 +168,7 @@ def _faulty(row: Claim, lab: MarkedLab, usage: PortUsage, fault: Fault) -> Claim
     for protocol, port in mappings.named_by(lab.tags):
         name = f"unknown-{len(ports) + 1}"
         try:
-            usage.hold(row.pod_uid, [Held(name, protocol, port)])
+            usage.hold(row.pod_uid, [HeldPort(name, protocol, port)])
         except InputError:
             continue
         ports[name] = port

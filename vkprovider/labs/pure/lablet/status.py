@@ -18,7 +18,7 @@ from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.console.writers import NO_ACTIVITY, Activity, reported
 from vkprovider.labs.pure.lablet.facts import Report
 from vkprovider.labs.pure.lablet.memory import last_end_of, restarts_of
-from vkprovider.platform.messages import Condition
+from vkprovider.platform.messages import TimelessCondition
 from vkprovider.platform.objects import Condition as PodCondition
 from vkprovider.platform.objects import Container, ContainerStatus, Pod
 from vkprovider.platform.reasons import NO_REASON, Reason, reason_of
@@ -44,7 +44,7 @@ class Extras(msgspec.Struct, frozen=True, gc=False):
     """
 
     port_mappings: str = ""
-    ports_open: Condition | None = None
+    ports_open: TimelessCondition | None = None
     access: str = ""
     activity: Activity = NO_ACTIVITY
     worker_url: str = ""
@@ -164,7 +164,7 @@ def _usual_conditions(
     reason: str,
     imported: str,
     converged: str,
-    ports_open: Condition | None,
+    ports_open: TimelessCondition | None,
     sessions: tuple[ConditionKey, ...],
 ) -> tuple[ConditionKey, ...]:
     """Return the conditions of a lablet whose worker answers; thousands of lablets share a few of these."""
@@ -199,7 +199,7 @@ def _with_ready(conditions: tuple[ConditionKey, ...], ready: ConditionKey) -> tu
     return tuple(ready if condition[0] == "Ready" else condition for condition in conditions)
 
 
-def _ports_open(condition: Condition) -> ConditionKey:
+def _ports_open(condition: TimelessCondition) -> ConditionKey:
     """Return the Pod's form of a condition that the CMLWorker shows too."""
     return names.CONDITION_PORTS_OPEN, condition.status, condition.reason, condition.message
 

@@ -251,7 +251,7 @@ class ConfirmGone(Step, frozen=True, gc=False):
     claim: Claim
 
 
-class DeletePod(Step, frozen=True, gc=False):
+class ConfirmDeletion(Step, frozen=True, gc=False):
     """Confirm the deletion of the Pod, as a kubelet does."""
 
     label: ClassVar[str] = "DELETE_POD"

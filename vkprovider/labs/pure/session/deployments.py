@@ -30,7 +30,7 @@ AVOID_MAX_S: Final = 30.0
 _WHY_CHARS_MAX: Final = 100
 
 
-class Deployment(msgspec.Struct, frozen=True):
+class LdsDeployment(msgspec.Struct, frozen=True):
     """One deployment.
 
     Attributes:
@@ -71,7 +71,7 @@ class Choice(msgspec.Struct, frozen=True):
         warning: Why the definition's affinity was not followed; empty if it was, or if there is none.
     """
 
-    deployment: Deployment
+    deployment: LdsDeployment
     warning: str = ""
 
 
@@ -103,7 +103,7 @@ def after(
 
 
 def choose(
-    deployments: Sequence[Deployment],
+    deployments: Sequence[LdsDeployment],
     *,
     load: Mapping[str, int],
     health: Mapping[str, DeploymentHealth],
@@ -145,18 +145,18 @@ def choose(
     return Choice(next((each for each in free if before is not None and _order(each) > before), free[0]), warning)
 
 
-def _order(deployment: Deployment) -> tuple[int, str]:
+def _order(deployment: LdsDeployment) -> tuple[int, str]:
     return deployment.priority, deployment.id
 
 
-def _full(deployment: Deployment, load: Mapping[str, int], state: DeploymentHealth, now_s: float) -> str:
+def _full(deployment: LdsDeployment, load: Mapping[str, int], state: DeploymentHealth, now_s: float) -> str:
     """Describe how full a deployment is; empty if it has room."""
     if (held := load.get(deployment.id, 0)) >= deployment.capacity:
         return f"is full ({held} of {count(deployment.capacity, 'session')})"
     return "says that it is full" if state.full and now_s < state.until_s else ""
 
 
-def _trouble(deployment: Deployment, load: Mapping[str, int], state: DeploymentHealth, now_s: float) -> str:
+def _trouble(deployment: LdsDeployment, load: Mapping[str, int], state: DeploymentHealth, now_s: float) -> str:
     """Describe why a deployment cannot accept a session; empty if it can."""
     if not deployment.enabled:
         return "is disabled"
@@ -168,7 +168,7 @@ def _trouble(deployment: Deployment, load: Mapping[str, int], state: DeploymentH
 
 
 def _none_free(
-    deployments: Sequence[Deployment],
+    deployments: Sequence[LdsDeployment],
     troubles: Mapping[str, str],
     *,
     load: Mapping[str, int],

@@ -28,7 +28,7 @@ _REFERENCE: Final = re.compile(r"(?<!\$)(\$+\([-._A-Za-z][-._A-Za-z0-9]*\))")
 
 
 @dataclass(frozen=True, slots=True)
-class Configuration:
+class ParameterConfiguration:
     """A day-0 configuration with parameters.
 
     Attributes:
@@ -54,12 +54,12 @@ class Configuration:
             yield (f"$({rest}" if referred else f"({rest}") if value is None else value
 
 
-def configuration_of(text: str, *, gap: str, container: str) -> Configuration | None:
+def configuration_of(text: str, *, gap: str, container: str) -> ParameterConfiguration | None:
     """Return a text as a configuration with parameters; None if it has none."""
     if "$(" not in text:  # most have none, and this is much quicker
         return None
     pieces = _REFERENCE.split(text)
-    return Configuration(gap, container, tuple(pieces)) if len(pieces) > 1 else None
+    return ParameterConfiguration(gap, container, tuple(pieces)) if len(pieces) > 1 else None
 
 
 def texts_of(configuration: Any) -> Iterator[tuple[tuple[int | str, ...], str]]:
@@ -85,7 +85,9 @@ def replaced(value: Any, place: tuple[int | str, ...], text: str) -> Any:
     return copy
 
 
-def scalars(configurations: tuple[Configuration, ...], environment: Mapping[str, Mapping[str, str]]) -> dict[str, str]:
+def scalars(
+    configurations: tuple[ParameterConfiguration, ...], environment: Mapping[str, Mapping[str, str]]
+) -> dict[str, str]:
     """Return the YAML scalars for the gaps of the configurations, by the name of the gap.
 
     Args:
@@ -118,7 +120,7 @@ _EMPTY: Final = '""'
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
+class GappedText:
     """A text with gaps.
 
     Attributes:
@@ -154,7 +156,7 @@ def form_of(
     *,
     source: str,
     shared: bool,
-) -> tuple[Form, tuple[Configuration, ...]]:
+) -> tuple[GappedText, tuple[ParameterConfiguration, ...]]:
     """Write a topology as text with a gap for every port and for every configuration with parameters.
 
     Args:
@@ -178,7 +180,7 @@ def form_of(
     return gaps.form(yamltext.write(marked, shared=shared)), tuple(gaps.configurations)
 
 
-def head_of(header: Mapping[str, Any], gaps: Collection[str], *, source: str, flat: bool, shared: bool) -> Form:
+def head_of(header: Mapping[str, Any], gaps: Collection[str], *, source: str, flat: bool, shared: bool) -> GappedText:
     """Write the lab's fields as text with gaps.
 
     Args:
@@ -201,7 +203,7 @@ def head_of(header: Mapping[str, Any], gaps: Collection[str], *, source: str, fl
         parts += (text[at : gap.start()], '""')
         found.append(gap[1])
         at = gap.end()
-    return Form((*parts, text[at:]), tuple(found))
+    return GappedText((*parts, text[at:]), tuple(found))
 
 
 def _word_of(source: str) -> str:
@@ -222,7 +224,7 @@ class _Gaps:
         self._word = _word_of(source)
         self._marked: list[str] = []
         self._found: list[tuple[str, str]] = []
-        self.configurations: list[Configuration] = []
+        self.configurations: list[ParameterConfiguration] = []
         for i, slot in enumerate(template.slots):
             text = slot.tag.text
             self._by_device.setdefault(slot.device, {})[text] = i
@@ -262,7 +264,7 @@ class _Gaps:
         }
         return {**item, **named} if named else item
 
-    def form(self, text: str) -> Form:
+    def form(self, text: str) -> GappedText:
         """Cut the written text at the marks; a configuration is cut out with the quotes around it."""
         first, *pieces = text.split(self._word)
         parts, names = [first], []
@@ -273,4 +275,4 @@ class _Gaps:
                 parts[-1], rest = parts[-1][:-1], rest[1:]
             parts += (written, rest)
             names.append(name)
-        return Form(tuple(parts), tuple(names))
+        return GappedText(tuple(parts), tuple(names))

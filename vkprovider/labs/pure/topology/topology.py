@@ -16,7 +16,7 @@ from vkprovider.lablet import ports as visibility
 from vkprovider.lablet.ports import PortSlot, PortTemplate
 from vkprovider.lablet.reasons import DefinitionReason
 from vkprovider.labs.pure.topology import rewrite, schema, yamltext
-from vkprovider.labs.pure.topology.rewrite import Configuration, Form, form_of, head_of
+from vkprovider.labs.pure.topology.rewrite import GappedText, ParameterConfiguration, form_of, head_of
 from vkprovider.labs.pure.topology.yamltext import CHARS_MAX as TOPOLOGY_CHARS_MAX
 from vkprovider.platform.errors import InputError, shorten
 
@@ -89,10 +89,10 @@ class Topology:
     devices: tuple[Device, ...]
     description: str
     notes: str
-    head: Form
+    head: GappedText
     template: PortTemplate
-    form: Form
-    configurations: tuple[Configuration, ...] = ()
+    form: GappedText
+    configurations: tuple[ParameterConfiguration, ...] = ()
     faults: tuple[str, ...] = ()
     doubts: tuple[str, ...] = ()
     unreached: tuple[str, ...] = ()

@@ -15,7 +15,7 @@ _FEATURES: Final = ["ExtendWebSocketsToKubelet"]
 
 
 @dataclass(frozen=True, slots=True)
-class Endpoint:
+class KubeletEndpoint:
     """Where a Node's kubelet API is served.
 
     Attributes:
@@ -27,7 +27,7 @@ class Endpoint:
     port: int
 
 
-def declared(endpoint: Endpoint | None) -> dict[str, Any]:
+def declared(endpoint: KubeletEndpoint | None) -> dict[str, Any]:
     """Return the fields of a Node's status, beside its addresses, that declare the kubelet API; None removes them."""
     return {
         "daemonEndpoints": {"kubeletEndpoint": {"Port": endpoint.port} if endpoint is not None else None},
@@ -35,7 +35,7 @@ def declared(endpoint: Endpoint | None) -> dict[str, Any]:
     }
 
 
-def declares(node: Node, endpoint: Endpoint | None) -> bool:
+def declares(node: Node, endpoint: KubeletEndpoint | None) -> bool:
     """Return whether a Node's status, beside its addresses, declares this.
 
     An API server before 1.35 drops `declaredFeatures`: that they are missing is no reason to write; they are written

@@ -15,9 +15,9 @@ from vkprovider.lablet.models.worker import CMLWorkerSpec
 from vkprovider.lablet.reasons import ConditionReason, WorkerReason
 from vkprovider.labs.pure.conditions import node_condition
 from vkprovider.labs.pure.topology.topology import SINCE
-from vkprovider.labs.pure.worker.endpoint import Endpoint, declared, declares
+from vkprovider.labs.pure.worker.endpoint import KubeletEndpoint, declared, declares
 from vkprovider.platform import wellknown
-from vkprovider.platform.messages import Condition, Fault, count
+from vkprovider.platform.messages import Fault, TimelessCondition, count
 from vkprovider.platform.objects import Node, Taint
 from vkprovider.platform.reasons import Reason, reason_of
 
@@ -91,7 +91,7 @@ class NodeView:
     version: str
     ip: str
     dns: str
-    endpoint: Endpoint | None
+    endpoint: KubeletEndpoint | None
     capacity: dict[str, str]
     allocatable: dict[str, str]
     health: Health
@@ -177,13 +177,16 @@ class NodeView:
             "architecture": "",
         }
 
-    def conditions(self) -> list[Condition]:
+    def conditions(self) -> list[TimelessCondition]:
         """Return our conditions."""
         health = self.health
         return [
-            Condition("Ready", "True" if health.ready else "False", health.reason, health.message),
-            *(Condition(kind, "False", reason, "CML admits labs by itself") for kind, reason in _PRESSURES.items()),
-            Condition(
+            TimelessCondition("Ready", "True" if health.ready else "False", health.reason, health.message),
+            *(
+                TimelessCondition(kind, "False", reason, "CML admits labs by itself")
+                for kind, reason in _PRESSURES.items()
+            ),
+            TimelessCondition(
                 "NetworkUnavailable", "False", ConditionReason.ROUTE_CREATED, "lablets use the worker's own network"
             ),
         ]
@@ -308,7 +311,9 @@ def status_patch(node: Node, view: NodeView, now_unix: int) -> dict[str, Any] | 
 
     Conditions of other writers are carried over, with the resourceVersion as precondition.
     """
-    conditions = {c.type: Condition(c.type, c.status, reason_of(c.reason), c.message) for c in node.status.conditions}
+    conditions = {
+        c.type: TimelessCondition(c.type, c.status, reason_of(c.reason), c.message) for c in node.status.conditions
+    }
     same = (
         all(conditions.get(wanted.type) == wanted for wanted in view.conditions())
         and [{"type": a.type, "address": a.address} for a in node.status.addresses] == view.addresses

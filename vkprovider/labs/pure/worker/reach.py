@@ -18,7 +18,7 @@ from vkprovider.lablet.reasons import ConditionReason, WorkerReason
 from vkprovider.labs.pure.worker.node import is_ip
 from vkprovider.labs.pure.worker.registration import unapproved
 from vkprovider.platform.errors import InputError
-from vkprovider.platform.messages import Condition
+from vkprovider.platform.messages import TimelessCondition
 from vkprovider.platform.objects import CustomResource
 
 
@@ -31,16 +31,16 @@ def destination_of(name: str, spec: CMLWorkerSpec) -> str:
     return spec.cml_url if spec.tunnel == "direct" else f"agent://{name}"
 
 
-def insecure(spec: CMLWorkerSpec) -> Condition | None:
+def insecure(spec: CMLWorkerSpec) -> TimelessCondition | None:
     """Return the condition TransportInsecure of a CMLWorker; None if its transport is secure, or is an agent's."""
     if spec.tunnel != "direct":
         return None
     if spec.cml_url.lower().startswith("http://"):
         text = "spec.url is http: password, token and labs can be read on the way; use https and spec.tls.caBundle"
-        return Condition(ConditionReason.TRANSPORT_INSECURE, "True", WorkerReason.PLAIN_TEXT, text)
+        return TimelessCondition(ConditionReason.TRANSPORT_INSECURE, "True", WorkerReason.PLAIN_TEXT, text)
     if spec.tls.insecure_skip_verify and not spec.cml_url.startswith("null:"):
         text = "spec.tls.insecureSkipVerify is set: an impostor would get the password; use spec.tls.caBundle instead"
-        return Condition(ConditionReason.TRANSPORT_INSECURE, "True", WorkerReason.NOT_VERIFIED, text)
+        return TimelessCondition(ConditionReason.TRANSPORT_INSECURE, "True", WorkerReason.NOT_VERIFIED, text)
     return None
 
 

@@ -16,14 +16,14 @@ from vkprovider.lablet import names
 from vkprovider.lablet.reasons import WorkerReason
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError
-from vkprovider.platform.messages import Condition
+from vkprovider.platform.messages import TimelessCondition
 from vkprovider.platform.objects import CustomResource
 
 _UNAPPROVED: Final = "false"
 
 
 @dataclass(frozen=True, slots=True)
-class Hello:
+class PresentAgent:
     """An agent that is there.
 
     Attributes:
@@ -69,7 +69,7 @@ class Deny:
 Decision = Create | Deny | None
 
 
-def decide(hello: Hello, known: CustomResource | None, policy: Register) -> Decision:
+def decide(hello: PresentAgent, known: CustomResource | None, policy: Register) -> Decision:
     """Decide about an agent; None if nothing has to be done.
 
     Args:
@@ -84,7 +84,7 @@ def decide(hello: Hello, known: CustomResource | None, policy: Register) -> Deci
     return Create(_worker(hello, approved=policy == "allow"))
 
 
-def turned_away(resource: CustomResource, bearers: Sequence[Bearer]) -> Condition | None:
+def turned_away(resource: CustomResource, bearers: Sequence[Bearer]) -> TimelessCondition | None:
     """Return the condition AgentTurnedAway of a CMLWorker; None if no agent of its name is turned away.
 
     Args:
@@ -105,7 +105,7 @@ def turned_away(resource: CustomResource, bearers: Sequence[Bearer]) -> Conditio
     if not rivals and not strays:
         return None
     reason = WorkerReason.AGENT_CONFLICT if rivals else WorkerReason.AGENT_REFUSED
-    return Condition("AgentTurnedAway", "True", reason, "; ".join(rivals + strays))
+    return TimelessCondition("AgentTurnedAway", "True", reason, "; ".join(rivals + strays))
 
 
 def unapproved(resource: CustomResource) -> InputError | None:
@@ -120,7 +120,7 @@ def unapproved(resource: CustomResource) -> InputError | None:
     )
 
 
-def _worker(hello: Hello, *, approved: bool) -> dict[str, Any]:
+def _worker(hello: PresentAgent, *, approved: bool) -> dict[str, Any]:
     facts = hello.facts
     spec: dict[str, Any] = {"tunnel": hello.tunnel, "environment": facts.environment, "stats": "On"}
     if address := facts.address or urlsplit(facts.url).hostname:

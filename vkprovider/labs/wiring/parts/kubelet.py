@@ -46,7 +46,7 @@ def kubelet(base: Base, definitions: DefinitionsPart) -> KubeletPart:
         ctx,
         finder,
         opened,
-        usage.Usage(ctx, finder, definitions.given),
+        usage.UsageFigures(ctx, finder, definitions.given),
         manners=manners(consoles.prompts_file),
         exec_timeout_s=consoles.exec_timeout_s,
     )

@@ -14,7 +14,7 @@ from vkprovider.labs.controllers.lablet.ports import PortCheck, Slices, Twins
 from vkprovider.labs.controllers.lablet.publish import Publisher
 from vkprovider.labs.controllers.lablet.reconciler import Lablets
 from vkprovider.labs.controllers.worker.connection import Readers
-from vkprovider.labs.http.archives import Archives
+from vkprovider.labs.http.archives import ArchiveHandlers
 from vkprovider.labs.http.lablets import Downloads, Logins
 from vkprovider.labs.wiring.base import Base
 from vkprovider.labs.wiring.metrics import labs_measures
@@ -158,7 +158,7 @@ def _routes(base: Base, sessions: SessionsPart, archive: Archive, exports: Expor
         found = await base.ctx.api.namespaces.get(namespace)
         return found.metadata.creation_timestamp if found is not None else ""
 
-    archives = Archives(base.access, archive, created)
+    archives = ArchiveHandlers(base.access, archive, created)
     login_url = sessions.sessions.login_url if sessions.has_lds else None
     return (
         Route("GET", "/labs/{id}/download", Downloads(base.access, exports, archive, created).handle),

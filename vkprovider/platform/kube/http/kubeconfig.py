@@ -45,7 +45,7 @@ _KNOWN: Final = {"token", "tokenFile", "exec", "auth-provider", "username", "pas
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class ContextEntry:
     """One context, resolved.
 
     Attributes:
@@ -61,7 +61,7 @@ class Entry:
     context: str
 
 
-def read(kubeconfig: str, context: str | None = None) -> Entry:
+def read(kubeconfig: str, context: str | None = None) -> ContextEntry:
     """Merge the files named by `kubeconfig` and resolve `context` (or the current one).
 
     Raises:
@@ -85,10 +85,10 @@ def read(kubeconfig: str, context: str | None = None) -> Entry:
     if foreign := sorted(set(user) - _KNOWN):
         text = f"context {name!r}: user fields not supported: {', '.join(foreign)}; remove them, or use another user"
         raise InputError(StartReason.KUBECONFIG_UNSUPPORTED, text)
-    return Entry(cluster, user, str(chosen.get("namespace") or "default"), name)
+    return ContextEntry(cluster, user, str(chosen.get("namespace") or "default"), name)
 
 
-def document(entry: Entry, folder: Path) -> dict[str, Any]:
+def document(entry: ContextEntry, folder: Path) -> dict[str, Any]:
     """Return a kubeconfig with this context alone, for the library's loader; its inline certificates go into `folder`.
 
     Raises:
@@ -230,7 +230,7 @@ class Granted:
     expires_at: datetime | None
 
 
-async def run(entry: Entry) -> Granted | None:
+async def run(entry: ContextEntry) -> Granted | None:
     """Run the plugin of a context; None if it has none, or credentials that go before it, as in kubectl.
 
     Raises:
@@ -251,7 +251,7 @@ async def run(entry: Entry) -> Granted | None:
     return _granted(plugin, said)
 
 
-def _environment(plugin: Mapping[str, Any], entry: Entry, *, interactive: bool) -> dict[str, str]:
+def _environment(plugin: Mapping[str, Any], entry: ContextEntry, *, interactive: bool) -> dict[str, str]:
     """Return the environment of a plugin, KUBERNETES_EXEC_INFO included."""
     spec: dict[str, Any] = {"interactive": interactive}
     if plugin.get("provideClusterInfo"):

@@ -46,7 +46,7 @@ async def log_in_with(token: str, kubeconfig: str, context: str | None) -> Clust
     return await _from(replace(kubeconfigs.read(kubeconfig, context), user={"token": token}))
 
 
-async def _from(entry: kubeconfigs.Entry) -> ClusterAccess:
+async def _from(entry: kubeconfigs.ContextEntry) -> ClusterAccess:
     """Log in by a context of a kubeconfig.
 
     Raises:

@@ -56,7 +56,7 @@ class _Request(NamedTuple):
         return f"{self.method} {self.path}"
 
 
-class Transport:
+class ApiTransport:
     """Requests to one API server.
 
     It has no limit of connections, because watches hold them for minutes: `KubeClient` limits requests in flight.

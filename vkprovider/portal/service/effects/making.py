@@ -29,7 +29,7 @@ from vkprovider.portal.service.effects import objects
 from vkprovider.portal.service.effects.objects import device_containers
 from vkprovider.portal.service.effects.records import Pods, Records
 from vkprovider.portal.service.index import with_pod
-from vkprovider.portal.service.informers import Informers
+from vkprovider.portal.service.informers import PortalInformers
 
 _ACCOUNTS: Final = kind("/api/v1", "serviceaccounts", PartialObject)
 _BINDINGS: Final = kind("/apis/rbac.authorization.k8s.io/v1", "rolebindings", PartialObject)
@@ -123,7 +123,7 @@ class LabObjects(NamedTuple):
     pods: Pods
 
 
-def lab_objects(ctx: Context, seen: Informers) -> LabObjects:
+def lab_objects(ctx: Context, seen: PortalInformers) -> LabObjects:
     """Return the writers.
 
     Args:

@@ -33,7 +33,7 @@ _DONE: Final = {
 }
 
 
-class Wanted(NamedTuple):
+class BulkAct(NamedTuple):
     """What is asked of many lablets.
 
     Attributes:
@@ -78,7 +78,7 @@ class Acting:
         self._site = site
         self._classrooms = classrooms
 
-    async def ask(self, visitor: Visitor, class_: str, rows: Sequence[Row], wanted: Wanted) -> list[Outcome]:
+    async def ask(self, visitor: Visitor, class_: str, rows: Sequence[Row], wanted: BulkAct) -> list[Outcome]:
         """Ask lablets, a few at a time; return what became of each, in their order.
 
         The Pods are written with the visitor's own token. What belongs to the record of a user lab the portal does, if
@@ -101,7 +101,7 @@ class Acting:
 
             return await at_most(_AT_ONCE, one, rows)
 
-    async def _one(self, kube: KubeClient | None, visitor: Visitor, class_: str, row: Row, wanted: Wanted) -> str:
+    async def _one(self, kube: KubeClient | None, visitor: Visitor, class_: str, row: Row, wanted: BulkAct) -> str:
         """Ask one lablet; return what happens.
 
         Raises:
@@ -130,7 +130,7 @@ class Acting:
         except (OutsideError, InputError) as error:
             raise _NothingDoneError(f"the API server did not do it: {error}") from error
 
-    async def _write(self, kube: KubeClient, row: Row, wanted: Wanted, now: float) -> str:
+    async def _write(self, kube: KubeClient, row: Row, wanted: BulkAct, now: float) -> str:
         pod = self._classrooms.pod_of(row)
         act = next((each for each in ACTS if each == wanted.act), None)
         if pod is None or act is None:
@@ -175,7 +175,7 @@ OF_LABLETS: Final[frozenset[str]] = frozenset(ACTS)
 _MINUTE_S: Final = 60
 
 
-class Form(NamedTuple):
+class ActForm(NamedTuple):
     """One form.
 
     Attributes:
@@ -194,25 +194,27 @@ class Form(NamedTuple):
 
 
 FORMS: Final = (
-    Form("extend", "Extend", "The time of these learners ends later.", "Extend their time"),
-    Form("message", "Message", "It is shown on the page of each lab. An empty one removes what is there.", "Send it"),
-    Form("stop", "Stop", "The devices are switched off; their disks stay, for 24 hours at most.", "Stop the labs"),
-    Form("start", "Start", "Labs that were stopped start again; their disks are as they were.", "Start the labs"),
-    Form(
+    ActForm("extend", "Extend", "The time of these learners ends later.", "Extend their time"),
+    ActForm(
+        "message", "Message", "It is shown on the page of each lab. An empty one removes what is there.", "Send it"
+    ),
+    ActForm("stop", "Stop", "The devices are switched off; their disks stay, for 24 hours at most.", "Stop the labs"),
+    ActForm("start", "Start", "Labs that were stopped start again; their disks are as they were.", "Start the labs"),
+    ActForm(
         "reset",
         "Reset labs",
         "All devices are wiped and start again. What was typed on them is lost.",
         "Reset the labs",
         harms=True,
     ),
-    Form(
+    ActForm(
         "collect",
         "Hand in",
         "The time of these learners ends now: their work is collected and graded, and their labs end.",
         "Hand the labs in",
         harms=True,
     ),
-    Form(
+    ActForm(
         "end",
         "End",
         "Labs that learners asked the portal for are removed with all their devices, and nothing is graded.",
@@ -231,25 +233,25 @@ _HEADLINES: Final = {
 }
 
 
-def offered(acts: Iterable[str]) -> list[Form]:
+def offered(acts: Iterable[str]) -> list[ActForm]:
     """Return the forms for what somebody may do."""
     may = set(acts)
     return [form for form in FORMS if form.act in may]
 
 
-def wanted_of(act: str, sent: Mapping[str, object]) -> Wanted | str:
+def wanted_of(act: str, sent: Mapping[str, object]) -> BulkAct | str:
     """Return what a form asks, or why it asks nothing."""
     if act == "extend":
         minutes = str(sent.get("minutes", ""))
         if minutes not in map(str, MINUTES):
             return f"Say by how many minutes: {', '.join(map(str, MINUTES))}."
-        return Wanted(act, seconds=int(minutes) * _MINUTE_S)
+        return BulkAct(act, seconds=int(minutes) * _MINUTE_S)
     if act == "message":
         message = str(sent.get("message", ""))
         if len(message) > CHARS_MAX:
             return f"A message has {CHARS_MAX} characters at most, and this one {len(message)}."
-        return Wanted(act, message=message)
-    return Wanted(act)
+        return BulkAct(act, message=message)
+    return BulkAct(act)
 
 
 def rows_of(picked: Sequence[str], scope: str, rows: Sequence[Row]) -> list[Row] | str:

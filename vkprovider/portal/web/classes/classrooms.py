@@ -11,9 +11,9 @@ from vkprovider.platform.objects import Pod
 from vkprovider.portal.api.callers import KnownCaller, LabRight, PortalCallers
 from vkprovider.portal.pure.classes import ACTS, Row, of_lab, of_lablet
 from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.service.index import Index
+from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.keeper import Instructors
-from vkprovider.portal.service.lablets import Lablets
+from vkprovider.portal.service.lablets import OtherLablets
 from vkprovider.portal.web.visitor import Visitor
 
 
@@ -88,7 +88,9 @@ class ShownClass(NamedTuple):
 class Classrooms:
     """The classes that a replica knows."""
 
-    def __init__(self, index: Index, lablets: Lablets, instructors: Instructors, callers: PortalCallers) -> None:
+    def __init__(
+        self, index: UserLabIndex, lablets: OtherLablets, instructors: Instructors, callers: PortalCallers
+    ) -> None:
         """Know what these know.
 
         Args:

@@ -8,7 +8,7 @@ from aiohttp import web
 
 from vkprovider.classroom.deployments import DEPLOYMENTS, Deployment, GivingError
 from vkprovider.classroom.giving import Given, give_all
-from vkprovider.classroom.pods import Wish
+from vkprovider.classroom.pods import Assignment
 from vkprovider.classroom.roster import RosterError, learners_in
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.platform.errors import Forbidden, InputError, OutsideError
@@ -143,7 +143,7 @@ class Assigning:
         return Pools(tuple(sorted(each.metadata.name for each in found if _is_pool(each))))
 
 
-def wishes_of(text: str, hours: str, now: float) -> list[Wish]:
+def wishes_of(text: str, hours: str, now: float) -> list[Assignment]:
     """Return who is to have a lablet, and until when.
 
     Args:
@@ -161,14 +161,14 @@ def wishes_of(text: str, hours: str, now: float) -> list[Wish]:
     except RosterError as error:
         raise Rejected(Grounds.INVALID_BODY, f"Nothing was given: {error}.") from error
     end = iso(int(now) + _HOURS[hours] * _HOUR_S) if _HOURS[hours] else ""
-    wishes = [Wish(learner, end=end) for learner in learners]
+    wishes = [Assignment(learner, end=end) for learner in learners]
     faults = [fault for wish in wishes for fault in inputs_of(Metadata("", annotations=wish.annotations())).faults]
     if faults:
         raise Rejected(Grounds.INVALID_BODY, f"Nothing was given: {faults[0]}.")
     return wishes
 
 
-def outcomes_of(given: Given, wishes: list[Wish]) -> list[Outcome]:
+def outcomes_of(given: Given, wishes: list[Assignment]) -> list[Outcome]:
     """Return what became of each learner of a list."""
     why = listed(given.done.hindrances, _SHOWN_MAX) or "none was made yet"
     short = "; ".join([f"got none, for no lablet is free: {why}", *given.faults])

@@ -11,12 +11,12 @@ from vkprovider.lablet.standings import Standing
 from vkprovider.platform.messages import count, listed
 from vkprovider.platform.times import clock, iso
 from vkprovider.portal.api.callers import LabRight
-from vkprovider.portal.pure.classes import Row, Wish, chosen, counted, held_up, wish_of
+from vkprovider.portal.pure.classes import Row, RowFilter, chosen, counted, held_up, wish_of
 from vkprovider.portal.web.classes.classrooms import Classrooms, powers_of
 from vkprovider.portal.web.context import SiteContext
 from vkprovider.portal.web.live.rendered import Rendered
 from vkprovider.portal.web.live.streams import merged
-from vkprovider.portal.web.live.topics import Allowed, TopicSource
+from vkprovider.portal.web.live.topics import TopicSource, TopicView
 from vkprovider.portal.web.visitor import Visitor
 
 KIND: Final = "class"
@@ -44,7 +44,7 @@ class Grid:
         """Return how a class changes by itself."""
         return TopicSource(KIND, self.allowed, self.render, self.listen, one_name)
 
-    async def allowed(self, visitor: Visitor, name: str) -> Allowed:
+    async def allowed(self, visitor: Visitor, name: str) -> TopicView:
         """Return what a visitor may see of a class.
 
         Raises:
@@ -55,7 +55,7 @@ class Grid:
         await self._classrooms.check(visitor.known, namespace)
         labs = self._classrooms.labs(namespace)
         powers = await powers_of(self._site.callers, visitor, namespace, labs)
-        return Allowed(powers.role, LabRight("teach", namespace))
+        return TopicView(powers.role, LabRight("teach", namespace))
 
     def render(self, name: str, role: str, base: str) -> Rendered:
         """Return what a class looks like, as the wish that is in its name has it."""
@@ -113,7 +113,7 @@ def path_of_row(namespace: str, row: Row) -> str:
     return f"{path_of(namespace)}/lablets/{quote(row.pod, safe='')}"
 
 
-def topic_of(namespace: str, wish: Wish) -> str:
+def topic_of(namespace: str, wish: RowFilter) -> str:
     """Return the name of a class as one visitor wants to see it, without the kind."""
     return namespace + _query(wish)
 
@@ -123,12 +123,12 @@ def one_name(name: str) -> str:
     return topic_of(*_parts(name))
 
 
-def _query(wish: Wish, **changed: object) -> str:
+def _query(wish: RowFilter, **changed: object) -> str:
     fields: Mapping[str, str] = wish.fields(**changed)
     return f"?{urlencode(fields)}" if fields else ""
 
 
-def _parts(name: str) -> tuple[str, Wish]:
+def _parts(name: str) -> tuple[str, RowFilter]:
     """Return the class and the wish of a topic's name."""
     namespace, _, query = name.partition("?")
     return namespace, wish_of(dict(parse_qsl(query)))

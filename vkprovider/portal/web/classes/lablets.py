@@ -21,7 +21,7 @@ from vkprovider.portal.web.lab.topics import LABLET, LabletTopics
 from vkprovider.portal.web.layout import BASE, link
 from vkprovider.portal.web.live.build import Live
 from vkprovider.portal.web.live.rendered import Rendered
-from vkprovider.portal.web.live.topics import Allowed, TopicSource
+from vkprovider.portal.web.live.topics import TopicSource, TopicView
 from vkprovider.portal.web.visitor import Visitor
 from vkprovider.portal.web.visitors import FORM_BODY
 
@@ -62,7 +62,7 @@ class ClassLablets:
         """Return how a lablet changes by itself."""
         return TopicSource(LABLET, self.allowed, self.render, self._doing.source().listen)
 
-    async def allowed(self, visitor: Visitor, name: str) -> Allowed:
+    async def allowed(self, visitor: Visitor, name: str) -> TopicView:
         """Return what a visitor may see of a lablet.
 
         Raises:

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from vkprovider.lablet.standings import Standing
 from vkprovider.platform.http.bodies import read_form
 from vkprovider.platform.runtime.parts import Route
-from vkprovider.portal.pure.classes import Wish, as_csv, chosen, wish_of
+from vkprovider.portal.pure.classes import RowFilter, as_csv, chosen, wish_of
 from vkprovider.portal.web.classes import acting as acts
 from vkprovider.portal.web.classes.acting import Acting
 from vkprovider.portal.web.classes.classrooms import Classrooms, powers_of
@@ -145,7 +145,7 @@ class Classes:
             return self._site.layout.refusal(request, 403, "You may look at this class, and do nothing in it.")
         form = await read_form(request, FORM_BODY)
         wanted = acts.wanted_of(action, form)
-        everything = chosen(self._classrooms.rows(namespace), Wish())
+        everything = chosen(self._classrooms.rows(namespace), RowFilter())
         rows = acts.rows_of([str(key) for key in form.getall("row", [])], str(form.get("scope", "")), everything)
         if isinstance(wanted, str) or isinstance(rows, str):
             words = wanted if isinstance(wanted, str) else str(rows)
@@ -171,7 +171,7 @@ class Classes:
         )
 
 
-def _sorted(wish: Wish, name: str) -> tuple[str, str]:
+def _sorted(wish: RowFilter, name: str) -> tuple[str, str]:
     """Return the query of the link that sorts by a column, and how the column is sorted now; "" if it is not."""
     is_now = wish.sort == name
     query = topic_of("", wish._replace(sort=name, falling=is_now and not wish.falling))

@@ -19,7 +19,7 @@ from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.connections import uncount
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.portal.web.consoles import frames, words
-from vkprovider.portal.web.consoles.frames import Backlog, End, FrameError, Mode, Shown, Typed, Window
+from vkprovider.portal.web.consoles.frames import Backlog, BytesShown, ConsoleEnd, FrameError, Mode, OutputWindow, Typed
 from vkprovider.portal.web.consoles.upstream import ConsoleTarget, UpstreamConsole, upstream
 
 _log: Final = structlog.get_logger(__name__)
@@ -42,7 +42,7 @@ class TooManyConsoles(Refused):
     retry_s = 5
 
 
-class Consoles:
+class BrowserConsoles:
     """The open consoles of a replica."""
 
     def __init__(self) -> None:
@@ -126,7 +126,7 @@ class Bridge:
         self._mode = mode
         self._withdrawn = withdrawn
         self._leaving = leaving
-        self._window = Window()
+        self._window = OutputWindow()
         self._backlog = Backlog()
         self._changed = asyncio.Event()
         self._sent = asyncio.Event()
@@ -136,7 +136,7 @@ class Bridge:
         """How much output the browser has got."""
         return self._window.sent
 
-    async def run(self, kube: KubeClient) -> End:
+    async def run(self, kube: KubeClient) -> ConsoleEnd:
         """Open the console and pass on what comes both ways; return why it has ended."""
         try:
             async with upstream(kube, self._target, self._mode) as console:
@@ -146,7 +146,7 @@ class Bridge:
         except ConnectionResetError:
             return words.ENDED  # the browser has left
 
-    async def _pass_on(self, console: UpstreamConsole) -> End:
+    async def _pass_on(self, console: UpstreamConsole) -> ConsoleEnd:
         await self._socket.send_str(frames.opened(watches=self._mode is Mode.WATCH))
         tasks = [
             asyncio.create_task(each, name=f"console: {name}")
@@ -167,7 +167,7 @@ class Bridge:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _read(self, console: UpstreamConsole) -> End:
+    async def _read(self, console: UpstreamConsole) -> ConsoleEnd:
         """Read what the device prints, whether the browser keeps up or not; at the end, wait until it has got all."""
         while data := await console.read():
             self._backlog.feed(data)
@@ -179,7 +179,7 @@ class Bridge:
                     self._sent.clear()
         return console.end
 
-    async def _send(self) -> End:
+    async def _send(self) -> ConsoleEnd:
         """Send the browser as much as it may have, for ever.
 
         Raises:
@@ -194,7 +194,7 @@ class Bridge:
                 self._changed.clear()
                 await self._changed.wait()
 
-    async def _input(self, console: UpstreamConsole) -> End:
+    async def _input(self, console: UpstreamConsole) -> ConsoleEnd:
         async for message in self._socket:
             if message.type not in {WSMsgType.BINARY, WSMsgType.TEXT}:
                 break
@@ -202,7 +202,7 @@ class Bridge:
                 match frames.parse(message.data):
                     case Typed(data) if self._mode is not Mode.WATCH:
                         await console.write(data)
-                    case Shown() as shown:
+                    case BytesShown() as shown:
                         self._window = self._window.after(shown)
                         self._changed.set()
                     case Typed():
@@ -214,7 +214,7 @@ class Bridge:
         return words.ENDED
 
 
-async def _after(happened: asyncio.Event, end: End) -> End:
+async def _after(happened: asyncio.Event, end: ConsoleEnd) -> ConsoleEnd:
     await happened.wait()
     return end
 

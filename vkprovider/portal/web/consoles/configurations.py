@@ -26,7 +26,7 @@ _UNIX: Final = 3
 _MODE: Final = 0o644 << 16
 
 
-class Configuration(NamedTuple):
+class DeviceConfiguration(NamedTuple):
     """The configuration of a device, or why there is none.
 
     Attributes:
@@ -48,7 +48,7 @@ class TooManyDownloads(Refused):
     retry_s = 5
 
 
-class Downloads:
+class ConfigurationDownloads:
     """The downloads of configurations that a replica serves: a few, and one for each visitor."""
 
     def __init__(self) -> None:
@@ -72,7 +72,7 @@ class Downloads:
             self._users.discard(user)
 
 
-async def collected(kube: KubeClient, targets: Sequence[ConsoleTarget]) -> list[Configuration]:
+async def collected(kube: KubeClient, targets: Sequence[ConsoleTarget]) -> list[DeviceConfiguration]:
     """Read the configurations of some devices, a few at a time; one that fails stops no other.
 
     One that does not fit into the archive any more is left out.
@@ -81,7 +81,7 @@ async def collected(kube: KubeClient, targets: Sequence[ConsoleTarget]) -> list[
         kube: A client with the credentials of the visitor.
         targets: The devices.
     """
-    found: dict[str, Configuration] = {}
+    found: dict[str, DeviceConfiguration] = {}
 
     async def read(target: ConsoleTarget) -> None:
         configuration = await _read(kube, target)
@@ -92,22 +92,22 @@ async def collected(kube: KubeClient, targets: Sequence[ConsoleTarget]) -> list[
     return [found[target.device] for target in targets]
 
 
-async def _read(kube: KubeClient, target: ConsoleTarget) -> Configuration:
+async def _read(kube: KubeClient, target: ConsoleTarget) -> DeviceConfiguration:
     device = target.device
     try:
         text, end = await printed(kube, target, ["config", device])
     except OutsideError as error:
-        return Configuration(device, fault=words.refusal(error, device).text)
-    return Configuration(device, text) if end.why is Why.ENDED else Configuration(device, fault=end.text)
+        return DeviceConfiguration(device, fault=words.refusal(error, device).text)
+    return DeviceConfiguration(device, text) if end.why is Why.ENDED else DeviceConfiguration(device, fault=end.text)
 
 
-def _left_out(device: str) -> Configuration:
+def _left_out(device: str) -> DeviceConfiguration:
     size = f"{_ARCHIVE_BYTES_MAX // 2**20} MiB"
     fault = f"It does not fit: an archive has {size} of configurations at most; `config {device}` prints it."
-    return Configuration(device, fault=fault)
+    return DeviceConfiguration(device, fault=fault)
 
 
-def archive(found: Iterable[Configuration], *, at: float) -> bytes:
+def archive(found: Iterable[DeviceConfiguration], *, at: float) -> bytes:
     """Return a zip archive with a file for each configuration, and one that says which could not be read, if any.
 
     Args:

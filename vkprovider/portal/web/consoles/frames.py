@@ -93,7 +93,7 @@ CLOSE_CODES: Final = {
 """The codes with which the WebSocket is closed: those of RFC 6455, and private ones that look like HTTP's."""
 
 
-class End(msgspec.Struct, frozen=True):
+class ConsoleEnd(msgspec.Struct, frozen=True):
     """The end of a console.
 
     Attributes:
@@ -111,13 +111,13 @@ class Typed(msgspec.Struct, frozen=True):
     data: bytes
 
 
-class Shown(msgspec.Struct, frozen=True):
+class BytesShown(msgspec.Struct, frozen=True):
     """The browser has shown so many bytes since the beginning."""
 
     total: int
 
 
-class Window(msgspec.Struct, frozen=True):
+class OutputWindow(msgspec.Struct, frozen=True):
     """How much was sent to a browser, and how much of it the browser has shown.
 
     Attributes:
@@ -133,11 +133,11 @@ class Window(msgspec.Struct, frozen=True):
         """How many bytes may be sent now."""
         return UNSHOWN_BYTES_MAX - (self.sent - self.shown)
 
-    def after_sending(self, count: int) -> "Window":
+    def after_sending(self, count: int) -> "OutputWindow":
         """Return the window after bytes were sent."""
-        return Window(self.sent + count, self.shown)
+        return OutputWindow(self.sent + count, self.shown)
 
-    def after(self, shown: Shown) -> "Window":
+    def after(self, shown: BytesShown) -> "OutputWindow":
         """Return the window after the browser has shown bytes.
 
         Raises:
@@ -145,7 +145,7 @@ class Window(msgspec.Struct, frozen=True):
         """
         if not self.shown <= shown.total <= self.sent:
             raise FrameError(f"{shown.total} bytes were never shown")
-        return Window(self.sent, shown.total)
+        return OutputWindow(self.sent, shown.total)
 
 
 class _Ack(msgspec.Struct, forbid_unknown_fields=True):
@@ -155,7 +155,7 @@ class _Ack(msgspec.Struct, forbid_unknown_fields=True):
 _ack: Final = msgspec.json.Decoder(_Ack)
 
 
-def parse(message: bytes | str) -> Typed | Shown:
+def parse(message: bytes | str) -> Typed | BytesShown:
     """Return a message of a browser.
 
     Raises:
@@ -168,7 +168,7 @@ def parse(message: bytes | str) -> Typed | Shown:
     if len(message) > TEXT_CHARS_MAX:
         raise FrameError("too long a text")
     try:
-        return Shown(_ack.decode(message).shown)
+        return BytesShown(_ack.decode(message).shown)
     except (msgspec.MsgspecError, UnicodeEncodeError):
         raise FrameError("a text that is no acknowledgement") from None
 
@@ -178,7 +178,7 @@ def opened(*, watches: bool) -> str:
     return _text({"type": "open", "watches": watches})
 
 
-def ended(end: End) -> str:
+def ended(end: ConsoleEnd) -> str:
     """Return the last message of the portal."""
     return _text({"type": "end", "why": end.why, "text": end.text})
 

@@ -8,8 +8,8 @@ from aiohttp import web
 from vkprovider.platform.http.access import ResourceRight
 from vkprovider.platform.http.connections import unless_left
 from vkprovider.platform.runtime.parts import Route
-from vkprovider.portal.web.consoles.bridge import Consoles
-from vkprovider.portal.web.consoles.configurations import Downloads, archive, collected
+from vkprovider.portal.web.consoles.bridge import BrowserConsoles
+from vkprovider.portal.web.consoles.configurations import ConfigurationDownloads, archive, collected
 from vkprovider.portal.web.consoles.frames import Mode
 from vkprovider.portal.web.consoles.places import Finder, Places, console_path, kubectl_command
 from vkprovider.portal.web.context import SiteContext
@@ -39,8 +39,8 @@ class ConsoleViews(NamedTuple):
     site: SiteContext
     places: Places
     reviews: Reviews
-    consoles: Consoles
-    downloads: Downloads
+    consoles: BrowserConsoles
+    downloads: ConfigurationDownloads
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths."""
@@ -137,6 +137,6 @@ def _first_mode(request: web.Request) -> Mode:
     return Mode.TYPE if mode is Mode.TAKE_OVER else mode
 
 
-def routes(site: SiteContext, live: Live, consoles: Consoles) -> tuple[Route, ...]:
+def routes(site: SiteContext, live: Live, consoles: BrowserConsoles) -> tuple[Route, ...]:
     """Return the paths."""
-    return ConsoleViews(site, Places(site), live.reviews, consoles, Downloads()).routes()
+    return ConsoleViews(site, Places(site), live.reviews, consoles, ConfigurationDownloads()).routes()

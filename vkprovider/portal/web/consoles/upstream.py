@@ -13,7 +13,7 @@ from vkprovider.platform.errors import (
 )
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.http.websockets import KubeWebSocket
-from vkprovider.portal.web.consoles.frames import End, Mode
+from vkprovider.portal.web.consoles.frames import ConsoleEnd, Mode
 from vkprovider.portal.web.consoles.words import end_of
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
@@ -82,7 +82,7 @@ class UpstreamConsole:
             await self._socket.send(bytes((_STDIN,)) + keys[start : start + _TYPED_BYTES_MAX])
 
     @property
-    def end(self) -> End:
+    def end(self) -> ConsoleEnd:
         """Why it has ended, after `read` has returned nothing."""
         return end_of(self._status, self._device)
 
@@ -107,7 +107,7 @@ async def upstream(kube: KubeClient, target: ConsoleTarget, mode: Mode) -> Async
         await socket.close()
 
 
-async def printed(kube: KubeClient, target: ConsoleTarget, command: Sequence[str]) -> tuple[bytes, End]:
+async def printed(kube: KubeClient, target: ConsoleTarget, command: Sequence[str]) -> tuple[bytes, ConsoleEnd]:
     """Run a command of the lablet as a whole, such as `config r1`; return what it prints, and how it ended.
 
     Raises:

@@ -12,16 +12,16 @@ from vkprovider.platform.errors import (
     OutsideError,
     Unauthorized,
 )
-from vkprovider.portal.web.consoles.frames import End, Why
+from vkprovider.portal.web.consoles.frames import ConsoleEnd, Why
 
-ENDED: Final = End(Why.ENDED, "The console has ended.")
-BROKEN: Final = End(Why.LOST, "The way to the device broke off; your lab goes on.")
-LEAVING: Final = End(Why.LOST, "This portal restarts; your lab goes on.")
-SIGNED_OUT: Final = End(Why.SIGNED_OUT, "Your login has ended: log in again. Your lab goes on.")
-WITHDRAWN: Final = End(
+ENDED: Final = ConsoleEnd(Why.ENDED, "The console has ended.")
+BROKEN: Final = ConsoleEnd(Why.LOST, "The way to the device broke off; your lab goes on.")
+LEAVING: Final = ConsoleEnd(Why.LOST, "This portal restarts; your lab goes on.")
+SIGNED_OUT: Final = ConsoleEnd(Why.SIGNED_OUT, "Your login has ended: log in again. Your lab goes on.")
+WITHDRAWN: Final = ConsoleEnd(
     Why.WITHDRAWN, "You may not use this console any more: the right to it was withdrawn, or your login has ended."
 )
-NONSENSE: Final = End(Why.REFUSED, "The browser sent what is no part of a console; load the page again.")
+NONSENSE: Final = ConsoleEnd(Why.REFUSED, "The browser sent what is no part of a console; load the page again.")
 _SUCCESS: Final = "Success"
 _EXITED: Final = "NonZeroExitCode"
 _AGAIN: Final = ": run the command again"
@@ -36,26 +36,26 @@ class _Status(msgspec.Struct):
 _statuses: Final = msgspec.json.Decoder(_Status)
 
 
-def refusal(error: OutsideError, device: str) -> End:
+def refusal(error: OutsideError, device: str) -> ConsoleEnd:
     """Return what the API server's refusal means for the person who opens the console of a device."""
     match error:
         case Unauthorized():
             return SIGNED_OUT
         case Forbidden():
-            return End(
+            return ConsoleEnd(
                 Why.WITHDRAWN,
                 f"You may not open the console of {device}: the cluster gives you no right to it in this lab. "
                 f"It says: {error.message}",
             )
         case NotFound():
-            return End(Why.REFUSED, "The lab has ended, or is not there yet; see its state.")
+            return ConsoleEnd(Why.REFUSED, "The lab has ended, or is not there yet; see its state.")
         case Invalid():
-            return End(Why.REFUSED, f"The console of {device} cannot be opened: {error.message}")
+            return ConsoleEnd(Why.REFUSED, f"The console of {device} cannot be opened: {error.message}")
         case _:
-            return End(Why.LOST, f"The way to {device} does not come about at the moment: {error.message}")
+            return ConsoleEnd(Why.LOST, f"The way to {device} does not come about at the moment: {error.message}")
 
 
-def end_of(status: bytes, device: str) -> End:
+def end_of(status: bytes, device: str) -> ConsoleEnd:
     """Return what the last status of a session means; empty if none came.
 
     Args:
@@ -71,10 +71,10 @@ def end_of(status: bytes, device: str) -> End:
     if found.status == _SUCCESS:
         return ENDED
     if found.reason == ConsoleReason.CONSOLE_IN_USE:
-        return End(Why.IN_USE, in_use(found.message, device))
+        return ConsoleEnd(Why.IN_USE, in_use(found.message, device))
     if found.reason in {_EXITED, "InternalError", ""}:  # the session ended, or its worker does not answer
-        return End(Why.LOST, _sentence(found.message) or BROKEN.text)
-    return End(Why.REFUSED, _sentence(found.message))
+        return ConsoleEnd(Why.LOST, _sentence(found.message) or BROKEN.text)
+    return ConsoleEnd(Why.REFUSED, _sentence(found.message))
 
 
 def in_use(message: str, device: str) -> str:

@@ -23,7 +23,7 @@ from vkprovider.portal.web.cookie import Keys, is_marked, mark
 from vkprovider.portal.web.hub.place import HubPlace
 from vkprovider.portal.web.layout import BASE, Layout, link
 from vkprovider.portal.web.login import Login
-from vkprovider.portal.web.visitors import Found, VisitorSource
+from vkprovider.portal.web.visitors import KnownVisitor, VisitorSource
 
 T = TypeVar("T")
 _DEADLINE_S: Final = 15.0
@@ -282,7 +282,7 @@ class BoundToHub:
         self._place = place
         self._keys = keys
 
-    async def find(self, request: web.Request) -> Found | None:
+    async def find(self, request: web.Request) -> KnownVisitor | None:
         """Return who sends a request; None if that person has to log in."""
         if request.get(BASE) == self._place.base:
             there = f"hub {request.cookies.get(HUB_COOKIE, '')}"

@@ -18,7 +18,7 @@ from vkprovider.portal.pure.form import FormOffer
 from vkprovider.portal.pure.options import Rejection, WantedLab
 from vkprovider.portal.pure.view import LabView, command_for
 from vkprovider.portal.web.layout import Layout
-from vkprovider.portal.web.live.rendered import Shown, time_left
+from vkprovider.portal.web.live.rendered import Rendering, time_left
 
 _FIELDS = {"image": "image_list", "size": "size", "class": "class"}
 """The option of a request that a field of the form is."""
@@ -82,7 +82,7 @@ PIECES: Final = ("state", "time", "message", "failure", "progress", "picture", "
 _CODE: Final = re.compile(r"`([^`]+)`")
 
 
-class LabPlace(NamedTuple):
+class LabPaths(NamedTuple):
     """Where the page of a lab is.
 
     Attributes:
@@ -94,14 +94,14 @@ class LabPlace(NamedTuple):
     topic: str
 
 
-def lablet_place(namespace: str, pod: str) -> LabPlace:
+def lablet_place(namespace: str, pod: str) -> LabPaths:
     """Return where the page of a lablet of a class is."""
-    return LabPlace(f"/classes/{namespace}/lablets/{pod}", f"lablet:{namespace}/{pod}")
+    return LabPaths(f"/classes/{namespace}/lablets/{pod}", f"lablet:{namespace}/{pod}")
 
 
-def user_place(user: str) -> LabPlace:
+def user_place(user: str) -> LabPaths:
     """Return where the page of a user's lab is."""
-    return LabPlace(f"/labs/{quote(user, safe='')}", f"lab:{user}")
+    return LabPaths(f"/labs/{quote(user, safe='')}", f"lab:{user}")
 
 
 class Audience(NamedTuple):
@@ -119,7 +119,7 @@ class Audience(NamedTuple):
 def pieces(
     layout: Layout,
     view: LabView | None,
-    place: LabPlace,
+    place: LabPaths,
     deeds: Iterable[Deed],
     audience: Audience,
     base: str,
@@ -154,7 +154,7 @@ def pieces(
     return {f"lab-{name}": layout.html(f"lab/_{name}.html", base=base, **values).strip() for name in PIECES}
 
 
-class ShownPort(NamedTuple):
+class PortCell(NamedTuple):
     """A port in the table.
 
     Attributes:
@@ -181,28 +181,28 @@ class DeviceRow(NamedTuple):
     device: SeenDevice
     console: str
     command: str
-    ports: Sequence[ShownPort]
+    ports: Sequence[PortCell]
 
 
-def _row(device: SeenDevice, view: LabView, place: LabPlace, audience: Audience) -> DeviceRow:
+def _row(device: SeenDevice, view: LabView, place: LabPaths, audience: Audience) -> DeviceRow:
     console = f"{place.path}/consoles/{quote(device.label, safe='')}" if device.console and audience.consoles else ""
     command = command_for(view, device.label) if device.console and not audience.consoles else ""
     return DeviceRow(device, console, command, tuple(shown_port(port) for port in device.ports))
 
 
-def shown_port(port: Port) -> ShownPort:
+def shown_port(port: Port) -> PortCell:
     """Return a port as the table shows it: with the one address that leads to it."""
     inside = f" {port.internal_port}" if port.internal_port else ""
     words = f"{port.access}{inside}{' over UDP' if port.transport == 'udp' else ''}"
     if not port.opened:
-        return ShownPort(words, note="not opened by CML")
+        return PortCell(words, note="not opened by CML")
     if port.via:
         outside = port.via.partition(":")[0] not in {"pending", "refused"}
-        return ShownPort(words, port.via if outside else "", "" if outside else port.via)
+        return PortCell(words, port.via if outside else "", "" if outside else port.via)
     if not port.address:
-        return ShownPort(words, note=f"port {port.port} of the worker")
+        return PortCell(words, note=f"port {port.port} of the worker")
     host = f"[{port.address}]" if ":" in port.address else port.address
-    return ShownPort(words, f"{host}:{port.port}")
+    return PortCell(words, f"{host}:{port.port}")
 
 
 def spans(text: str) -> list[tuple[str, bool]]:
@@ -218,8 +218,8 @@ def spans(text: str) -> list[tuple[str, bool]]:
 def lab_page(
     request: web.Request,
     layout: Layout,
-    shown: Shown,
-    place: LabPlace,
+    shown: Rendering,
+    place: LabPaths,
     *,
     title: str,
     offer: FormOffer | None = None,

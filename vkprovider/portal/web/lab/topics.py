@@ -24,7 +24,7 @@ from vkprovider.portal.web.lab.pieces import (
     user_place,
 )
 from vkprovider.portal.web.live.rendered import Rendered
-from vkprovider.portal.web.live.topics import Allowed, TopicSource
+from vkprovider.portal.web.live.topics import TopicSource, TopicView
 from vkprovider.portal.web.visitor import Visitor
 
 LAB: Final = "lab"
@@ -45,7 +45,7 @@ class LabTopics:
         """Return them as a kind of topic: `lab:alice`."""
         return TopicSource(LAB, self.allowed, self.render, self._site.index.listen)
 
-    async def allowed(self, visitor: Visitor, user: str) -> Allowed:
+    async def allowed(self, visitor: Visitor, user: str) -> TopicView:
         """Return in which role somebody sees the lab of a user.
 
         Raises:
@@ -56,7 +56,7 @@ class LabTopics:
         if right is None:
             raise web.HTTPNotFound
         told = role_for(visitor, role)
-        return Allowed(f"{told}:{right.namespace}" if role == TEACHER else told, right)
+        return TopicView(f"{told}:{right.namespace}" if role == TEACHER else told, right)
 
     async def _role(self, known: KnownCaller, user: str) -> tuple[str, LabRight | None]:
         callers, home = self._site.callers, self._site.ctx.namespace
@@ -119,7 +119,7 @@ class LabletTopics:
 
         return TopicSource(LABLET, self.allowed, self.render, listen)
 
-    async def allowed(self, visitor: Visitor, name: str) -> Allowed:
+    async def allowed(self, visitor: Visitor, name: str) -> TopicView:
         """Return in which role somebody sees a lablet.
 
         Raises:
@@ -129,7 +129,7 @@ class LabletTopics:
         namespace = name.partition("/")[0]
         if not await self._site.callers.teaches(visitor.known, "", namespace):
             raise web.HTTPNotFound
-        return Allowed(role_for(visitor, TEACHER), LabRight("teach", namespace))
+        return TopicView(role_for(visitor, TEACHER), LabRight("teach", namespace))
 
     def render(self, name: str, role: str, base: str) -> Rendered | None:
         """Return what a lablet looks like in a role; None if it is gone."""

@@ -65,7 +65,7 @@ class Rendered(msgspec.Struct, frozen=True):
         return urlsafe_b64encode(parts.digest()).decode()
 
 
-class Shown(NamedTuple):
+class Rendering(NamedTuple):
     """A rendering and its version."""
 
     version: str
@@ -151,7 +151,7 @@ class _Gone(msgspec.Struct, frozen=True):
     words: str
 
 
-def change(topic: str, old: Shown | None, new: Shown) -> bytes:
+def change(topic: str, old: Rendering | None, new: Rendering) -> bytes:
     """Return the event after which a page that shows `old` shows `new`; without `old`, it may have shown anything."""
     found: PageChange = difference(old.rendered, new.rendered) if old is not None else all_of(new.rendered)
     body = _Change(topic, old.version if old is not None else "", new.version, found.elements, found.lists)

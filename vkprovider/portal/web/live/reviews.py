@@ -37,7 +37,7 @@ class _Session(NamedTuple):
     timer: asyncio.TimerHandle
 
 
-class Sessions:
+class OpenLogins:
     """The sessions of which something is open at this replica."""
 
     def __init__(self, wall: Callable[[], float]) -> None:
@@ -142,7 +142,7 @@ class Reviews:
             wall: Returns Unix seconds.
         """
         self.answers_total: Counter[str] = Counter()
-        self.sessions = Sessions(wall)
+        self.sessions = OpenLogins(wall)
         self._ask = ask
         self._times = times
         self._watched: dict[bytes, _Watched] = {}

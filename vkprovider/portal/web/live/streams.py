@@ -15,9 +15,9 @@ from aiohttp import web
 from vkprovider.platform.http.answers import NotAllowed, TooManyReviews
 from vkprovider.platform.http.sse import EventStream
 from vkprovider.portal.web.live import rendered
-from vkprovider.portal.web.live.rendered import Shown
+from vkprovider.portal.web.live.rendered import Rendering
 from vkprovider.portal.web.live.reviews import Reviews
-from vkprovider.portal.web.live.topics import Allowed, Topic, Topics
+from vkprovider.portal.web.live.topics import Topic, Topics, TopicView
 from vkprovider.portal.web.visitor import Visitor
 from vkprovider.portal.web.visitors import Visitors, require_own
 
@@ -25,7 +25,7 @@ TOPICS_MAX: Final = 20
 _CHARS_MAX: Final = 1000
 
 
-class Wanted(NamedTuple):
+class Subscription(NamedTuple):
     """A topic that a page shows.
 
     Attributes:
@@ -47,7 +47,7 @@ class Wanted(NamedTuple):
         return self.topic.partition(":")[2]
 
 
-def wanted(topics: Sequence[str], versions: Sequence[str], form: Callable[[str, str], str]) -> list[Wanted]:
+def wanted(topics: Sequence[str], versions: Sequence[str], form: Callable[[str, str], str]) -> list[Subscription]:
     """Return what a page asks for, each topic once, and not more than a stream may have.
 
     Args:
@@ -56,8 +56,8 @@ def wanted(topics: Sequence[str], versions: Sequence[str], form: Callable[[str, 
         form: Returns the one name of what a name of a kind names.
     """
     given = [*versions, *([""] * len(topics))]
-    asked = [Wanted(topic, its) for topic, its in zip(topics, given, strict=False) if len(topic) <= _CHARS_MAX]
-    formed = [Wanted(f"{each.kind}:{form(each.kind, each.name)}", each.version) for each in asked]
+    asked = [Subscription(topic, its) for topic, its in zip(topics, given, strict=False) if len(topic) <= _CHARS_MAX]
+    formed = [Subscription(f"{each.kind}:{form(each.kind, each.name)}", each.version) for each in asked]
     found = {each.topic: each for each in formed}
     return list(found.values())[:TOPICS_MAX]
 
@@ -177,7 +177,7 @@ class Streams:
                 await self._follow(stream, news, open_, ended)
             return stream.answer
 
-    async def _allowed(self, visitor: Visitor, each: Wanted) -> Allowed | None:
+    async def _allowed(self, visitor: Visitor, each: Subscription) -> TopicView | None:
         """Return what a visitor may see of a topic; None if that is nothing.
 
         Raises:
@@ -191,7 +191,7 @@ class Streams:
         except (NotAllowed, web.HTTPNotFound):
             return None
 
-    def _fitting(self, caller: str, asked: Iterable[Wanted]) -> list[Wanted]:
+    def _fitting(self, caller: str, asked: Iterable[Subscription]) -> list[Subscription]:
         """Return those of some topics that somebody may follow beside what their other streams do.
 
         Raises:
@@ -207,7 +207,7 @@ class Streams:
         return found
 
     @asynccontextmanager
-    async def _counted(self, caller: str, asked: Iterable[Wanted]) -> AsyncIterator[asyncio.Event]:
+    async def _counted(self, caller: str, asked: Iterable[Subscription]) -> AsyncIterator[asyncio.Event]:
         """Yield an event that wakes a stream.
 
         Raises:
@@ -230,21 +230,23 @@ class Streams:
                 self._followed[caller] = left
 
     async def _opened(
-        self, stack: AsyncExitStack, visitor: Visitor, each: Wanted, allowed: Allowed, news: asyncio.Event
+        self, stack: AsyncExitStack, visitor: Visitor, each: Subscription, allowed: TopicView, news: asyncio.Event
     ) -> _Open:
         over = await stack.enter_async_context(self._reviews.holding(visitor, allowed.right, news))
         looking = self._topics.looking(each.kind, each.name, allowed.role, visitor.base, news)
         return _Open(await stack.enter_async_context(looking), over)
 
     async def _follow(
-        self, stream: EventStream, news: asyncio.Event, open_: dict[Wanted, _Open], ended: asyncio.Event
+        self, stream: EventStream, news: asyncio.Event, open_: dict[Subscription, _Open], ended: asyncio.Event
     ) -> None:
         """Send what changes until nothing is left to see, or the session has ended: whoever asks again must log in.
 
         Raises:
             ConnectionResetError: The visitor has left.
         """
-        sent: dict[Wanted, Shown | None] = {each: its.topic.recent(each.version) for each, its in open_.items()}
+        sent: dict[Subscription, Rendering | None] = {
+            each: its.topic.recent(each.version) for each, its in open_.items()
+        }
         await stream.send(rendered.beat(self._wall(), self._age_s()))
         while sent and not self._closed and not ended.is_set():
             news.clear()

@@ -16,7 +16,7 @@ import structlog
 
 from vkprovider.platform.http.access import Right
 from vkprovider.portal.web.live import rendered as frames
-from vkprovider.portal.web.live.rendered import Rendered, Shown
+from vkprovider.portal.web.live.rendered import Rendered, Rendering
 from vkprovider.portal.web.visitor import Visitor
 
 _log: Final = structlog.get_logger(__name__)
@@ -33,7 +33,7 @@ _IDLE_MAX: Final = 32
 """Topics at which nobody looks whose renderings are kept, for pages that were just loaded."""
 
 
-class Allowed(NamedTuple):
+class TopicView(NamedTuple):
     """What a visitor may see of a topic.
 
     Attributes:
@@ -57,7 +57,7 @@ class TopicSource(NamedTuple):
     """
 
     kind: str
-    allowed: Callable[[Visitor, str], Awaitable[Allowed]]
+    allowed: Callable[[Visitor, str], Awaitable[TopicView]]
     render: Callable[[str, str, str], Rendered | None]
     listen: Callable[[str], AbstractAsyncContextManager[asyncio.Event]]
     form: Callable[[str], str] = str
@@ -80,21 +80,21 @@ class Topic:
         self._source = source
         self._key = key
         self._rendered = rendered
-        self._recent: deque[Shown] = deque(maxlen=_RECENT)
+        self._recent: deque[Rendering] = deque(maxlen=_RECENT)
         self._frames: dict[str, bytes] = {}
         self._news: set[asyncio.Event] = set()
         self.listeners: set[asyncio.Event] = set()
 
     @property
-    def shown(self) -> Shown | None:
+    def shown(self) -> Rendering | None:
         """How it looks; None if it is gone."""
         return self._recent[-1] if self._recent else None
 
-    def recent(self, version: str) -> Shown | None:
+    def recent(self, version: str) -> Rendering | None:
         """Return a rendering of late; None if nobody knows that version."""
         return next((each for each in self._recent if each.version == version), None)
 
-    def frame(self, old: Shown | None) -> bytes:
+    def frame(self, old: Rendering | None) -> bytes:
         """Return the event that brings a page up to date; made once for all who show the same."""
         new = self.shown
         if new is None or (old is not None and old.version == new.version):
@@ -104,7 +104,7 @@ class Topic:
             self._frames[since] = frames.change(f"{self._key.kind}:{self._key.name}", old, new)
         return self._frames[since]
 
-    def render(self) -> Shown | None:
+    def render(self) -> Rendering | None:
         """Render it, and wake who looks if it looks different."""
         self._rendered()
         found = self._source.render(self._key.name, self._key.role, self._key.base)
@@ -112,14 +112,14 @@ class Topic:
         if found is None:
             self._recent.clear()
         elif before is None or before.rendered != found:
-            self._recent.append(Shown(found.version(), found))
+            self._recent.append(Rendering(found.version(), found))
         if self.shown is not before:
             self._frames.clear()
             for news in self.listeners:
                 news.set()
         return self.shown
 
-    def fresh(self) -> Shown | None:
+    def fresh(self) -> Rendering | None:
         """Return how it looks now: it is rendered unless it is followed, and nothing has changed since."""
         is_fresh = bool(self._news) and not any(news.is_set() for news in self._news)
         return self.shown if is_fresh else self.render()
@@ -201,7 +201,7 @@ class Topics:
         source = self._sources.get(kind)
         return source.form(name) if source is not None else name
 
-    def now(self, kind: str, name: str, role: str, base: str) -> Shown | None:
+    def now(self, kind: str, name: str, role: str, base: str) -> Rendering | None:
         """Return how a topic looks now, for a page; None if it is gone."""
         key = Key(kind, name, role, base)
         followed = self._followed.get(key)

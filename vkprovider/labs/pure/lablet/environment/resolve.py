@@ -19,8 +19,8 @@ from vkprovider.labs.pure.lablet.environment.sources import (
     CHARS_MAX,
     Placement,
     Read,
-    Source,
     Unread,
+    VariableSource,
     expand,
     key_of,
     source_of,
@@ -103,7 +103,7 @@ class _Findings(NamedTuple):
         (self.skipped if optional else self.faults).setdefault(reason, {})[text] = None
 
 
-def resolve(pod: EnvPod, read: Mapping[Source, Read], place: Placement) -> Environment:
+def resolve(pod: EnvPod, read: Mapping[VariableSource, Read], place: Placement) -> Environment:
     """Return the variables of a Pod's containers.
 
     Args:
@@ -139,7 +139,7 @@ def resolve(pod: EnvPod, read: Mapping[Source, Read], place: Placement) -> Envir
 def _variables(
     pod: EnvPod,
     container: EnvContainer,
-    read: Mapping[Source, Read],
+    read: Mapping[VariableSource, Read],
     place: Placement,
     known: Mapping[str, str],
     findings: _Findings,
@@ -156,7 +156,7 @@ def _variables(
 
 
 def _all_of(
-    source: Source, prefix: str, read: Read, findings: _Findings, *, optional: bool
+    source: VariableSource, prefix: str, read: Read, findings: _Findings, *, optional: bool
 ) -> Iterator[tuple[str, str]]:
     """Yield the keys of an object as variables; leave out those that cannot be."""
     if isinstance(read, Unread):
@@ -179,7 +179,7 @@ def _value(
     pod: EnvPod,
     container: EnvContainer,
     variable: EnvVar,
-    read: Mapping[Source, Read],
+    read: Mapping[VariableSource, Read],
     place: Placement,
     known: Mapping[str, str],
     findings: _Findings,
@@ -207,7 +207,9 @@ def _value(
     return None
 
 
-def _key(source: Source, key: str, read: Read, findings: _Findings, variable: str, *, optional: bool) -> str | None:
+def _key(
+    source: VariableSource, key: str, read: Read, findings: _Findings, variable: str, *, optional: bool
+) -> str | None:
     skipping = f'skipping optional envvar "{variable}": ' if optional else ""
     if isinstance(read, Unread):
         _note_unread(source, read, findings, skipping, optional=optional)
@@ -224,7 +226,7 @@ def _key(source: Source, key: str, read: Read, findings: _Findings, variable: st
     return None
 
 
-def _note_unread(source: Source, unread: Unread, findings: _Findings, skipping: str, *, optional: bool) -> None:
+def _note_unread(source: VariableSource, unread: Unread, findings: _Findings, skipping: str, *, optional: bool) -> None:
     reasons = _REASONS[source.kind, optional]
     if unread.missing:
         findings.note(reasons.missing, f'{skipping}{source.kind} "{source.name}" not found', optional=optional)

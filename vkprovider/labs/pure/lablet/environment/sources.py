@@ -20,8 +20,8 @@ from vkprovider.platform.environment import (
     EnvFrom,
     EnvPod,
     KeyRef,
-    ObjectRef,
     ResourceFieldRef,
+    SourceRef,
     ValueFrom,
 )
 
@@ -124,7 +124,7 @@ CHARS_MAX: Final = 2**20
 """The most characters of all values of a Pod together: one ConfigMap holds as many."""
 
 
-class Source(NamedTuple):
+class VariableSource(NamedTuple):
     """A ConfigMap or Secret of the Pod's namespace."""
 
     kind: Literal["configmap", "secret"]
@@ -143,7 +143,7 @@ class Unread(msgspec.Struct, frozen=True, gc=False):
     why: str = ""
 
 
-class Content(msgspec.Struct, frozen=True, gc=False):
+class SourceKeys(msgspec.Struct, frozen=True, gc=False):
     """The keys of an object that a Pod refers to.
 
     Attributes:
@@ -159,13 +159,13 @@ class Content(msgspec.Struct, frozen=True, gc=False):
         return f"Content({', '.join(self.values)})"
 
 
-Read = Content | Unread
+Read = SourceKeys | Unread
 
 
-def sources_of(pod: EnvPod) -> dict[Source, frozenset[str] | None]:
+def sources_of(pod: EnvPod) -> dict[VariableSource, frozenset[str] | None]:
     """Return the objects that a Pod refers to with the keys that it needs of each; None for all keys."""
-    keys: dict[Source, set[str]] = {}
-    whole: set[Source] = set()
+    keys: dict[VariableSource, set[str]] = {}
+    whole: set[VariableSource] = set()
     for container in pod.spec.containers:
         for each in container.env_from:
             if (named := source_of(each)) is not None:
@@ -177,25 +177,25 @@ def sources_of(pod: EnvPod) -> dict[Source, frozenset[str] | None]:
     return {source: None if source in whole else frozenset(wanted) for source, wanted in keys.items()}
 
 
-def source_of(given: EnvFrom) -> tuple[Source, ObjectRef] | None:
+def source_of(given: EnvFrom) -> tuple[VariableSource, SourceRef] | None:
     """Return the object whose keys become variables; None if none is named."""
     if given.config_map_ref is not None:
-        return Source("configmap", given.config_map_ref.name), given.config_map_ref
+        return VariableSource("configmap", given.config_map_ref.name), given.config_map_ref
     if given.secret_ref is not None:
-        return Source("secret", given.secret_ref.name), given.secret_ref
+        return VariableSource("secret", given.secret_ref.name), given.secret_ref
     return None
 
 
-def key_of(given: ValueFrom) -> tuple[Source, KeyRef] | None:
+def key_of(given: ValueFrom) -> tuple[VariableSource, KeyRef] | None:
     """Return the object of which one key is a variable's value; None if the value comes from elsewhere."""
     if given.config_map_key_ref is not None:
-        return Source("configmap", given.config_map_key_ref.name), given.config_map_key_ref
+        return VariableSource("configmap", given.config_map_key_ref.name), given.config_map_key_ref
     if given.secret_key_ref is not None:
-        return Source("secret", given.secret_key_ref.name), given.secret_key_ref
+        return VariableSource("secret", given.secret_key_ref.name), given.secret_key_ref
     return None
 
 
-def content_of(data: Mapping[str, str | bytes], wanted: frozenset[str] | None) -> Content:
+def content_of(data: Mapping[str, str | bytes], wanted: frozenset[str] | None) -> SourceKeys:
     """Return the part of a ConfigMap's or Secret's data that a Pod needs."""
     values, not_text = dict[str, str](), set[str]()
     for key, value in data.items():
@@ -205,4 +205,4 @@ def content_of(data: Mapping[str, str | bytes], wanted: frozenset[str] | None) -
             values[key] = value.decode() if isinstance(value, bytes) else value
         except UnicodeDecodeError:
             not_text.add(key)
-    return Content(values, frozenset(not_text))
+    return SourceKeys(values, frozenset(not_text))

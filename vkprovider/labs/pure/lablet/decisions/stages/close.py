@@ -15,8 +15,8 @@ from vkprovider.labs.pure.lablet.steps import (
     WAIT,
     ArchiveSession,
     Collect,
+    ConfirmDeletion,
     ConfirmGone,
-    DeletePod,
     Grade,
     Release,
     Search,
@@ -157,4 +157,4 @@ def _gone(facts: Facts) -> Decision:
         )
     if pod.metadata.finalizers and claim is not None:
         return Decision(Release(claim))  # another controller may hold the Pod for long; its lab and ports are free
-    return Decision(WAIT) if facts.memory.delete_sent else Decision(DeletePod(pod))
+    return Decision(WAIT) if facts.memory.delete_sent else Decision(ConfirmDeletion(pod))

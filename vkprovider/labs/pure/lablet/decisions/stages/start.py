@@ -12,8 +12,8 @@ from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet.boots import (
     LABELS_MAX,
     NO_BOOTS,
+    BootLimit,
     Boots,
-    Limit,
     Way,
     ends_at,
     limit_of,
@@ -224,7 +224,7 @@ def while_booting(lablet: Living) -> Decision:
     return Decision(WAIT, report, after_s=max(0.0, min(ends.values(), default=limit.seconds) - now), observe=True)
 
 
-def _too_late(boots: Boots, limit: Limit) -> str:
+def _too_late(boots: Boots, limit: BootLimit) -> str:
     """Return which devices did not boot in time, and how to give them more of it."""
     text = f"not booted {limit.seconds:.0f} s after the start: {listed(sorted(boots), LABELS_MAX)}"
     if any(boot.way is Way.QUEUE for boot in boots.values()):
