@@ -81,4 +81,4 @@ async def test_a_body_that_does_not_come_is_not_waited_for(board: Board) -> None
 def test_every_body_comes_through_the_gate() -> None:
     home = Path(vkprovider.__file__).parent
     found = {path.relative_to(home).as_posix() for path in home.rglob("*.py") if READS.search(path.read_text("utf-8"))}
-    assert found == {"serving/bodies.py"}
+    assert found == {"platform/http/bodies.py"}
