@@ -20,11 +20,11 @@ import uvloop
 from aiohttp import web
 
 from tunnels.base import ConnectionLost
+from vkprovider.labs.kubelet.spdy import frames
 from vkprovider.labs.kubelet.spi import ForwardedConnection
 from vkprovider.labs.kubelet.streams.forwards import accept_forward
 from vkprovider.labs.kubelet.streams.inlets import SessionLimits
-from vkprovider.labs.kubelet.wire import spdy
-from vkprovider.labs.kubelet.wire.channels import TUNNEL
+from vkprovider.labs.kubelet.wire import TUNNEL
 from vkprovider.platform.http.tls import self_signed
 
 CHUNK: Final = 64 * 1024
@@ -177,8 +177,8 @@ class _Client:
     def __init__(self, read: Callable[[], Awaitable[bytes]], write: Callable[[bytes], Awaitable[None]]) -> None:
         self._read = read
         self._write = write
-        self._encoder = spdy.Encoder()
-        self._decoder = spdy.FrameDecoder()
+        self._encoder = frames.Encoder()
+        self._decoder = frames.FrameDecoder()
 
     async def connect(self) -> None:
         """Open both streams, and wait until they are accepted."""
@@ -191,14 +191,14 @@ class _Client:
 
     async def send(self, data: bytes) -> None:
         """Send bytes in one frame."""
-        await self._write(spdy.data_head(3, len(data)) + data)
+        await self._write(frames.data_head(3, len(data)) + data)
 
     async def receive(self) -> int:
         """Count the bytes until the end."""
         count = 0
         while True:
             for frame in self._decoder.feed(await self._read()):
-                if isinstance(frame, spdy.Data):
+                if isinstance(frame, frames.Data):
                     count += len(frame.data)
                     if frame.fin and frame.stream == 3:
                         return count

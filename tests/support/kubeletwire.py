@@ -7,9 +7,10 @@ from typing import Final
 
 from hypothesis import strategies as st
 
-from vkprovider.labs.kubelet.wire import channels, session, spdy
-from vkprovider.labs.kubelet.wire.errors import ProtocolError
-from vkprovider.labs.kubelet.wire.sizes import Sizes
+from vkprovider.labs.kubelet import wire
+from vkprovider.labs.kubelet.spdy import frames as spdy
+from vkprovider.labs.kubelet.spdy import session
+from vkprovider.labs.kubelet.wire import ProtocolError, Sizes
 
 BUFFERED_MAX: Final = spdy.CONTROL_BYTES_MAX + 8
 """What a decoder may hold back: a control frame that is not complete."""
@@ -134,7 +135,7 @@ def endure(data: bytes, cuts: Sequence[int] = ()) -> None:
             assert accepting.open_streams <= STREAMS_MAX
     except ProtocolError:
         pass
-    for protocol in channels.COMMANDS:
+    for protocol in wire.COMMANDS:
         for message in (data, data.decode("latin-1")):
             _refused_or_read(protocol, message)
     try:
@@ -147,8 +148,8 @@ def endure(data: bytes, cuts: Sequence[int] = ()) -> None:
 
 def _refused_or_read(protocol: str, message: bytes | str) -> None:
     try:
-        found = channels.codec_of(protocol).decode(message)
+        found = wire.codec_of(protocol).decode(message)
     except ProtocolError:
         return
-    if isinstance(found, channels.Payload):
+    if isinstance(found, wire.Payload):
         assert len(found.data) < len(message)

@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import aiohttp
 
-from vkprovider.labs.kubelet.wire import spdy
-from vkprovider.labs.kubelet.wire.channels import TUNNEL
+from vkprovider.labs.kubelet.spdy import frames
+from vkprovider.labs.kubelet.wire import TUNNEL
 
 PATIENCE_S: Final = 60.0
 
@@ -34,13 +34,13 @@ class SpdyClient:
     """
 
     def __init__(self, read: Callable[[], Awaitable[bytes]], write: Callable[[bytes], Awaitable[None]]) -> None:
-        self.encoder = spdy.Encoder()
+        self.encoder = frames.Encoder()
         self.received: defaultdict[int, bytearray] = defaultdict(bytearray)
         self.replied: set[int] = set()
         self.finished: set[int] = set()
         self.resets: dict[int, int] = {}
         self.pongs: list[int] = []
-        self.away: spdy.GoAway | None = None
+        self.away: frames.GoAway | None = None
         self.ended = False
         self._next = 1
         self._read = read
@@ -59,7 +59,7 @@ class SpdyClient:
 
     async def run(self) -> None:
         """Read until the server closes."""
-        decoder = spdy.FrameDecoder()
+        decoder = frames.FrameDecoder()
         with contextlib.suppress(OSError):
             while data := await self._read():
                 for frame in decoder.feed(data):
@@ -69,21 +69,21 @@ class SpdyClient:
         self.ended = True
         self._changed.set()
 
-    def _note(self, frame: spdy.Frame) -> None:
+    def _note(self, frame: frames.Frame) -> None:
         match frame:
-            case spdy.Data(stream, data, fin):
+            case frames.Data(stream, data, fin):
                 self.received[stream] += data
                 if fin:
                     self.finished.add(stream)
-            case spdy.SynReply(stream):
+            case frames.SynReply(stream):
                 self.replied.add(stream)
-            case spdy.RstStream(stream, status):
+            case frames.RstStream(stream, status):
                 self.resets[stream] = status
-            case spdy.Ping(number):
+            case frames.Ping(number):
                 self.pongs.append(number)
-            case spdy.GoAway():
+            case frames.GoAway():
                 self.away = frame
-            case spdy.SynStream():
+            case frames.SynStream():
                 raise AssertionError("a server opens no stream")
 
     async def until(self, condition: Callable[[], object]) -> None:
@@ -121,7 +121,7 @@ class SpdyClient:
 
     async def send(self, stream: int, data: bytes, *, fin: bool = False) -> None:
         """Send bytes."""
-        await self.write(spdy.data_head(stream, len(data), fin=fin) + data)
+        await self.write(frames.data_head(stream, len(data), fin=fin) + data)
 
 
 @contextlib.asynccontextmanager

@@ -1,6 +1,6 @@
 """Commands. A command parses its arguments, calls one function below and prints; it decides nothing.
 
-* `main`: the command `vkprovider`, whose subcommands are imported only when they run, so that `--help` is quick.
+* `main`: the command `vkprovider`: subcommands are imported only when they run, so that `--help` is quick.
 * `programs`: `vkprovider run`, `agent`, `mux`, `portal` and `relay`: one process each, with settings from the
   environment.
 * `crds`: `vkprovider crds`: print the custom resource definitions, or write them to a directory.

@@ -14,6 +14,7 @@
 * `spi`: the seams of the kubelet API: sessions as a client asks for them, and the lablets that serve them.
 * `wire`: bytes of the kubelet API's streams, and what they mean: no I/O, no clock.
 * `streams`: sessions over the connections of aiohttp: thin shells between `wire` and those who serve a session.
+* `spdy`: SPDY/3.1, which API servers before Kubernetes 1.36 and older kubectls speak to kubelets.
 
 What the devices do is behind `spi.Devices`, which `labs.controllers.console` implements; nothing here decides.
 """

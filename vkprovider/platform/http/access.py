@@ -115,7 +115,7 @@ class ResourceRight(msgspec.Struct, frozen=True):
 
     @property
     def role(self) -> str:
-        """No ClusterRole is named to somebody who lacks it."""
+        """Always "": refusals name no ClusterRole."""
         return ""
 
     @property

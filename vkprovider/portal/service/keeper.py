@@ -150,7 +150,7 @@ _REFUSED_S: Final = 5.0
 
 
 class Instructors:
-    """Knows the RoleBindings of classes and of their labs, and keeps the latter like the former."""
+    """Copies each class's instructors into RoleBindings of its labs; only the leader writes."""
 
     def __init__(self, ctx: Context, index: UserLabIndex, membership: Membership, wake: Callable[[str], None]) -> None:
         """Know none.

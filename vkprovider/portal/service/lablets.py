@@ -1,4 +1,4 @@
-"""Lablets that are not user labs, such as those of a class: each Pod that the RuntimeClass of a definition sends off.
+"""Lablets that are not user labs, such as those of a class: every Pod whose RuntimeClass is a definition's.
 
 The label of user labs alone makes no user lab of a Pod: anybody may write it on one. Those that have it and stand in a
 namespace that is none of a user lab are with the others here; another informer brings them.

@@ -69,7 +69,7 @@ class Rejected(Exception):  # noqa: N818 (reads well where it is raised)
 
 
 class LabCaller(NamedTuple):
-    """Somebody who asks for a lab of the own.
+    """The user who asks for a lab.
 
     Attributes:
         user: The name in paths: the username without the prefix of the setting.

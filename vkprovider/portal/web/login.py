@@ -35,7 +35,7 @@ _SENDERS_MAX: Final = 2000
 
 
 class RateLimits:
-    """Counts what each of many senders does."""
+    """Limits how often each sender may do what costs the API server requests."""
 
     def __init__(self, per_s: float, burst: float, words: str) -> None:
         """Count nothing yet.

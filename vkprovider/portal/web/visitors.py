@@ -83,7 +83,7 @@ class KnownVisitor(NamedTuple):
     Attributes:
         known: Who it is.
         token: Theirs; "" if there is none.
-        session: What the tokens of their forms are made of.
+        session: The seed of the tokens against forged forms (CSRF).
         leaves: Whether they can log out here.
         ends_at: When the session is over, in Unix seconds; None if it is none of this portal's.
     """

@@ -11,8 +11,8 @@ import pytest
 from tests.support.apiserver import until
 from tests.support.kubeletserver import KubeletServer
 from tests.support.spdyclient import SpdyClient, raw
+from vkprovider.labs.kubelet.spdy import frames
 from vkprovider.labs.kubelet.streams.inlets import SessionLimits
-from vkprovider.labs.kubelet.wire import spdy
 
 SUCCESS = {"metadata": {}, "status": "Success"}
 ALL = "input=1&output=1&error=1"
@@ -260,7 +260,7 @@ async def test_spdy_streams_that_nobody_expects_are_refused(kubelet: KubeletServ
         again = await client.ask(streamtype="error")
         other = await client.ask(streamtype="data")
         await client.until(lambda: {again, other} <= set(client.resets))
-        assert client.resets[again] == spdy.PROTOCOL_ERROR
+        assert client.resets[again] == frames.PROTOCOL_ERROR
 
 
 async def test_spdy_client_that_opens_too_few_streams() -> None:

@@ -13,8 +13,8 @@ import pytest
 from tests.support.apiserver import until
 from tests.support.kubeletserver import KubeletServer
 from tests.support.spdyclient import Refused, SpdyClient, raw, tunnelled
+from vkprovider.labs.kubelet.spdy import frames
 from vkprovider.labs.kubelet.streams.inlets import SessionLimits
-from vkprovider.labs.kubelet.wire import spdy
 
 Connect = Callable[[KubeletServer], AbstractAsyncContextManager[SpdyClient]]
 PATH = "/portForward/default/p"
@@ -109,7 +109,7 @@ async def test_wrong_streams_are_refused_one_by_one(kubelet: KubeletServer, conn
         wrong = ({"streamtype": "data"}, {"streamtype": "stdin", "port": "80"}, {"streamtype": "data", "port": "x"})
         streams = [await client.ask(**headers) for headers in wrong]
         await client.until(lambda: len(client.resets) == len(wrong))
-        assert client.resets == dict.fromkeys(streams, spdy.PROTOCOL_ERROR)
+        assert client.resets == dict.fromkeys(streams, frames.PROTOCOL_ERROR)
         data, _ = await client.connect(port)
         await client.send(data, b"", fin=True)
         await client.until(lambda: data in client.finished)
@@ -125,7 +125,7 @@ async def test_reset_reaches_the_target(kubelet: KubeletServer, connect: Connect
 
     async with target(serve) as port, connect(kubelet) as client:
         data, _ = await client.connect(port)
-        await client.write(spdy.rst_stream(data, spdy.CANCEL))
+        await client.write(frames.rst_stream(data, frames.CANCEL))
         async with asyncio.timeout(30):
             await ended.wait()
 
@@ -160,7 +160,7 @@ async def test_ping_is_answered_while_a_target_does_not_read(kubelet: KubeletSer
     async with target(serve) as port, connect(kubelet) as client:
         data, _ = await client.connect(port)
         await client.send(data, bytes(100_000))
-        await client.write(spdy.ping(1))
+        await client.write(frames.ping(1))
         await client.until(lambda: client.pongs == [1])
         count = 100_000
 
@@ -209,9 +209,9 @@ async def test_too_many_streams(connect: Connect) -> None:
     async with server.running(), target(echo) as port, connect(server) as client:
         data, _ = await client.connect(port)
         refused = await client.ask(streamtype="error", port="80", requestid="1")
-        await client.until(lambda: client.resets.get(refused) == spdy.REFUSED_STREAM or refused in client.replied)
+        await client.until(lambda: client.resets.get(refused) == frames.REFUSED_STREAM or refused in client.replied)
         second = await client.ask(streamtype="error", port="80", requestid="2")
-        await client.until(lambda: client.resets.get(second) == spdy.REFUSED_STREAM)
+        await client.until(lambda: client.resets.get(second) == frames.REFUSED_STREAM)
         await client.send(data, b"x", fin=True)
         await client.until(lambda: data in client.finished)
 
@@ -222,7 +222,7 @@ async def test_broken_protocol_ends_the_session(kubelet: KubeletServer, connect:
         await client.write(b"\x80\x02\x00\x06\x00\x00\x00\x04\x00\x00\x00\x01")
         await client.until(lambda: client.away)
         assert client.away is not None
-        assert client.away.status == spdy.PROTOCOL_ERROR
+        assert client.away.status == frames.PROTOCOL_ERROR
 
 
 async def test_idle_session_ends(connect: Connect) -> None:

@@ -8,17 +8,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.kubeletwire import slices
+from vkprovider.labs.kubelet import wire
+from vkprovider.labs.kubelet.spdy.session import PAIRING_S, Pair, Pairs, parse_ports
 from vkprovider.labs.kubelet.spi import Exit, Size
-from vkprovider.labs.kubelet.wire import channels
-from vkprovider.labs.kubelet.wire.channels import HalfClose, Payload, codec_of
-from vkprovider.labs.kubelet.wire.errors import ProtocolError
-from vkprovider.labs.kubelet.wire.forwards import PAIRING_S, Pair, Pairs, parse_ports
-from vkprovider.labs.kubelet.wire.sizes import Sizes
-from vkprovider.labs.kubelet.wire.statuses import status_json, status_text
+from vkprovider.labs.kubelet.wire import HalfClose, Payload, ProtocolError, Sizes, codec_of, status_json, status_text
 
 
 def test_binary_channels() -> None:
-    codec = codec_of(channels.V5)
+    codec = codec_of(wire.V5)
     assert codec.encode(1, b"out") == b"\x01out"
     assert codec.decode(b"\x00typed") == Payload(0, b"typed")
     assert codec.decode(b"\x00") == Payload(0, b"")
@@ -48,7 +45,7 @@ def test_base64_channels(protocol: str) -> None:
         codec.decode(base64.b64encode(b"x"))
 
 
-@given(st.integers(0, 4), st.binary(max_size=100), st.sampled_from(channels.COMMANDS))
+@given(st.integers(0, 4), st.binary(max_size=100), st.sampled_from(wire.COMMANDS))
 def test_both_codecs_read_what_they_write(channel: int, data: bytes, protocol: str) -> None:
     codec = codec_of(protocol)
     assert codec.decode(codec.encode(channel, data)) == Payload(channel, data)
@@ -180,7 +177,7 @@ def test_statuses(status: Exit, expected: dict[str, object], text: str) -> None:
 
 
 def test_which_protocols_end_with_a_status() -> None:
-    assert [protocol for protocol in channels.COMMANDS if channels.has_json_status(protocol)] == [
+    assert [protocol for protocol in wire.COMMANDS if wire.has_json_status(protocol)] == [
         "v5.channel.k8s.io",
         "v4.channel.k8s.io",
         "v4.base64.channel.k8s.io",

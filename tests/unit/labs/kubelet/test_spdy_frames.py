@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.support.kubeletwire import BUFFERED_MAX, GOLDEN, endure, frames, joined, mutated, slices, write
-from vkprovider.labs.kubelet.wire import spdy
-from vkprovider.labs.kubelet.wire.dictionary import DICTIONARY
-from vkprovider.labs.kubelet.wire.errors import ProtocolError
+from vkprovider.labs.kubelet.spdy import frames as spdy
+from vkprovider.labs.kubelet.spdy.frames import DICTIONARY
+from vkprovider.labs.kubelet.wire import ProtocolError
 
 CUTS = st.lists(st.integers(0, 10_000), max_size=12)
 

@@ -1,4 +1,4 @@
-"""Commands that look: list, ports, configs."""
+"""Read-only commands: list, ports, configs."""
 
 import click
 

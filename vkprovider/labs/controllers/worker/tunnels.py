@@ -26,7 +26,7 @@ from vkprovider.platform.runtime.context import Context
 _log: Final = structlog.get_logger(__name__)
 
 NOTHING: Final = AgentFacts()
-"""What an agent says that is not there."""
+"""The report of an absent agent: empty."""
 SETTINGS: Final[Mapping[str, str]] = {
     "mqtt": "VKPROVIDER_TUNNEL_MQTT_URL",
     "http": "VKPROVIDER_TUNNEL_HTTP_TOKENS",

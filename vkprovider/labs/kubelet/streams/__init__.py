@@ -3,7 +3,6 @@
 * `commands`: exec and attach sessions.
 * `forwards`: port-forward sessions.
 * `links`: the connection of a session: which protocol both agree on, then raw after an upgrade.
-* `spdy`: the streams of a SPDY connection.
 * `channels`: the streams of a session whose WebSocket has channels.
 * `reading`: the task that reads a session's connection.
 * `inlets`: bytes that have arrived and wait for their reader, and what a session may use.

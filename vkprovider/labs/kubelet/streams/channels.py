@@ -7,7 +7,7 @@ from tunnels.base import ConnectionLost
 from vkprovider.labs.kubelet.streams.inlets import Inlet, SessionLimits
 from vkprovider.labs.kubelet.streams.links import WebSocketLink
 from vkprovider.labs.kubelet.streams.reading import SessionReading
-from vkprovider.labs.kubelet.wire.channels import ChannelCodec, HalfClose, Payload
+from vkprovider.labs.kubelet.wire import ChannelCodec, HalfClose, Payload
 
 _PIECE_BYTES: Final = 32 * 1024
 """The size of a message's pieces: kubectl buffers as much."""

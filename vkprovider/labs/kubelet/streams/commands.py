@@ -12,26 +12,24 @@ from typing import Final, Self
 from aiohttp import web
 
 from tunnels.base import ConnectionLost
+from vkprovider.labs.kubelet import wire
+from vkprovider.labs.kubelet.spdy.streams import SpdySession, SpdyStream
 from vkprovider.labs.kubelet.spi import Exit, Size
 from vkprovider.labs.kubelet.streams.channels import ChannelSession
 from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 from vkprovider.labs.kubelet.streams.links import Agreement, agree, switch, upgrade
 from vkprovider.labs.kubelet.streams.reading import SessionReading, Stream
-from vkprovider.labs.kubelet.streams.spdy import SpdySession, SpdyStream
-from vkprovider.labs.kubelet.wire import channels
-from vkprovider.labs.kubelet.wire.errors import ProtocolError
-from vkprovider.labs.kubelet.wire.sizes import Sizes
-from vkprovider.labs.kubelet.wire.statuses import status_json, status_text
+from vkprovider.labs.kubelet.wire import ProtocolError, Sizes, status_json, status_text
 
 _SPDY: Final = ("v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
 _WITHOUT_RESIZE: Final = _SPDY[2:]
 _STDIN, _STDOUT, _STDERR, _ERROR, _RESIZE = "stdin", "stdout", "stderr", "error", "resize"
 _CHANNELS: Final = {
-    _STDIN: channels.STDIN,
-    _STDOUT: channels.STDOUT,
-    _STDERR: channels.STDERR,
-    _ERROR: channels.ERROR,
-    _RESIZE: channels.RESIZE,
+    _STDIN: wire.STDIN,
+    _STDOUT: wire.STDOUT,
+    _STDERR: wire.STDERR,
+    _ERROR: wire.ERROR,
+    _RESIZE: wire.RESIZE,
 }
 _READ: Final = {_STDIN, _RESIZE}
 """The streams that a client writes to."""
@@ -159,7 +157,7 @@ class Command:
             await stream.write(data)
 
     async def _tell(self, status: Exit) -> None:
-        text = status_json(status) if channels.has_json_status(self._protocol) else status_text(status)
+        text = status_json(status) if wire.has_json_status(self._protocol) else status_text(status)
         if text and _ERROR in self._streams:
             await self._streams[_ERROR].write(text)
         for stream in self._streams.values():
@@ -174,7 +172,7 @@ async def accept_command(request: web.Request, limits: SessionLimits) -> Command
         HTTPException: The request cannot be answered so; nothing was written.
     """
     wants = _wants(request.query)
-    agreed = agree(request, websocket=channels.COMMANDS, spdy=_SPDY)
+    agreed = agree(request, websocket=wire.COMMANDS, spdy=_SPDY)
     try:
         if agreed.spdy:
             return await _over_spdy(request, wants, agreed, limits)
@@ -218,7 +216,7 @@ async def _add(streams: dict[str, Stream], names: Sequence[str], stream: SpdyStr
 async def _over_channels(request: web.Request, wants: Wants, agreed: Agreement, limits: SessionLimits) -> Command:
     link = await upgrade(request, agreed.protocol, limits.closing_s)
     read = [_CHANNELS[name] for name in wants.streams if name in _READ]
-    session = ChannelSession(link, limits, channels.codec_of(agreed.protocol), read)
+    session = ChannelSession(link, limits, wire.codec_of(agreed.protocol), read)
     streams = {name: session.stream(_CHANNELS[name]) for name in wants.streams}
     first = next(name for name in (_STDOUT, _STDERR, _ERROR) if name in streams)
     with contextlib.suppress(ConnectionLost):

@@ -12,18 +12,18 @@ from typing import Final, Self
 from aiohttp import web
 
 from tunnels.base import ConnectionLost
+from vkprovider.labs.kubelet import wire
+from vkprovider.labs.kubelet.spdy.session import Pairs, parse_ports
+from vkprovider.labs.kubelet.spdy.streams import SpdySession, SpdyStream
 from vkprovider.labs.kubelet.spi import ForwardedConnection
 from vkprovider.labs.kubelet.streams.channels import ChannelSession
 from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 from vkprovider.labs.kubelet.streams.links import agree, switch, upgrade
 from vkprovider.labs.kubelet.streams.reading import SessionReading, Stream
-from vkprovider.labs.kubelet.streams.spdy import SpdySession, SpdyStream
-from vkprovider.labs.kubelet.wire import channels
-from vkprovider.labs.kubelet.wire.errors import ProtocolError
-from vkprovider.labs.kubelet.wire.forwards import Pairs, parse_ports
+from vkprovider.labs.kubelet.wire import ProtocolError
 
 _SPDY: Final = ("portforward.k8s.io",)
-_WEBSOCKET: Final = (channels.TUNNEL, *channels.FORWARDS)
+_WEBSOCKET: Final = (wire.TUNNEL, *wire.FORWARDS)
 
 
 class PortConnection:
@@ -182,7 +182,7 @@ async def accept_forward(request: web.Request, limits: SessionLimits) -> PortFor
     try:
         if agreed.spdy:
             return _SpdyForward(SpdySession(switch(request, agreed.protocol), limits))
-        if agreed.protocol == channels.TUNNEL:
+        if agreed.protocol == wire.TUNNEL:
             return _SpdyForward(SpdySession(await upgrade(request, agreed.protocol, limits.closing_s), limits))
         return await _over_channels(request, agreed.protocol, limits)
     except ConnectionLost as error:
@@ -195,7 +195,7 @@ async def _over_channels(request: web.Request, protocol: str, limits: SessionLim
     except ProtocolError as error:
         raise web.HTTPBadRequest(text=f"query parameter port: {error}") from None
     link = await upgrade(request, protocol, limits.closing_s)
-    session = ChannelSession(link, limits, channels.codec_of(protocol), range(0, 2 * len(ports), 2))
+    session = ChannelSession(link, limits, wire.codec_of(protocol), range(0, 2 * len(ports), 2))
     with contextlib.suppress(ConnectionLost):
         for number, port in enumerate(ports):
             for channel in (2 * number, 2 * number + 1):

@@ -8,7 +8,7 @@ from tunnels.base import ConnectionLost
 from vkprovider.labs.kubelet.spi import Exit
 from vkprovider.labs.kubelet.streams.inlets import InletRoom, SessionLimits
 from vkprovider.labs.kubelet.streams.links import Link
-from vkprovider.labs.kubelet.wire.errors import ProtocolError
+from vkprovider.labs.kubelet.wire import ProtocolError
 
 _BEAT_S: Final = 20.0
 """kubectl leaves after 61 s without a sign of life."""

@@ -7,10 +7,7 @@ from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from vkprovider.lablet import names
-from vkprovider.platform.errors import (
-    DeadlineExceeded,
-    Unavailable,
-)
+from vkprovider.platform.errors import DeadlineExceeded, Unavailable
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.http.websockets import KubeWebSocket
 from vkprovider.portal.web.consoles.frames import ConsoleEnd, Mode

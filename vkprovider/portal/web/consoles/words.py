@@ -5,13 +5,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.lablet.reasons import ConsoleReason
-from vkprovider.platform.errors import (
-    Forbidden,
-    Invalid,
-    NotFound,
-    OutsideError,
-    Unauthorized,
-)
+from vkprovider.platform.errors import Forbidden, Invalid, NotFound, OutsideError, Unauthorized
 from vkprovider.portal.web.consoles.frames import ConsoleEnd, Why
 
 ENDED: Final = ConsoleEnd(Why.ENDED, "The console has ended.")

@@ -1,16 +1,25 @@
-"""Messages of WebSockets that carry an exec, an attach or a port-forward session: a channel, then bytes.
+"""Bytes of the kubelet API's streams, and what they mean. Pure: no I/O, no clock.
+
+What a client sends is bounded everywhere, whatever it announces: heads of frames, headers, streams, messages.
 
 Source: `k8s.io/streaming/pkg/httpstream/wsstream`. A binary message begins with the number of a
 channel as a byte, a text message with its digit, before base64.
+
+Source: cri-streaming `pkg/streaming/remotecommand`, client-go `tools/remotecommand/v4.go`.
 """
 
 import base64
 import binascii
-from typing import Final, Protocol
+from typing import Annotated, Any, Final, Protocol
 
 import msgspec
 
-from vkprovider.labs.kubelet.wire.errors import ProtocolError
+from vkprovider.labs.kubelet.spi import Exit, Size
+
+
+class ProtocolError(Exception):
+    """The client broke the protocol, or a bound: the connection cannot be used any longer."""
+
 
 _HALF_CLOSE: Final = 255
 _HALF_CLOSE_BYTES: Final = 2
@@ -108,3 +117,73 @@ def codec_of(protocol: str) -> ChannelCodec:
 def has_json_status(protocol: str) -> bool:
     """Return whether a protocol, of WebSockets or of SPDY, ends with a `metav1.Status`, not with plain text."""
     return protocol.startswith(("v4.", "v5."))
+
+
+_BYTES_MAX: Final = 1024
+"""The longest object."""
+_Number = Annotated[int, msgspec.Meta(ge=0, le=65535)]
+
+
+class _Size(msgspec.Struct):
+    Width: _Number = 0
+    Height: _Number = 0
+
+
+class Sizes:
+    """Reads sizes from slices of their stream."""
+
+    def __init__(self) -> None:
+        self._pending = bytearray()
+
+    def feed(self, data: bytes) -> Size | None:
+        """Return the last size that some more bytes complete; one without extent is left out.
+
+        Raises:
+            ProtocolError: They are not sizes.
+        """
+        self._pending += data
+        *whole, rest = self._pending.split(b"}")
+        self._pending = rest
+        if len(rest) > _BYTES_MAX:
+            raise ProtocolError("a size of a terminal is too long")
+        latest: Size | None = None
+        for text in whole:
+            try:
+                size = msgspec.json.decode(text + b"}", type=_Size)
+            except (msgspec.DecodeError, UnicodeDecodeError) as error:
+                raise ProtocolError(f"not the size of a terminal: {error}") from None
+            if size.Width and size.Height:
+                latest = Size(size.Width, size.Height)
+        return latest
+
+
+_CODE_MAX: Final = 255
+"""kubectl reads the exit code as a byte."""
+
+
+def status_json(status: Exit) -> bytes:
+    """Return a `metav1.Status`."""
+    return msgspec.json.encode({"metadata": {}, **_fields(status)})
+
+
+def status_text(status: Exit) -> bytes:
+    """Return plain text; none for success."""
+    return b"" if _is_success(status) else str(_fields(status)["message"]).encode()
+
+
+def _is_success(status: Exit) -> bool:
+    return not status.code and not status.reason
+
+
+def _fields(status: Exit) -> dict[str, Any]:
+    if _is_success(status):
+        return {"status": "Success"}
+    if status.reason or not 0 < status.code <= _CODE_MAX:
+        message = status.message or f"the command ended with {status.code}"
+        return {"status": "Failure", "reason": status.reason or "InternalError", "message": message, "code": 500}
+    return {
+        "status": "Failure",
+        "reason": "NonZeroExitCode",
+        "message": status.message or f"command terminated with non-zero exit code: {status.code}",
+        "details": {"causes": [{"reason": "ExitCode", "message": str(status.code)}]},
+    }

@@ -1,7 +1,9 @@
-"""Frames of SPDY/3.1, as far as moby/spdystream, which kubectl and the API server use, sends and understands them.
+"""Frames of SPDY/3.1, as far as moby/spdystream, which kubectl and the API server use, sends them.
 
 Source: draft-mbelshe-httpbis-spdy-00 and the SPDY/3.1 draft, sections 2.2 to 2.6; all numbers are big endian. Streams
-have no flow control: the peer neither sends nor honours WINDOW_UPDATE and SETTINGS, so that TCP's is what there is.
+have no flow control: the peer neither sends nor honours WINDOW_UPDATE and SETTINGS, so that TCP's is what there is. The
+dictionary of compressed headers is that of section 2.6.10.1; both ends need the same bytes, and a test checks its
+digest.
 """
 
 import struct
@@ -11,8 +13,33 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.labs.kubelet.wire.dictionary import DICTIONARY
-from vkprovider.labs.kubelet.wire.errors import ProtocolError
+from vkprovider.labs.kubelet.wire import ProtocolError
+
+_NAMES: Final = """
+options head post put delete trace accept accept-charset accept-encoding accept-language accept-ranges age allow
+authorization cache-control connection content-base content-encoding content-language content-length content-location
+content-md5 content-range content-type date etag expect expires from host if-match if-modified-since if-none-match
+if-range if-unmodified-since last-modified location max-forwards pragma proxy-authenticate proxy-authorization range
+referer retry-after server te trailer transfer-encoding upgrade user-agent vary via warning www-authenticate method get
+status
+"""
+
+_LATER: Final = ("200 OK", "version", "HTTP/1.1", "url", "public", "set-cookie", "keep-alive", "origin")
+
+_TEXT: Final = (
+    "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505"
+    "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request401 Unauthorized"
+    "403 Forbidden404 Not Found500 Internal Server Error501 Not Implemented503 Service Unavailable"
+    "Jan Feb Mar Apr May Jun Jul Aug Sept Oct Nov Dec 00:00:00 Mon, Tue, Wed, Thu, Fri, Sat, Sun, GMT"
+    "chunked,text/html,image/png,image/jpg,image/gif,application/xml,application/xhtml+xml,text/plain,text/javascript,"
+    "publicprivatemax-age=gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0."
+)
+
+_WORDS: Final = (*_NAMES.split(), *_LATER)
+
+DICTIONARY: Final = b"".join(struct.pack(">I", len(word)) + word.encode() for word in _WORDS) + _TEXT.encode()
+"""1423 bytes."""
+
 
 CONTROL_BYTES_MAX: Final = 16 * 1024
 """The longest body of a control frame; kubectl's have about 100 bytes."""

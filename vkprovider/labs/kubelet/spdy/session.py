@@ -1,13 +1,17 @@
-"""The streams of one SPDY connection, on the side that accepts them."""
+"""The streams of one SPDY connection, on the side that serves, and the pairs of a port-forward session.
 
-from collections.abc import Mapping
+Source: client-go `tools/portforward`, cri-streaming `pkg/streaming/portforward`. Each connection has a stream for its
+bytes and one for an error, which bear the same number in the header `requestid`.
+"""
+
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 import msgspec
 
-from vkprovider.labs.kubelet.wire import spdy
-from vkprovider.labs.kubelet.wire.errors import ProtocolError
+from vkprovider.labs.kubelet.spdy import frames
+from vkprovider.labs.kubelet.wire import ProtocolError
 
 
 class StreamOpened(msgspec.Struct, frozen=True):
@@ -60,8 +64,8 @@ class SpdyProtocol:
 
     def __init__(self, streams_max: int) -> None:
         self._streams_max: Final = streams_max
-        self._decoder: Final = spdy.FrameDecoder()
-        self._encoder: Final = spdy.Encoder()
+        self._decoder: Final = frames.FrameDecoder()
+        self._encoder: Final = frames.Encoder()
         self._streams: dict[int, _Halves] = {}
         self._last_stream = 0
         self._replies = bytearray()
@@ -95,7 +99,7 @@ class SpdyProtocol:
         if fin:
             halves.ours = False
             self._sweep(stream, halves)
-        return spdy.data_head(stream, length, fin=fin)
+        return frames.data_head(stream, length, fin=fin)
 
     def writable(self, stream: int) -> bool:
         """Return whether bytes may be sent on a stream."""
@@ -103,30 +107,30 @@ class SpdyProtocol:
 
     def reset(self, stream: int, status: int) -> bytes:
         """Abort a stream, or refuse it; nothing to send if it has ended."""
-        return b"" if self._streams.pop(stream, None) is None else spdy.rst_stream(stream, status)
+        return b"" if self._streams.pop(stream, None) is None else frames.rst_stream(stream, status)
 
     def go_away(self, status: int = 0) -> bytes:
         """Say that no further stream is accepted."""
-        return spdy.go_away(self._last_stream, status)
+        return frames.go_away(self._last_stream, status)
 
-    def _handle(self, frame: spdy.Frame, events: list[Event]) -> None:
+    def _handle(self, frame: frames.Frame, events: list[Event]) -> None:
         match frame:
-            case spdy.Data():
+            case frames.Data():
                 self._handle_data(frame, events)
-            case spdy.SynStream():
+            case frames.SynStream():
                 self._handle_opening(frame, events)
-            case spdy.RstStream(stream):
+            case frames.RstStream(stream):
                 if self._streams.pop(stream, None) is not None:
                     events.append(Aborted(stream))
-            case spdy.Ping(number):
+            case frames.Ping(number):
                 if number % 2:  # an even number answers one of ours
-                    self._replies += spdy.ping(number)
-            case spdy.GoAway():
+                    self._replies += frames.ping(number)
+            case frames.GoAway():
                 events.append(ClientLeaving())
-            case spdy.SynReply():
+            case frames.SynReply():
                 raise ProtocolError("a reply to a stream that was never opened")
 
-    def _handle_data(self, frame: spdy.Data, events: list[Event]) -> None:
+    def _handle_data(self, frame: frames.Data, events: list[Event]) -> None:
         """Pass bytes on; those for a stream that has ended are dropped, as the client may not know it yet."""
         halves = self._streams.get(frame.stream)
         if halves is None or not halves.theirs:
@@ -136,12 +140,12 @@ class SpdyProtocol:
         if frame.fin:
             self._finish(frame.stream, halves, events)
 
-    def _handle_opening(self, frame: spdy.SynStream, events: list[Event]) -> None:
+    def _handle_opening(self, frame: frames.SynStream, events: list[Event]) -> None:
         if frame.stream % 2 == 0 or frame.stream <= self._last_stream:
             raise ProtocolError(f"stream {frame.stream} after {self._last_stream}")
         self._last_stream = frame.stream
         if len(self._streams) >= self._streams_max:
-            self._replies += spdy.rst_stream(frame.stream, spdy.REFUSED_STREAM)
+            self._replies += frames.rst_stream(frame.stream, frames.REFUSED_STREAM)
             return
         halves = self._streams[frame.stream] = _Halves()
         events.append(StreamOpened(frame.stream, frame.headers))
@@ -156,3 +160,85 @@ class SpdyProtocol:
     def _sweep(self, stream: int, halves: _Halves) -> None:
         if not halves.ours and not halves.theirs:
             del self._streams[stream]
+
+
+PAIRING_S: Final = 30.0
+"""How long a stream may wait for the other one of its pair."""
+CHANNEL_PORTS_MAX: Final = 127
+"""Ports of a WebSocket with channels: two channels each, numbered by one byte."""
+_PORT_MAX: Final = 65535
+_ERROR, _DATA = "error", "data"
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A connection: its port, the stream of its bytes, and the stream of its error."""
+
+    port: int
+    data: int
+    error: int
+
+
+class _Half(msgspec.Struct, frozen=True):
+    kind: str
+    port: int
+    stream: int
+    since_s: float
+
+
+class Pairs:
+    """Streams that wait for the other one of their pair."""
+
+    def __init__(self) -> None:
+        self._waiting: dict[str, _Half] = {}
+
+    def add(self, stream: int, headers: Mapping[str, str], now_s: float) -> Pair | None:
+        """Return the pair that a stream completes, if it does.
+
+        Raises:
+            ProtocolError: The headers are missing or wrong, or such a stream is waiting already: reset the stream.
+        """
+        kind, port = headers.get("streamtype", ""), parse_port(headers.get("port", ""))
+        if kind not in {_ERROR, _DATA}:
+            raise ProtocolError(f"streamtype {kind[:20]!r}")
+        # Clients without `requestid` open both streams one after the other.
+        request = headers.get("requestid") or str(stream if kind == _ERROR else stream - 2)
+        half, other = _Half(kind, port, stream, now_s), self._waiting.get(request)
+        if other is None:
+            self._waiting[request] = half
+            return None
+        if other.kind == kind or other.port != port:
+            raise ProtocolError(f"requestid {request[:20]} is in use")
+        del self._waiting[request]
+        by_kind = {kind: stream, other.kind: other.stream}
+        return Pair(port, by_kind[_DATA], by_kind[_ERROR])
+
+    def expire(self, now_s: float) -> list[int]:
+        """Return, and forget, the streams that have waited too long: reset them."""
+        late = {request: half for request, half in self._waiting.items() if now_s - half.since_s >= PAIRING_S}
+        for request in late:
+            del self._waiting[request]
+        return [half.stream for half in late.values()]
+
+
+def parse_port(text: str) -> int:
+    """Parse the number of a port.
+
+    Raises:
+        ProtocolError: It is not a number of 1 … 65535.
+    """
+    port = int(text) if text.isascii() and text.isdigit() and len(text) <= len(str(_PORT_MAX)) else 0
+    if not 1 <= port <= _PORT_MAX:
+        raise ProtocolError(f"port {text[:20]!r}")
+    return port
+
+
+def parse_ports(values: Iterable[str]) -> tuple[int, ...]:
+    """Parse the ports of a WebSocket with channels, from its query: `port=80,443`, `port=80&port=443`.
+
+    Raises:
+        ProtocolError: There are none, too many, or one is wrong.
+    """
+    ports = tuple(parse_port(text) for value in values for text in value.split(","))
+    if not 1 <= len(ports) <= CHANNEL_PORTS_MAX:
+        raise ProtocolError(f"{len(ports)} ports; 1 to {CHANNEL_PORTS_MAX} are allowed")
+    return ports

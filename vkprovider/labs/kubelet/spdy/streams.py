@@ -5,12 +5,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from tunnels.base import ConnectionLost
+from vkprovider.labs.kubelet.spdy import session as wire
+from vkprovider.labs.kubelet.spdy.frames import CANCEL, PROTOCOL_ERROR, ping
 from vkprovider.labs.kubelet.streams.inlets import Inlet, SessionLimits
 from vkprovider.labs.kubelet.streams.links import Link
 from vkprovider.labs.kubelet.streams.reading import SessionReading
-from vkprovider.labs.kubelet.wire import session as wire
-from vkprovider.labs.kubelet.wire.errors import ProtocolError
-from vkprovider.labs.kubelet.wire.spdy import CANCEL, PROTOCOL_ERROR, ping
+from vkprovider.labs.kubelet.wire import ProtocolError
 
 _PIECE_BYTES: Final = 64 * 1024
 """The size of a data frame, small enough that streams take turns."""
