@@ -31,8 +31,8 @@ from bench.updown import prepare
 from vkprovider.lablet import names
 from vkprovider.platform.shipped import find_manifests
 from vkprovider.portal.pure import portalnames
-from vkprovider.portal.pure.names import lease_name, namespace_of
-from vkprovider.portal.service.effects import objects
+from vkprovider.portal.pure.portalnames import lease_name, namespace_of
+from vkprovider.portal.service import objects
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.content import NAMESPACE
 from vkpsandbox.controlplane.kubeconfig import read_cluster

@@ -31,12 +31,12 @@ from vkprovider.lablet.reasons import (
 )
 from vkprovider.lablet.reasons.happened import ExposureReason
 from vkprovider.labs.settings.cluster import Settings
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.relay.process import CONFIG
 from vkprovider.mux.settings import MuxProcessSettings, RelayProcessSettings
 from vkprovider.platform.reasons import Explanation, Reason, Reasons, StartReason
 from vkprovider.platform.settings import Group
-from vkprovider.portal.pure.reasons import UserLabReason
+from vkprovider.portal.pure.portalnames import UserLabReason
 from vkprovider.portal.settings import PortalProcessSettings
 
 ROOT: Final = Path(__file__).parents[1]

@@ -13,7 +13,7 @@ from vkprovider.lablet import names
 from vkprovider.lablet.exposure import expose_of
 from vkprovider.mux.pure import muxnames
 from vkprovider.mux.pure.facts import MuxRef, get_mux_from_lb_class, is_marked
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.settings import MuxSettings
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.messages import count, listed

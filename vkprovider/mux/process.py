@@ -16,7 +16,7 @@ from vkprovider.mux.events import Events, LoggedEvents
 from vkprovider.mux.index import MuxIndex
 from vkprovider.mux.informers import MuxInformers, informers
 from vkprovider.mux.memory import MuxMemory
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.reconciler import Muxes
 from vkprovider.mux.settings import MuxProcessSettings
 from vkprovider.mux.showing import Showing

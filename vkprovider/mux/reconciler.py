@@ -8,7 +8,7 @@ import structlog
 from vkprovider.mux.backends import Vouching, backends_of, lent_to
 from vkprovider.mux.effects.carriers import Carriers
 from vkprovider.mux.effects.leaving import Leaving
-from vkprovider.mux.effects.reports import AT_ONCE, Reports, answers_of, channel_reports
+from vkprovider.mux.effects.reports import AT_ONCE, Reports, answers_of, channel_reports, format_port_changes
 from vkprovider.mux.effects.store import MuxStore, StoredMux, Writes
 from vkprovider.mux.events import Events, Told
 from vkprovider.mux.index import SERVICES, MuxIndex, Service, channel_of, finalizer, is_leaving, mux_of
@@ -20,9 +20,8 @@ from vkprovider.mux.pure.endpoints import backends_of as lablet_backends
 from vkprovider.mux.pure.endpoints import channel_of as lablet_channel
 from vkprovider.mux.pure.endpoints import lent_targets, owner_of
 from vkprovider.mux.pure.facts import Channel, Mux, Owner, ServicePort, unfit_for_mux
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.pure.slices import MuxObject, Source
-from vkprovider.mux.pure.text import format_port_changes
 from vkprovider.mux.settings import MuxSettings
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import Forbidden, InputError, Invalid, Unavailable

@@ -11,7 +11,7 @@ from vkprovider.mux.effects.store import Writes
 from vkprovider.mux.events import Events
 from vkprovider.mux.index import SERVICES, Service, is_leaving
 from vkprovider.mux.memory import MuxMemory
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.settings import MuxSettings
 from vkprovider.platform.errors import Forbidden, Invalid
 from vkprovider.platform.kube.queue import DONE, Result

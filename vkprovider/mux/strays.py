@@ -12,7 +12,7 @@ from vkprovider.mux.effects.leaving import Leaving
 from vkprovider.mux.events import Events, Told
 from vkprovider.mux.index import SERVICES, MuxIndex, Service, finalizer, is_channel
 from vkprovider.mux.pure.facts import MuxRef, is_marked, unfit_for_mux
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.settings import MuxSettings
 from vkprovider.platform.errors import Conflict, Fenced, InputError, OutsideError
 from vkprovider.platform.kube.events import ObjectRef

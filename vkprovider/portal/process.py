@@ -20,18 +20,18 @@ from vkprovider.platform.runtime.process import Process
 from vkprovider.portal.api.routes import portal_callers, portal_page
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.service.choices import Choices, read_config
-from vkprovider.portal.service.effects.making import Making, lab_objects
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import PortalInformers, informers
 from vkprovider.portal.service.keeper import Instructors, Keeper
 from vkprovider.portal.service.lablets import OtherLablets
 from vkprovider.portal.service.locks import Locks
+from vkprovider.portal.service.making import Making, lab_objects
 from vkprovider.portal.service.reconciler import UserLabs
 from vkprovider.portal.service.requests import Requests
 from vkprovider.portal.settings import PortalProcessSettings
 from vkprovider.portal.web.build import portal_site
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles
-from vkprovider.portal.web.live.build import Live
+from vkprovider.portal.web.live.streams import Live
 
 PORTAL: Final = Program(portalnames.PORTAL_PROGRAM, f"{wellknown.GROUP}/portal-replica")
 """The portal: its replicas share out operations of user labs."""

@@ -13,7 +13,7 @@ from tests.component.controllers.looking import eventually, when
 from tests.component.portal.harness import PortalWorld, Running
 from tests.component.portal.people import HUB_ROLE, USER_ROLE, People
 from tests.support.lds_protocol import Answered, Asked, judge_answer
-from vkprovider.portal.api.answers import document
+from vkprovider.portal.api.bodies import document
 
 SPAWNER: Final = "/nublado/spawner/v1"
 CANARY: Final = "canary-5f1c-value-of-a-secret"

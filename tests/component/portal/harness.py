@@ -23,7 +23,7 @@ from tests.support.inloop import InLoop
 from vkprovider.platform.http.page import Page
 from vkprovider.platform.shipped import find_manifests
 from vkprovider.portal.process import PortalProcess, context_of, page_of, portal_process
-from vkprovider.portal.pure.names import user_key
+from vkprovider.portal.pure.portalnames import user_key
 from vkprovider.portal.service.requests import LabCaller
 from vkprovider.portal.settings import PortalProcessSettings
 

@@ -16,7 +16,7 @@ from tests.component.portal.nublado import NubladoSpawner, SpawnError
 from tests.component.portal.people import INSTRUCTOR_ROLE, LEARNER_ROLE, RBAC, USER_ROLE, People
 from tests.support.apiserver import NODES, SYSTEM
 from vkprovider.platform import wellknown
-from vkprovider.portal.pure.names import user_key
+from vkprovider.portal.pure.portalnames import user_key
 
 
 async def test_a_lab_from_the_form_to_its_end(world: PortalWorld) -> None:

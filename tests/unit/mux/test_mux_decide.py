@@ -7,7 +7,7 @@ from vkprovider.mux.pure import facts
 from vkprovider.mux.pure import state as muxstate
 from vkprovider.mux.pure.decide import PLACEHOLDER, decide
 from vkprovider.mux.pure.facts import Channel, Mux, Owner, ServicePort
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.pure.state import MuxState, Resting
 from vkprovider.platform.ports.rows import AUTO, STATIC, PortRow
 

@@ -7,7 +7,7 @@ from tests.unit.mux.builders import NOW, PREFIX, REF, after, channel, given, mux
 from vkprovider.mux.pure.decide import PLACEHOLDER, Plan
 from vkprovider.mux.pure.endpoints import Backends
 from vkprovider.mux.pure.facts import Channel, Owner, ServicePort
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.pure.slices import (
     MuxObject,
     Source,

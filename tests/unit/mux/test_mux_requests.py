@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from vkprovider.mux.pure import facts, requests
 from vkprovider.mux.pure.facts import Channel, Mux, MuxRef, Owner, ServicePort
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.pure.requests import PortLimit, PortRequest
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.ports.allocator import PortBounds

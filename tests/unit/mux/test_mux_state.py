@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from vkprovider.mux.pure import state as muxstate
 from vkprovider.mux.pure.facts import Mux, MuxRef, Owner
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.pure.state import MuxState, Resting
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.objects import ConfigMap, Metadata

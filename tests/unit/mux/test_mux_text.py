@@ -3,7 +3,7 @@
 import json
 
 from tests.unit.mux.builders import REF, after, channel, lablet, mux
-from vkprovider.mux.pure import text
+from vkprovider.mux.effects import reports
 from vkprovider.mux.pure.endpoints import Backends, collect_mux_endpoints, ready_addresses
 from vkprovider.mux.pure.facts import Owner, ServicePort
 
@@ -39,25 +39,25 @@ def test_backends_have_the_names_of_the_mux() -> None:
 
 def test_channel_says_which_port_is_which() -> None:
     """R003-027: the example of the controller design."""
-    assert text.format_ports_annotation(PLAN.mapped[API]) == "http:8080->20000, grpc:9090->20001"
+    assert reports.format_ports_annotation(PLAN.mapped[API]) == "http:8080->20000, grpc:9090->20001"
 
 
 def test_what_a_channel_says_is_read_again() -> None:
     """R003-044: where the store is lost and the mux was applied again without ports."""
-    told = text.format_ports_annotation(PLAN.mapped[API])
+    told = reports.format_ports_annotation(PLAN.mapped[API])
     again = channel("app/api", "http:auto,grpc:auto", HTTP, GRPC, told=told)
     plan = after(mux(), [channel("app/aaa", "http:auto"), again])
-    assert text.format_ports_annotation(plan.mapped[API]) == told
+    assert reports.format_ports_annotation(plan.mapped[API]) == told
 
 
 def test_mux_says_what_it_carries() -> None:
     """R003-062, R003-063."""
     backends = collect_mux_endpoints(PLAN, FOUND)
-    assert text.format_summary_annotation(PLAN, backends, ADDRESS) == (
+    assert reports.format_summary_annotation(PLAN, backends, ADDRESS) == (
         "2 channel(s) | 3 port(s) | 2 pod(s) | DNS: 203.0.113.10"
     )
-    assert json.loads(text.format_channels_annotation(PLAN)) == ["app/api", "class-1/lab-0"]
-    assert text.format_topology_annotation(REF, PLAN, backends, []).splitlines() == [
+    assert json.loads(reports.format_channels_annotation(PLAN)) == ["app/api", "class-1/lab-0"]
+    assert reports.format_topology_annotation(REF, PLAN, backends, []).splitlines() == [
         "svc-mux/mux | DNS: pending",
         "  app/api | DNS: api.app.svc | 2 pod(s)",
         "    http:8080->20000/TCP",
@@ -71,8 +71,8 @@ def test_topology_of_many_channels_is_cut_with_their_number() -> None:
     slots = [f"router-{n}_serial" for n in range(5)]
     channels = [lablet(f"a-namespace-of-a-class/a-long-name-of-a-pod-{n:04}", "ann", *slots) for n in range(480)]
     many = after(mux("20000-29999"), channels)
-    told = text.format_topology_annotation(REF, many, {}, ADDRESS)
-    assert len(told) <= text.TOPOLOGY_CHARS_MAX + 40
+    told = reports.format_topology_annotation(REF, many, {}, ADDRESS)
+    assert len(told) <= reports.TOPOLOGY_CHARS_MAX + 40
     shown = sum(line.endswith("| lablet") for line in told.splitlines())
     assert 100 < shown < len(many.mapped)
     assert told.endswith(f"  and {len(many.mapped) - shown} more channel(s)\n")

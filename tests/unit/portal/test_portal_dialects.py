@@ -7,8 +7,7 @@ from httpx_sse import ServerSentEvent
 from httpx_sse._decoders import SSEDecoder
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from vkprovider.portal.api.answers import document
-from vkprovider.portal.api.bodies import DIALECTS, NUBLADO, SQR066
+from vkprovider.portal.api.bodies import DIALECTS, NUBLADO, SQR066, document
 from vkprovider.portal.pure.stream import LineKind, Sent
 
 PROGRESS = Sent(LineKind.PROGRESS, "Devices boot: 1 of 4", 35, "a")

@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlencode
 
 import pytest
 
-from vkprovider.portal.api.answers import html
+from vkprovider.portal.api.bodies import html
 from vkprovider.portal.pure.form import FormEntry, FormOffer
 from vkprovider.portal.pure.options import USE_DROPDOWN, WantedLab, parse
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vkprovider.platform.objects import CustomResource, Metadata
-from vkprovider.portal.service.effects.objects import CONTAINERS_MAX, device_containers, pod
+from vkprovider.portal.service.objects import CONTAINERS_MAX, device_containers, pod
 
 
 def definition(devices: list[dict[str, Any]] | None, version: str = "1.1") -> CustomResource:

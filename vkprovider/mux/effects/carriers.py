@@ -9,7 +9,7 @@ from vkprovider.mux.index import MuxIndex
 from vkprovider.mux.pure import endpoints as ended
 from vkprovider.mux.pure import slices as muxslices
 from vkprovider.mux.pure.facts import MuxRef
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.pure.slices import MuxObject, Sources
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import Conflict, NotFound

@@ -18,7 +18,7 @@ from vkprovider.mux.memory import MuxMemory
 from vkprovider.mux.pure import muxnames
 from vkprovider.mux.pure import slices as muxslices
 from vkprovider.mux.pure.facts import MuxRef, annotation_key
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.pure.slices import MuxObject
 from vkprovider.mux.pure.state import DRAIN_S
 from vkprovider.platform.concurrency import at_most

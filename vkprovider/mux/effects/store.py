@@ -12,7 +12,7 @@ import structlog
 
 from vkprovider.mux.pure import state as muxstate
 from vkprovider.mux.pure.facts import Mux
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.pure.state import MuxState
 from vkprovider.platform.errors import Forbidden, InputError, shorten
 from vkprovider.platform.kube.client import Guard

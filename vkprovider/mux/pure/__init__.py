@@ -2,9 +2,7 @@
 
 A channel is a Service whose `loadBalancerClass` names a mux, or a lablet with its ports: a virtual channel.
 
-* `muxnames`: names on the wire of muxes and channels.
-* `reasons`: reasons of Services that share one load balancer: of the mux that owns it, and of the channels that lend it
-  ports.
+* `muxnames`: words of muxes on the wire: annotations and labels, whose prefix is a setting, and the reasons of Events.
 * `facts`: muxes and channels as they were found: which Service is a mux, and which mux a channel names.
 * `requests`: the outside ports that a channel asks for, and the limits of a mux: annotations that people write.
 * `state`: what a mux remembers: which channel has which outside port, and UDP ports that drain.
@@ -13,5 +11,4 @@ A channel is a Service whose `loadBalancerClass` names a mux, or a lablet with i
 * `decide`: the decision of one pass: which channel of a mux has which outside port, and which are refused, with the
   reason.
 * `slices`: what carries the backends of a mux: EndpointSlices, or one object of the kind Endpoints.
-* `text`: what people read on a mux and on its channels: annotations that repeat what was decided, and decide nothing.
 """

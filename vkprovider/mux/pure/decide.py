@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from vkprovider.mux.pure import muxnames
 from vkprovider.mux.pure.facts import Channel, Mux, Owner, ServicePort, annotation_key, serves
 from vkprovider.mux.pure.ledger import Ledger, collect_existing_port_owners, find_mux_port_conflicts, row_for
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.pure.requests import PortRequest, bounds_of, requests_of, within
 from vkprovider.mux.pure.state import STORE_BYTES_MAX, Drain, MuxState, find_drains
 from vkprovider.platform.errors import InputError

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from vkprovider.mux.pure import muxnames
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.ports.allocator import TCP

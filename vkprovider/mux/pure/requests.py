@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from vkprovider.mux.pure import muxnames
 from vkprovider.mux.pure.facts import Channel, Mux, ServicePort, annotation_key
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.platform.errors import InputError, shorten
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.ports.allocator import PortBounds

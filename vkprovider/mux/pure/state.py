@@ -24,7 +24,7 @@ import msgspec
 from vkprovider.lablet import names
 from vkprovider.mux.pure import muxnames
 from vkprovider.mux.pure.facts import Mux, MuxRef, Owner, PortKey, ServicePort, annotation_key
-from vkprovider.mux.pure.reasons import MuxReason
+from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.objects import ConfigMap
 from vkprovider.platform.ports import store

@@ -2,8 +2,7 @@
 
 * `callers`: who asks, and whether they may: a user of the cluster, by a token or by the headers of an ingress that
   proves itself.
-* `bodies`: what the API says of a lab, in its two dialects: that of SQR-066, and that of Nublado's spawner.
-* `answers`: what the API answers beside labs: the form, the description of the routes, refusals.
+* `bodies`: what the API answers: labs in its two dialects, the form, the description of the routes, refusals.
 * `streams`: streams of the events of labs, as long as an operation goes on and the listener may follow it.
 * `routes`: the paths of the API, made of all that serves them.
 """

@@ -25,8 +25,8 @@ from vkprovider.platform.http.access import AccessControl, Right, User
 from vkprovider.platform.http.answers import NotAllowed, Starting, TokenInvalid, TokenMissing, TooManyReviews, bearer
 from vkprovider.platform.kube.flow import TokenBucket
 from vkprovider.portal.origin import may_change
-from vkprovider.portal.pure.names import user_of, username_of
 from vkprovider.portal.pure.options import BODY, Grounds
+from vkprovider.portal.pure.portalnames import user_of, username_of
 from vkprovider.portal.service.requests import LabCaller, Rejected
 
 PROOF: Final = "X-Portal-Ingress-Secret"

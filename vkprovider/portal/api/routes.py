@@ -19,9 +19,8 @@ from vkprovider.platform.http.bodies import Body, BodyLate, BodyTooLarge, read
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.platform.settings import reveal
-from vkprovider.portal.api import answers
-from vkprovider.portal.api.answers import refused, rejected
-from vkprovider.portal.api.bodies import DIALECTS, Bodies, PortalDialect
+from vkprovider.portal.api import bodies as answers
+from vkprovider.portal.api.bodies import DIALECTS, Bodies, PortalDialect, refused, rejected
 from vkprovider.portal.api.callers import ByHeaders, ByToken, PortalCallers
 from vkprovider.portal.api.streams import LabStreams, StreamTimes
 from vkprovider.portal.pure import options

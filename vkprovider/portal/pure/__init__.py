@@ -1,8 +1,6 @@
 """User labs: one lablet for one user, at the request of that user.
 
-* `names`: names of a user lab's objects: valid for any user, and never those of another user.
-* `portalnames`: names on the wire of user labs: the labels and annotations of their Namespaces, Pods and definitions.
-* `reasons`: reasons of user labs: why one is ended, and why one has failed.
+* `portalnames`: words of user labs on the wire: labels and annotations, names of objects for any user, and reasons.
 * `config`: what the portal offers and whom: the file `VKPROVIDER_PORTAL_CONFIG`, and quotas.
 * `view`: a lab as its learner sees it: how it stands, what goes on, its devices, its end, and what is wrong.
 * `classes`: a class as its instructor sees it: rows, sorted, filtered and counted, and what is asked of many.

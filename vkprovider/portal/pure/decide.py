@@ -21,7 +21,7 @@ from vkprovider.lablet.reasons import Trouble
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.times import length
 from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.reasons import UserLabReason
+from vkprovider.portal.pure.portalnames import UserLabReason
 from vkprovider.portal.pure.record import FAILED, Ending, LabOperation, LabRequest
 from vkprovider.portal.settings import PortalSettings
 

@@ -12,7 +12,7 @@ from vkprovider.platform.reasons import ForeignReason, reason_of
 from vkprovider.platform.times import clock, unix
 from vkprovider.portal.pure import stream
 from vkprovider.portal.pure.facts import UserLab, UserLabStatus
-from vkprovider.portal.pure.reasons import UserLabReason
+from vkprovider.portal.pure.portalnames import UserLabReason
 from vkprovider.portal.pure.stream import LineKind, ToldOperation
 
 _LINES_MAX: Final = 12

@@ -18,8 +18,7 @@ import msgspec
 from vkprovider.platform.objects import Metadata
 from vkprovider.platform.times import unix
 from vkprovider.portal.pure import portalnames
-from vkprovider.portal.pure.names import user_key, warm_key_in
-from vkprovider.portal.pure.reasons import UserLabReason
+from vkprovider.portal.pure.portalnames import UserLabReason, user_key, warm_key_in
 
 CREATE: Final = "create"
 DELETE: Final = "delete"

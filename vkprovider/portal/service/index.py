@@ -16,7 +16,7 @@ from vkprovider.platform.kube.events import ObjectRef
 from vkprovider.platform.kube.resources import PartialObject
 from vkprovider.platform.objects import CustomResource, Event, Pod
 from vkprovider.portal.pure.facts import UserLab, UserLabStatus, places, precedence, status_of
-from vkprovider.portal.pure.names import pod_name
+from vkprovider.portal.pure.portalnames import pod_name
 from vkprovider.portal.pure.record import LabRecord, record_of
 
 

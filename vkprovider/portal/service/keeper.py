@@ -17,13 +17,13 @@ from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.portal.pure import warm
 from vkprovider.portal.pure.instructors import change, is_of_class, is_of_lab, names_somebody, of_class
-from vkprovider.portal.pure.names import lease_name, namespace_name, warm_key
+from vkprovider.portal.pure.portalnames import lease_name, namespace_name, warm_key
 from vkprovider.portal.pure.record import LabRequest, annotation, ending, labels_for, warm_labels_for
 from vkprovider.portal.service.choices import Choices
-from vkprovider.portal.service.effects.making import Contents
-from vkprovider.portal.service.effects.records import Records
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.locks import Locks
+from vkprovider.portal.service.making import Contents
+from vkprovider.portal.service.records import Records
 from vkprovider.portal.service.requests import Requests, new_id
 from vkprovider.portal.settings import PortalSettings
 

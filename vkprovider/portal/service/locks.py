@@ -17,8 +17,7 @@ from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.leases import LeaseKind
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.runtime.ownership import Ownership
-from vkprovider.portal.pure.names import lease_name
-from vkprovider.portal.pure.reasons import UserLabReason
+from vkprovider.portal.pure.portalnames import UserLabReason, lease_name
 
 _LABEL: Final = f"{wellknown.GROUP}/userlab-lock"
 _SECONDS: Final = 40

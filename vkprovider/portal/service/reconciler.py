@@ -20,11 +20,11 @@ from vkprovider.portal.pure import decide as steps
 from vkprovider.portal.pure import stream
 from vkprovider.portal.pure.decide import HELD_S, LabPlan, decide
 from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.reasons import UserLabReason
+from vkprovider.portal.pure.portalnames import UserLabReason
 from vkprovider.portal.pure.record import annotation, ended, ending
-from vkprovider.portal.service.effects.making import LabObjects, Making
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.locks import Locks
+from vkprovider.portal.service.making import LabObjects, Making
 from vkprovider.portal.service.requests import Requests, new_id
 from vkprovider.portal.settings import PortalSettings
 

@@ -23,8 +23,8 @@ from vkprovider.platform.times import iso
 from vkprovider.portal.pure import facts, portalnames, warm
 from vkprovider.portal.pure.facts import UserLab, may_create, may_reset, unknown
 from vkprovider.portal.pure.menu import Menu
-from vkprovider.portal.pure.names import env_name, namespace_of, secret_name, user_key
 from vkprovider.portal.pure.options import USERNAME, Grounds, Rejection, WantedLab
+from vkprovider.portal.pure.portalnames import env_name, namespace_of, secret_name, user_key
 from vkprovider.portal.pure.record import (
     Ending,
     LabRecord,
@@ -37,9 +37,9 @@ from vkprovider.portal.pure.record import (
     replaced,
 )
 from vkprovider.portal.service.choices import Choices
-from vkprovider.portal.service.effects.making import Contents, LabObjects
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.locks import Locks
+from vkprovider.portal.service.making import Contents, LabObjects
 from vkprovider.portal.settings import PortalSettings
 
 R = TypeVar("R")

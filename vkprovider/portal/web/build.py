@@ -22,13 +22,11 @@ from vkprovider.portal.web.consoles.bridge import BrowserConsoles
 from vkprovider.portal.web.consoles.routes import routes as consoles_routes
 from vkprovider.portal.web.context import SiteContext
 from vkprovider.portal.web.cookie import KEY_BYTES, Keys, keys_of
-from vkprovider.portal.web.hub.login import BoundToHub, HubLogin, HubLogins
-from vkprovider.portal.web.hub.mounted import hub_routes, mounted
-from vkprovider.portal.web.hub.place import HubPlace
+from vkprovider.portal.web.hub import BoundToHub, HubLogin, HubLogins, HubPlace, hub_routes, mounted
 from vkprovider.portal.web.lab.routes import routes as lab_routes
 from vkprovider.portal.web.layout import HERE, PREFIX, VIEWS, Assets, Layout, link
-from vkprovider.portal.web.live.build import Live, live_parts
-from vkprovider.portal.web.live.build import routes as live_routes
+from vkprovider.portal.web.live.streams import Live, live_parts
+from vkprovider.portal.web.live.streams import routes as live_routes
 from vkprovider.portal.web.login import Login
 from vkprovider.portal.web.visitors import AsVisitor, Visitors, source_of
 

@@ -29,13 +29,13 @@ from vkprovider.portal.api.routes import portal_callers, portal_page
 from vkprovider.portal.api.streams import LabStreams, StreamTimes
 from vkprovider.portal.process import context_of, page_of
 from vkprovider.portal.pure import portalnames
-from vkprovider.portal.pure.names import namespace_of, pod_name, user_key
+from vkprovider.portal.pure.portalnames import namespace_of, pod_name, user_key
 from vkprovider.portal.pure.record import Ending, LabOperation, LabRequest, annotation, annotations_for, labels_for
 from vkprovider.portal.service.choices import Choices, read_config
-from vkprovider.portal.service.effects.making import lab_objects
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import informers
 from vkprovider.portal.service.locks import Locks
+from vkprovider.portal.service.making import lab_objects
 from vkprovider.portal.service.requests import Requests
 from vkprovider.portal.settings import PortalProcessSettings
 

@@ -17,8 +17,7 @@ from aiohttp import web
 from tests.component.portal.asking import Setting, setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.site.browsing import Browsing
-from vkprovider.portal.web.hub.login import BODY_BYTES_MAX, HubLogins, HubSilentError
-from vkprovider.portal.web.hub.place import HubPlace
+from vkprovider.portal.web.hub import BODY_BYTES_MAX, HubLogins, HubPlace, HubSilentError
 
 KEY = b64encode(os.urandom(32)).decode()
 BASE = "/jupyter/services/vkprovider"

@@ -8,7 +8,7 @@ from vkprovider.platform.objects import Condition, Container, ContainerStatus, M
 from vkprovider.platform.times import iso
 from vkprovider.portal.pure import portalnames, record
 from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.names import namespace_of, pod_name, user_key
+from vkprovider.portal.pure.portalnames import namespace_of, pod_name, user_key
 from vkprovider.portal.pure.record import Ending, LabOperation, LabRequest
 
 INSTALLATION = "vkprovider"

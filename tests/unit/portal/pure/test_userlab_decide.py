@@ -23,7 +23,7 @@ from vkprovider.portal.pure.decide import (
     decide,
 )
 from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.reasons import UserLabReason
+from vkprovider.portal.pure.portalnames import UserLabReason
 from vkprovider.portal.pure.record import LabOperation, LabRequest
 from vkprovider.portal.settings import PortalSettings
 

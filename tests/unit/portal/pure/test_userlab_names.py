@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vkprovider.portal.pure import names
+from vkprovider.portal.pure import portalnames
 
 LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 USERS = st.one_of(
@@ -20,8 +20,8 @@ USERS = st.one_of(
 
 @pytest.mark.parametrize("user", ["alice", "a", "0", "alice-2", "a" * 40, "warm", "warm-0123"])
 def test_a_user_whose_name_fits_keeps_it(user: str) -> None:
-    assert names.namespace_of("nublado", user) == f"nublado-{user}"
-    assert names.pod_name(names.user_key(user)) == f"nb-{user}"
+    assert portalnames.namespace_of("nublado", user) == f"nublado-{user}"
+    assert portalnames.pod_name(portalnames.user_key(user)) == f"nb-{user}"
 
 
 @pytest.mark.parametrize(
@@ -43,55 +43,61 @@ def test_a_user_whose_name_fits_keeps_it(user: str) -> None:
     ],
 )
 def test_any_other_user_gets_a_key_with_a_hash(user: str, readable: str) -> None:
-    assert re.fullmatch(f"{readable}-[0-9a-f]{{16}}", names.user_key(user))
+    assert re.fullmatch(f"{readable}-[0-9a-f]{{16}}", portalnames.user_key(user))
 
 
 def test_keys_are_stable() -> None:
     """A lab is found again after an upgrade."""
-    assert names.user_key("Alice@example.com") == "alice-example-com-cdbc73c2371c82a2"
+    assert portalnames.user_key("Alice@example.com") == "alice-example-com-cdbc73c2371c82a2"
 
 
 @given(USERS, USERS)
 @example("A", "a")
-@example("Alice", names.user_key("Alice"))
+@example("Alice", portalnames.user_key("Alice"))
 @example("_@x", "-@x")
 @example("x" * 300, "x" * 301)
 def test_no_two_users_share_a_key(one: str, other: str) -> None:
-    assert (names.user_key(one) == names.user_key(other)) == (one == other)
+    assert (portalnames.user_key(one) == portalnames.user_key(other)) == (one == other)
 
 
 @given(USERS)
 def test_every_name_is_valid(user: str) -> None:
-    key = names.user_key(user)
+    key = portalnames.user_key(user)
     longest = "p" * 22
-    assert re.fullmatch(names.PREFIX, longest)
-    assert len(key) <= names.KEY_CHARS_MAX
-    made = [names.pod_name, names.secret_name, names.binding_name, names.env_name, names.lease_name]
-    for name in [key, names.namespace_of(longest, user), *(make(key) for make in made)]:
+    assert re.fullmatch(portalnames.PREFIX, longest)
+    assert len(key) <= portalnames.KEY_CHARS_MAX
+    made = [
+        portalnames.pod_name,
+        portalnames.secret_name,
+        portalnames.binding_name,
+        portalnames.env_name,
+        portalnames.lease_name,
+    ]
+    for name in [key, portalnames.namespace_of(longest, user), *(make(key) for make in made)]:
         assert LABEL.fullmatch(name)
 
 
 @given(USERS, st.integers(0, 2**40 - 1))
 def test_no_user_has_the_key_of_a_warm_lab(user: str, dice: int) -> None:
-    warm = names.warm_key(dice)
-    assert names.user_key(user) != warm
-    assert names.user_key(warm) != warm
-    assert names.warm_key_in(names.namespace_name("nublado", warm)) == warm
-    assert names.warm_key_in(names.namespace_of("nublado", user)) is None
+    warm = portalnames.warm_key(dice)
+    assert portalnames.user_key(user) != warm
+    assert portalnames.user_key(warm) != warm
+    assert portalnames.warm_key_in(portalnames.namespace_name("nublado", warm)) == warm
+    assert portalnames.warm_key_in(portalnames.namespace_of("nublado", user)) is None
 
 
 @given(USERS)
 def test_a_learner_is_named_as_a_pod_can_name_one(user: str) -> None:
-    learner = names.learner_of(user)
-    assert len(learner) <= names.USERNAME_CHARS_MAX
+    learner = portalnames.learner_of(user)
+    assert len(learner) <= portalnames.USERNAME_CHARS_MAX
     assert learner.isprintable()
     assert learner == learner.strip()
-    assert learner in {user, names.user_key(user)}
+    assert learner in {user, portalnames.user_key(user)}
 
 
 def test_the_prefix_of_usernames_is_cut() -> None:
-    assert names.user_of("oidc:alice", "oidc:") == "alice"
-    assert names.user_of("alice", "oidc:") is None
-    assert names.user_of("oidc:", "oidc:") is None
-    assert names.user_of("alice", "") == "alice"
-    assert names.username_of("alice", "oidc:") == "oidc:alice"
+    assert portalnames.user_of("oidc:alice", "oidc:") == "alice"
+    assert portalnames.user_of("alice", "oidc:") is None
+    assert portalnames.user_of("oidc:", "oidc:") is None
+    assert portalnames.user_of("alice", "") == "alice"
+    assert portalnames.username_of("alice", "oidc:") == "oidc:alice"

@@ -12,7 +12,7 @@ from vkprovider.platform.objects import Metadata
 from vkprovider.platform.times import iso
 from vkprovider.portal.pure import record, warm
 from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.names import warm_key
+from vkprovider.portal.pure.portalnames import warm_key
 from vkprovider.portal.pure.record import LabRequest
 
 WANTED = {"netlab": ("netlab-small:1.1", 2)}

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from tests.unit.portal.pure.world import SETTINGS, Replica, World
 from vkprovider.portal.pure import facts
 from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.names import user_key
+from vkprovider.portal.pure.portalnames import user_key
 
 REPLICAS = st.sampled_from("AB")
 USERS = ["alice", "Bob", "carol"]

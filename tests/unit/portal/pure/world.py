@@ -22,8 +22,7 @@ from vkprovider.portal.pure import facts, portalnames, warm
 from vkprovider.portal.pure import record as records
 from vkprovider.portal.pure.decide import decide
 from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.names import namespace_of, pod_name, user_key, warm_key
-from vkprovider.portal.pure.reasons import UserLabReason
+from vkprovider.portal.pure.portalnames import UserLabReason, namespace_of, pod_name, user_key, warm_key
 from vkprovider.portal.pure.record import LabRecord, LabRequest
 from vkprovider.portal.settings import PortalSettings
 

@@ -19,8 +19,8 @@ from vkprovider.portal.web.context import SiteContext
 from vkprovider.portal.web.lab.pieces import Deed, lab_page, lablet_place
 from vkprovider.portal.web.lab.topics import LABLET, LabletTopics
 from vkprovider.portal.web.layout import BASE, link
-from vkprovider.portal.web.live.build import Live
 from vkprovider.portal.web.live.rendered import Rendered
+from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.live.topics import TopicSource, TopicView
 from vkprovider.portal.web.visitor import Visitor
 from vkprovider.portal.web.visitors import FORM_BODY

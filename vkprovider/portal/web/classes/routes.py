@@ -18,7 +18,7 @@ from vkprovider.portal.web.classes.grid import KIND, ROWS, Grid, path_of, topic_
 from vkprovider.portal.web.classes.lablets import ClassLablets
 from vkprovider.portal.web.context import SiteContext
 from vkprovider.portal.web.layout import BASE, link
-from vkprovider.portal.web.live.build import Live
+from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.visitors import FORM_BODY
 
 _log: Final = structlog.get_logger(__name__)

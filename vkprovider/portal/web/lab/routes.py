@@ -17,7 +17,7 @@ from vkprovider.portal.web.context import SiteContext
 from vkprovider.portal.web.lab.pieces import OWNER, TEACHER, lab_page, user_place, wanted_of
 from vkprovider.portal.web.lab.topics import LAB, LabTopics, split
 from vkprovider.portal.web.layout import BASE, link
-from vkprovider.portal.web.live.build import Live
+from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.visitor import Visitor
 from vkprovider.portal.web.visitors import FORM_BODY
 

@@ -5,7 +5,7 @@ Each is rendered once for a change, however many look, and each stream gets the 
 
 * `rendered`: what a topic looks like, what differs between two renderings, and changes as events of a stream.
 * `topics`: which topics are looked at, and their renderings: one for a change, however many look.
-* `streams`: the open streams of a replica: each brings all that its browser shows.
+* `streams`: the open streams of a replica, each with all that its browser shows, and all that lets pages change by
+  themselves.
 * `reviews`: whether somebody still may: asked once a minute; and what is open of a session that has ended.
-* `build`: live updates of pages: topics, reviews of rights, open streams, and their path.
 """

@@ -23,13 +23,13 @@ from vkprovider.platform.times import iso
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.pure.instructors import BINDING, Bind, Unbind
-from vkprovider.portal.pure.names import binding_name, env_name, learner_of, pod_name, secret_name, username_of
+from vkprovider.portal.pure.portalnames import binding_name, env_name, learner_of, pod_name, secret_name, username_of
 from vkprovider.portal.pure.record import labels_for, warm_labels_for
-from vkprovider.portal.service.effects import objects
-from vkprovider.portal.service.effects.objects import device_containers
-from vkprovider.portal.service.effects.records import Pods, Records
+from vkprovider.portal.service import objects
 from vkprovider.portal.service.index import with_pod
 from vkprovider.portal.service.informers import PortalInformers
+from vkprovider.portal.service.objects import device_containers
+from vkprovider.portal.service.records import Pods, Records
 
 _ACCOUNTS: Final = kind("/api/v1", "serviceaccounts", PartialObject)
 _BINDINGS: Final = kind("/apis/rbac.authorization.k8s.io/v1", "rolebindings", PartialObject)

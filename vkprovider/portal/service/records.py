@@ -10,10 +10,10 @@ from vkprovider.platform.objects import Metadata, Pod
 from vkprovider.platform.runtime.context import Context
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.facts import precedence
-from vkprovider.portal.pure.names import user_key
+from vkprovider.portal.pure.portalnames import user_key
 from vkprovider.portal.pure.record import LabRecord, record_of
-from vkprovider.portal.service.effects import objects
-from vkprovider.portal.service.effects.objects import metadata
+from vkprovider.portal.service import objects
+from vkprovider.portal.service.objects import metadata
 
 
 class Pods:

@@ -1,12 +1,14 @@
-"""Log in at the hub, and log out of it, by https://jupyterhub.readthedocs.io/en/stable/howto/rest.html."""
+"""The pages behind a JupyterHub: where it is, how one logs in there and out, and the paths that lead here."""
 
 import asyncio
+import hashlib
 import os
 import secrets
-from collections.abc import Callable, Mapping
+from base64 import urlsafe_b64encode
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
-from typing import Final, TypeVar
-from urllib.parse import quote
+from typing import Final, NamedTuple, TypeVar
+from urllib.parse import quote, urlencode, urlsplit
 
 import aiohttp
 import msgspec
@@ -16,14 +18,70 @@ from yarl import URL
 
 from tunnels.outgoing import ProxyUnsupportedError, open_session, proxy_of
 from vkprovider.platform.http.answers import TokenInvalid, TokenMissing
+from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.origin import safe_next
 from vkprovider.portal.web import cookie
 from vkprovider.portal.web.cookie import Keys, is_marked, mark
-from vkprovider.portal.web.hub.place import HubPlace
 from vkprovider.portal.web.layout import BASE, Layout, link
 from vkprovider.portal.web.login import Login
-from vkprovider.portal.web.visitors import KnownVisitor, VisitorSource
+from vkprovider.portal.web.visitors import Handler, KnownVisitor, Visitors, VisitorSource
+
+
+class HubPlace(NamedTuple):
+    """A hub, and the service that the portal is there.
+
+    Attributes:
+        api_url: The API of the hub, as the portal reaches it: `http://hub:8081/hub/api`.
+        service: The name of the service.
+    """
+
+    api_url: str
+    service: str
+
+    @property
+    def front(self) -> str:
+        """The path before those of the hub: `/`, or `/jupyter/`."""
+        return urlsplit(self.api_url).path.removesuffix("/").removesuffix("hub/api")
+
+    @property
+    def base(self) -> str:
+        """The path before those of the site, as the hub's proxy leads there."""
+        return f"{self.front}services/{self.service}"
+
+    @property
+    def client_id(self) -> str:
+        """The name of the service among the hub's OAuth clients."""
+        return f"service-{self.service}"
+
+    @property
+    def callback(self) -> str:
+        """The path to which the hub sends a browser back."""
+        return f"{self.base}/oauth_callback"
+
+    @property
+    def logout(self) -> str:
+        """The path at which one logs out of the hub."""
+        return f"{self.front}hub/logout"
+
+    def authorize(self, state: str, verifier: str) -> str:
+        """Return the path to which a browser is sent, to log in.
+
+        Args:
+            state: Comes back with the code.
+            verifier: Proves whoever asks for the token as the one who began (RFC 7636).
+        """
+        challenge = urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
+        asked = {
+            "response_type": "code",
+            "client_id": self.client_id,
+            "redirect_uri": self.callback,
+            "state": state,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
+        return f"{self.front}hub/api/oauth2/authorize?{urlencode(asked)}"
+
 
 T = TypeVar("T")
 _DEADLINE_S: Final = 15.0
@@ -293,3 +351,51 @@ class BoundToHub:
 
 def _name_of(state: str) -> str:
     return f"{STATE_COOKIE}-{state[:8]}"
+
+
+_LOGINS: Final = ("/login", "/logout")
+"""What the hub does in place of the site."""
+
+
+def hub_routes(login: HubLogin, visitors: Visitors) -> tuple[Route, ...]:
+    """Return the paths of logins at the hub, as those of the site."""
+    return (
+        Route("GET", "/login", login.begin),
+        Route("GET", "/oauth_callback", login.come_back),
+        Route("POST", "/logout", visitors.posting(login.log_out)),
+    )
+
+
+def mounted(place: HubPlace, hub: Iterable[Route], site: Iterable[Route]) -> Iterator[Route]:
+    """Yield the paths of the site behind a hub; they come before those of the site alone.
+
+    Args:
+        place: Where the hub is.
+        hub: The paths of logins at the hub.
+        site: Those of the site, with its own logins.
+    """
+
+    async def to_front(_: web.Request) -> web.StreamResponse:
+        return _led(f"{place.base}/")
+
+    async def to_lab(request: web.Request) -> web.StreamResponse:
+        return _led(f"{place.base}/labs/{quote(request.match_info['hub_user'], safe='')}")
+
+    kept = (route for route in site if not route.path.startswith(_LOGINS))
+    for route in (*hub, *kept):
+        yield Route(route.method, place.base + route.path, _based(place.base, route.handler))
+    yield Route("GET", place.base, to_front)
+    # The server of a user, in the hub's words: the proxy leads here while the spawner says that there is one.
+    yield Route("GET", f"{place.front}user/{{hub_user}}{{tail:(/.*)?}}", to_lab)
+
+
+def _based(base: str, handler: Handler) -> Handler:
+    async def handle(request: web.Request) -> web.StreamResponse:
+        request[BASE] = base
+        return await handler(request)
+
+    return handle
+
+
+def _led(location: str) -> web.Response:
+    return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": location, "Cache-Control": "no-store"})
