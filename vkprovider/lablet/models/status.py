@@ -69,8 +69,8 @@ class Status(msgspec.Struct, frozen=True, rename="camel"):
 class LabCounts(msgspec.Struct, frozen=True):
     """Labs on the worker."""
 
-    ours: Annotated[int, Meta(description="LabCounts of this installation.", extra_json_schema=_INT64)] = 0
-    foreign: Annotated[int, Meta(description="LabCounts of others, never touched.", extra_json_schema=_INT64)] = 0
+    ours: Annotated[int, Meta(description="Labs of this installation.", extra_json_schema=_INT64)] = 0
+    foreign: Annotated[int, Meta(description="Labs of others, never touched.", extra_json_schema=_INT64)] = 0
 
 
 class NodeDefinitionFigures(msgspec.Struct, frozen=True):
