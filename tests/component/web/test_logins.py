@@ -31,10 +31,11 @@ class Lablets:
     """The lablets that there are, and the LDS that has their sessions."""
 
     claim: Claim = CLAIM
+    reported: str = ""
     sessions: list[tuple[str, str]] = field(default_factory=list)
 
     async def find(self, key: str) -> LabOfLablet | None:
-        return LabOfLablet("w1", self.claim) if key == self.claim.pod_uid else None
+        return LabOfLablet("w1", self.claim, self.reported) if key == self.claim.pod_uid else None
 
     async def login_url(self, deployment: str, session: str) -> str:
         self.sessions.append((deployment, session))
@@ -59,6 +60,17 @@ async def refused(awaitable: Any) -> tuple[int, str]:
     with pytest.raises(Refused) as caught:
         await awaitable
     return caught.value.status, caught.value.word
+
+
+async def test_a_session_that_its_pod_reports_is_ready_before_its_row_says_so(
+    server: ScriptedServer, access: AccessControl
+) -> None:
+    """A replica that does not own the worker reads rows, which are written up to ten seconds later."""
+    says(server, when=RIGHTS, allowed=True)
+    requested = msgspec.structs.replace(CLAIM, session=Session("lds-1", "key", "ann"))
+    assert await refused(ask(access, (lablets := Lablets(requested)), lablets.login_url)) == (409, "NoSession")
+    answer = await ask(access, (lablets := Lablets(requested, "s-1")), lablets.login_url)
+    assert (answer["session"], lablets.sessions) == ("s-1", [("lds-1", "s-1")])
 
 
 async def test_whole_url_is_asked_for_each_time_and_never_logged(server: ScriptedServer, access: AccessControl) -> None:

@@ -158,15 +158,16 @@ class Logins:
             claim = found.claim
             await self._access.check(user, PageResource("login", claim.namespace, claim.pod))
             session = claim.session
-            if session is None or not session.ready_at or session.archived_at or self._login_url is None:
+            session_id = session.id if session is not None and session.ready_at else found.session
+            if session is None or not session_id or session.archived_at or self._login_url is None:
                 raise NoSession(f"Pod {claim.namespace}/{claim.pod} has no session to log in to (now)")
-            url = await self._login_url(session.deployment, session.id)
+            url = await self._login_url(session.deployment, session_id)
         except NotFound as error:
             raise NoSession(f"the Lab Delivery System has no such session: {error}") from None
         except InputError as error:
             raise ObjectInvalid(error) from None
         except OutsideError as error:
             raise LoginUnavailable(f"the login URL cannot be fetched now: {error}") from None
-        _log.info("login URL handed out", pod=f"{claim.namespace}/{claim.pod}", session=session.id, to=user.username)
-        body = {"url": url, "username": session.username, "session": session.id, "pod": claim.pod}
+        _log.info("login URL handed out", pod=f"{claim.namespace}/{claim.pod}", session=session_id, to=user.username)
+        body = {"url": url, "username": session.username, "session": session_id, "pod": claim.pod}
         return web.json_response(body, headers={"Cache-Control": "no-store"})

@@ -25,10 +25,13 @@ class LabOfLablet:
     Attributes:
         worker: The CMLWorker's name.
         claim: The lablet's; without a lab id the lab is not imported yet, or not known here.
+        session: The session that the Pod reports, where the claim is a stored one: that a session is ready is written
+            up to ten seconds later than it is reported. "" if it reports none, or another learner's.
     """
 
     worker: str
     claim: Claim
+    session: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +64,16 @@ class Exports:
             if name not in self.workers:
                 rows = await reader.of_worker(self.ctx, name)
                 if (claim := _pick(rows, key) or _unsaved(rows, uid)) is not None:
-                    return LabOfLablet(name, claim)
+                    return LabOfLablet(name, claim, self._reported(claim))
         return None
+
+    def _reported(self, claim: Claim) -> str:
+        pod = self.pods.get(f"{claim.namespace}/{claim.pod}")
+        if pod is None or pod.metadata.uid != claim.pod_uid or claim.session is None:
+            return ""
+        notes = pod.metadata.annotations
+        same = notes.get(names.ANNOTATION_LEARNER) == claim.session.username
+        return notes.get(names.ANNOTATION_SESSION_ID, "") if same else ""
 
     def _hints(self, key: str) -> list[tuple[str, str]]:
         """Return the UIDs and workers of the Pods that may have the lab."""
