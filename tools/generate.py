@@ -17,7 +17,7 @@ from tools import commands, crdpage, httppage, monitoring, overview, policies, r
 from tools.markdown import NOTE, anchor, table
 from vkprovider.agent.settings import AgentProcessSettings
 from vkprovider.cli import crds
-from vkprovider.doctor.reasons import DoctorReason
+from vkprovider.doctor.reasons import DOCTOR
 from vkprovider.lablet.reasons import (
     CONDITIONS,
     DEFINITIONS,
@@ -34,7 +34,7 @@ from vkprovider.labs.settings.cluster import Settings
 from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.relay.process import CONFIG
 from vkprovider.mux.settings import MuxProcessSettings, RelayProcessSettings
-from vkprovider.platform.reasons import Explanation, Reason, Reasons, StartReason
+from vkprovider.platform.reasons import Explanation, Reason, StartReason, by_word
 from vkprovider.platform.settings import Group
 from vkprovider.portal.pure.portalnames import UserLabReason
 from vkprovider.portal.settings import PortalProcessSettings
@@ -111,23 +111,19 @@ def groups() -> list[type[Group]]:
     return [field.annotation for field in fields.values() if isinstance(field.annotation, type)]
 
 
-def _words(reasons: type[Reasons]) -> dict[str, Reason]:
-    return {reason.value: reason for reason in reasons}
-
-
 REASONS: Final[Mapping[str, Mapping[str, Reason | Explanation]]] = {
     "A Pod on its way (waiting reason)": PROGRESS,
     "A Pod in trouble (waiting reason, Warning Event)": TROUBLE,
-    "What happened to a Pod (Event, condition)": _words(Happened),
-    "Environment variables of a Pod (Warning Event)": _words(EnvironmentReason),
+    "What happened to a Pod (Event, condition)": by_word(Happened),
+    "Environment variables of a Pod (Warning Event)": by_word(EnvironmentReason),
     "Conditions of a Pod, Node or definition": CONDITIONS,
     "CMLWorker and Node (condition Ready, Event)": WORKERS,
     "LabletDefinition (condition Ready, Event)": DEFINITIONS,
-    "`kubectl attach`, `exec`, `logs`, `port-forward` (refusal)": _words(ConsoleReason),
-    "Mux and channel Services (Event)": {**_words(MuxReason), **_words(ExposureReason)},
-    "User labs (Namespace, annotations `ending` and `operation`)": _words(UserLabReason),
-    "Start of the provider (exit)": _words(StartReason),
-    "Only `vkprovider doctor`": _words(DoctorReason),
+    "`kubectl attach`, `exec`, `logs`, `port-forward` (refusal)": by_word(ConsoleReason),
+    "Mux and channel Services (Event)": by_word(MuxReason, ExposureReason),
+    "User labs (Namespace, annotations `ending` and `operation`)": by_word(UserLabReason),
+    "Start of the provider (exit)": by_word(StartReason),
+    "Only `vkprovider doctor`": DOCTOR,
 }
 """The reasons of all programs, by their headings in docs/why.md."""
 

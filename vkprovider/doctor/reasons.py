@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from vkprovider.platform.reasons import Reason, Reasons, Trait
+from vkprovider.platform.reasons import Reasons, Trait, by_word
 
 
 class DoctorReason(Reasons):
@@ -244,5 +244,5 @@ class DoctorReason(Reasons):
     FAILED = ("Failed", "A Pod ended with phase Failed; see the message.", "Delete it when it is not needed.")
 
 
-DOCTOR: Final[dict[str, Reason]] = {reason.value: reason for reason in DoctorReason}
+DOCTOR: Final = by_word(DoctorReason)
 """The reasons by their words."""

@@ -163,10 +163,16 @@ class StartReason(Reasons):
     TOKEN_MISSING = ("TokenMissing", "The token file cannot be read.", "Correct its path or its rights.")
 
 
+def by_word(*enums: type[Reasons]) -> dict[str, Reason]:
+    """Return the reasons of enums by their words; one that stands in several has the same traits in each of them."""
+    return {reason.value: reason for enum in enums for reason in enum}
+
+
 @cache
-def _by_word() -> dict[str, Reasons]:
-    """Return all reasons by their words; one that stands in several enums has the same traits in each of them."""
-    return {reason.value: reason for enum in Reasons.__subclasses__() for reason in enum}
+def _all() -> tuple[dict[str, Reason], tuple[Reasons, ...]]:
+    """Return all reasons by their words, and those whose words begin other words."""
+    enums = Reasons.__subclasses__()
+    return by_word(*enums), tuple(reason for enum in enums for reason in enum if Trait.PREFIX in reason.traits)
 
 
 def reason_of(word: str) -> Reason:
@@ -176,11 +182,10 @@ def reason_of(word: str) -> Reason:
         A member of an enum; `NO_REASON` for "". A word of a later version, or of another program, is kept: it is
         without explanation and traits.
     """
-    known = _by_word()
+    known, prefixes = _all()
     if (found := known.get(word)) is not None:
         return found
-    of = next((each for each in known.values() if Trait.PREFIX in each.traits and word.startswith(each)), NO_REASON)
-    return of.worded(word)
+    return next((each for each in prefixes if word.startswith(each)), NO_REASON).worded(word)
 
 
 def decode(type_: type, value: str) -> Reason:

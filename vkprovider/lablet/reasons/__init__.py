@@ -6,14 +6,13 @@
 * `conditions`: what Kubernetes itself shows of our Pods and Nodes, explained: types of conditions, and stock reasons.
 """
 
-from collections.abc import Mapping
 from typing import Final
 
 from vkprovider.lablet.reasons.conditions import CONDITIONS, ConditionReason
 from vkprovider.lablet.reasons.happened import ConsoleReason, EnvironmentReason, Happened
 from vkprovider.lablet.reasons.pod import Progress, Trouble
 from vkprovider.lablet.reasons.resources import DefinitionReason, WorkerReason
-from vkprovider.platform.reasons import PortReason, Reason, Reasons
+from vkprovider.platform.reasons import PortReason, by_word
 
 __all__ = [
     "CONDITIONS",
@@ -32,12 +31,8 @@ __all__ = [
 ]
 
 
-def _table(*enums: type[Reasons]) -> Mapping[str, Reason]:
-    return {reason.value: reason for enum in enums for reason in enum}
-
-
-PROGRESS: Final = _table(Progress)
-TROUBLE: Final = _table(Trouble, PortReason)
-WORKERS: Final = _table(WorkerReason)
-DEFINITIONS: Final = _table(DefinitionReason)
+PROGRESS: Final = by_word(Progress)
+TROUBLE: Final = by_word(Trouble, PortReason)
+WORKERS: Final = by_word(WorkerReason)
+DEFINITIONS: Final = by_word(DefinitionReason)
 """The reasons of a Pod on its way, of one in trouble, of workers and of definitions, each by its word."""
