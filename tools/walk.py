@@ -273,7 +273,7 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--at", metavar="REV", help="revision of git; the working tree if omitted")
     options = parser.parse_args(arguments)
     if unknown := [word for word in options.walks if word not in by_word]:
-        parser.error(f"there is no walk {unknown[0]}")
+        parser.error(f"{unknown[0]} is not the name of a walk")
     if options.at:
         return at(options.at, [*options.walks, *(["--list"] if options.list else [])])
     logging.disable()

@@ -41,7 +41,6 @@ from vkprovider.labs.lds.dialect import LdsDialect
 from vkprovider.labs.pure.claims import document
 from vkprovider.labs.pure.definition import content as contents
 from vkprovider.labs.pure.definition import package, refresh
-from vkprovider.labs.pure.definition import package as packages
 from vkprovider.labs.pure.lablet import leftovers
 from vkprovider.labs.pure.lablet.leftovers import Leftovers
 from vkprovider.labs.pure.session import inbox
@@ -115,7 +114,7 @@ def parse_zip(rng: Random) -> None:
     data = zipped(rng)
     if rng.random() < 0.4:
         data = distorted(rng, data)
-    packages.validate(packages.read(data, LIMITS, version="1"))
+    package.validate(package.read(data, LIMITS, version="1"))
 
 
 def parse_xml(rng: Random) -> None:
@@ -125,7 +124,7 @@ def parse_xml(rng: Random) -> None:
     with zipfile.ZipFile(raw, "w") as archive:
         archive.writestr("cml.yaml", SMALL)
         archive.writestr(rng.choice(["grade.xml", "pod.xml"]), text)
-    packages.read(raw.getvalue(), LIMITS, version="1")
+    package.read(raw.getvalue(), LIMITS, version="1")
 
 
 def header(rng: Random) -> str:
@@ -217,7 +216,7 @@ def parse_config_maps(rng: Random) -> None:
             packed = gzip.compress(as_yaml(rng, SMALL).encode(errors="surrogateescape"), mtime=0)
             packed = distorted(rng, packed) if rng.random() < 0.5 else packed
             found = ConfigMap(meta, binary_data={contents.CONTENT_KEY: base64.b64encode(packed).decode()})
-            packages.validate(contents.package_of(found))
+            package.validate(contents.package_of(found))
         case 2:
             left = Leftovers("n", "p", "u", "d", "1", configs={"a": "b"})
             data = as_json(rng, msgspec.to_builtins(left))

@@ -143,7 +143,7 @@ def test_the_words_are_as_others_know_them(place: str, tmp_path: Path) -> None:
 
 
 def test_each_place_that_makes_words_of_names_is_known() -> None:
-    """A new one belongs into the tables."""
+    """Add a new one to the tables."""
     texts = (_OWN_LOGGER.sub("None", text) for text in sources().values())
     found = {each for text in texts if _MAY_MAKE.search(text) for each in made(ast.parse(text))}
     assert found == set(MADE_OF_NAMES)

@@ -5,8 +5,8 @@
     <prefix>/<name>/up/<boot>/<caller>      an agent's process to a caller
     <prefix>/<name>/up/<boot>/all           an agent's process to all callers
 
-The agent's name comes before everything that differs, so that two access rules bind an agent to its own topics; the
-sender is part of every topic, so that nobody has to believe a message about who sent it.
+The agent's name comes before everything that differs, so that two access rules bind an agent to its own topics. The
+sender is part of every topic, so that it never rests on what a message says.
 """
 
 import asyncio

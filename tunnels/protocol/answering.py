@@ -8,9 +8,8 @@ from typing import Final
 
 import msgspec
 
-from tunnels import wire
+from tunnels import base, wire
 from tunnels.base import AllowList, TransportError
-from tunnels.base import Response as BaseResponse
 from tunnels.protocol import pieces, refusals
 from tunnels.protocol.pieces import Assembly
 from tunnels.wire import Cancel, Piece, Refusal, Request, Response, StreamOpen, Want
@@ -210,7 +209,7 @@ class Answering:
                 if operation is not None and operation.answer is None:
                     yield from self._cancel(operation)
 
-    def answered(self, op: str, outcome: BaseResponse | TransportError) -> Iterator[AgentOutput]:
+    def answered(self, op: str, outcome: base.Response | TransportError) -> Iterator[AgentOutput]:
         """Note the outcome of an operation that was to be run, and answer it."""
         operation = self._memory.get(op)
         if operation is None or operation.answer is not None:

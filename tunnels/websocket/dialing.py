@@ -15,8 +15,7 @@ from tunnels import wire
 from tunnels.direct import no_tls, why
 from tunnels.link.carrier import ALL, Address, CarrierInbox
 from tunnels.outgoing import open_session, proxy_of
-from tunnels.websocket import socket as welcome
-from tunnels.websocket.socket import MESSAGE_BYTES_MAX, PART_S, PING_S, Socket, Welcome
+from tunnels.websocket.socket import MESSAGE_BYTES_MAX, PART_S, PATH, PING_S, Socket, Welcome, decode_welcome
 from tunnels.wire import Goodbye
 
 PAUSE_S: Final = 0.5
@@ -215,7 +214,7 @@ class Dialing:
         try:
             async with asyncio.timeout(OPEN_S):
                 websocket = await session.ws_connect(
-                    url + welcome.PATH,
+                    url + PATH,
                     params={"agent": str(self._agent)},
                     headers={"Authorization": f"Bearer {given.token}"} if given.token else None,
                     ssl=given.tls if given.tls is not None else True,
@@ -233,7 +232,7 @@ class Dialing:
         except aiohttp.WSServerHandshakeError as error:
             why = "the agent's token or certificate is refused" if error.status in _REFUSED else "no caller accepts it"
             raise _DialError(f"{why} ({error.status})") from error
-        said = welcome.decode(message.data) if message.type is aiohttp.WSMsgType.TEXT else None
+        said = decode_welcome(message.data) if message.type is aiohttp.WSMsgType.TEXT else None
         if said is None:
             await websocket.close()
             raise _DialError("what answers is not a caller")
@@ -254,7 +253,7 @@ class Dialing:
         def received(message: bytes | str) -> None:
             if isinstance(message, bytes):
                 inbox.received(caller, message)
-            elif (news := welcome.decode(message)) is not None and news.caller == caller:
+            elif (news := decode_welcome(message)) is not None and news.caller == caller:
                 self._learn(news)
 
         self._learn(said)

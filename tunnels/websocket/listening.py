@@ -11,8 +11,7 @@ from aiohttp import web
 
 from tunnels import wire
 from tunnels.link.carrier import ALL, Address, CarrierInbox
-from tunnels.websocket import socket as welcome
-from tunnels.websocket.socket import MESSAGE_BYTES_MAX, PART_S, PING_S, Socket
+from tunnels.websocket.socket import CALLERS_MAX, MESSAGE_BYTES_MAX, PART_S, PING_S, Socket, Welcome, encode_welcome
 from tunnels.wire import Goodbye
 
 SOCKETS_MAX: Final = 4000
@@ -153,8 +152,8 @@ class Listening:
             guest.told = text
 
     def _welcome(self) -> str:
-        callers = dict(sorted(self._callers().items())[: welcome.CALLERS_MAX])
-        return welcome.encode(welcome.Welcome(self._caller, callers))
+        callers = dict(sorted(self._callers().items())[:CALLERS_MAX])
+        return encode_welcome(Welcome(self._caller, callers))
 
     def _note(self, guest: _Guest, why: str) -> None:
         """Log why a WebSocket has ended: the first one of each agent for people, further ones for debugging."""

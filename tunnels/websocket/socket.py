@@ -41,12 +41,12 @@ class Welcome(Struct, frozen=True):
 _DECODER: Final = msgspec.json.Decoder(Welcome)
 
 
-def encode(welcome: Welcome) -> str:
+def encode_welcome(welcome: Welcome) -> str:
     """Return the text of a welcome."""
     return msgspec.json.encode(welcome).decode()
 
 
-def decode(text: str) -> Welcome | None:
+def decode_welcome(text: str) -> Welcome | None:
     """Return the welcome in a text; None if it holds none.
 
     >>> decode('{"caller": "replica-1", "callers": {"replica-1": "https://192.0.2.1:8443"}}')

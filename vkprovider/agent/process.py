@@ -33,6 +33,8 @@ from vkprovider.platform.reasons import StartReason
 from vkprovider.platform.rereading import Reread
 from vkprovider.platform.settings import is_plain, reveal
 
+_log: Final = structlog.get_logger(__name__)
+
 
 def agent_carrier(mqtt: MqttSettings, dial: DialSettings, address: Address) -> Carrier:
     """Return an agent's carrier; nothing connects before it runs.
@@ -84,8 +86,6 @@ CHANGED: Final = "changed"
 """The kind of the event that something about labs, devices or CML itself is different."""
 FINISH_S: Final = 20.0
 """How long a process that is to end waits for the answers of CML to what it has begun."""
-
-_log: Final = structlog.get_logger(__name__)
 
 
 async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) -> None:

@@ -16,11 +16,12 @@ from vkprovider.agent import settings as agent
 from vkprovider.carriers import settings as tunnels
 from vkprovider.labs.settings import cluster, services
 from vkprovider.mux import settings as mux
-from vkprovider.mux import settings as relay
 from vkprovider.platform import logs, settings
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.settings import Group, LogSettings, no_effect
 from vkprovider.portal import settings as portal
+
+_log: Final = structlog.get_logger(__name__)
 
 _GROUPS: Final[tuple[type[Group], ...]] = (
     agent.AgentSettings,
@@ -35,7 +36,7 @@ _GROUPS: Final[tuple[type[Group], ...]] = (
     mux.DebugWebSettings,
     mux.MuxSettings,
     portal.PortalSettings,
-    relay.RelaySettings,
+    mux.RelaySettings,
     services.ContentSettings,
     services.GraderSettings,
     settings.HttpSettings,
@@ -96,8 +97,6 @@ def _is_of_others(name: str, value: str) -> bool:
 
 
 S = TypeVar("S")
-
-_log: Final = structlog.get_logger(__name__)
 
 
 def faults_of(error: ValidationError) -> list[str]:

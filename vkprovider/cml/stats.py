@@ -1,6 +1,6 @@
 """Figures of a worker: load, licences, node and image definitions. Nothing is asked unless a worker says so.
 
-Here alone CML is asked for more than labs.
+Only this module asks CML for more than labs.
 """
 
 from typing import Protocol

@@ -1,6 +1,6 @@
 """The annotations by which users direct a lablet, its image, and what an instructor tells its learner.
 
-They are requests by users who may edit the Pod, and affect that one lablet and nothing else.
+These annotations are requests by users who may edit the Pod, and affect that one lablet and nothing else.
 
 vkprovider.io/message: 2026-11-26T17:00:00Z We go on at 14:00.
 """

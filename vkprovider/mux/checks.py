@@ -124,7 +124,7 @@ class _Port(msgspec.Struct, frozen=True, rename="camel"):
     node_port: int = 0
 
 
-class _ServicesSpec(msgspec.Struct, frozen=True, rename="camel"):
+class _ServiceSpec(msgspec.Struct, frozen=True, rename="camel"):
     load_balancer_class: str = ""
     load_balancer_source_ranges: tuple[str, ...] = ()
     allocate_load_balancer_node_ports: bool = False  # the API server completes it with true
@@ -135,7 +135,7 @@ class BalancedService(msgspec.Struct, frozen=True):
     """A Service with a load balancer: a mux, a channel, or neither."""
 
     metadata: Metadata
-    spec: _ServicesSpec = _ServicesSpec()
+    spec: _ServiceSpec = _ServiceSpec()
 
     @property
     def ref(self) -> MuxRef:

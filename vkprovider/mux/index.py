@@ -14,7 +14,7 @@ from vkprovider.lablet import names
 from vkprovider.lablet.exposure import Exposure, decode
 from vkprovider.mux.pure import muxnames
 from vkprovider.mux.pure.endpoints import canonical
-from vkprovider.mux.pure.endpoints import mux_of as lablets_mux_of
+from vkprovider.mux.pure.endpoints import mux_of as mux_of_lablet
 from vkprovider.mux.pure.facts import (
     Channel,
     Mux,
@@ -314,7 +314,7 @@ class MuxIndex:
         if not gone:
             try:
                 exposure = decode(each)
-                ref = lablets_mux_of(exposure, self._prefix, self._default_namespace)
+                ref = mux_of_lablet(exposure, self._prefix, self._default_namespace)
             except InputError as error:
                 self._invalid[meta.name] = (each, error.fault)
             else:

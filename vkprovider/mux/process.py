@@ -38,6 +38,8 @@ from vkprovider.platform.runtime.parts import Change, Part, Work
 from vkprovider.platform.runtime.process import Process
 from vkprovider.platform.settings import reveal
 
+_log: Final = structlog.get_logger(__name__)
+
 MUX: Final = Program(names.MUX_PROXY, f"{wellknown.GROUP}/mux-replica")
 DRY_RUN: Final = Program(f"{names.MUX_PROXY}-dry-run", f"{wellknown.GROUP}/mux-dry-run-replica")
 """The program, and one that only says what it would do: it takes no mux from the other."""
@@ -179,9 +181,6 @@ def _measures(ownership: Ownership, memory: MuxMemory, writes: Writes) -> Iterab
         lambda: value(sum(len(seen.plan.refused) for seen in memory.seen.values())),
     )
     yield counter("vkprovider_mux_writes_total", "Writes for muxes.", lambda: value(writes.total))
-
-
-_log: Final = structlog.get_logger(__name__)
 
 
 async def main(settings: MuxProcessSettings) -> None:

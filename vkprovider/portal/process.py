@@ -33,6 +33,8 @@ from vkprovider.portal.web.build import portal_site
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles
 from vkprovider.portal.web.live.streams import Live
 
+_log: Final = structlog.get_logger(__name__)
+
 PORTAL: Final = Program(portalnames.PORTAL_PROGRAM, f"{wellknown.GROUP}/portal-replica")
 """The portal: its replicas share out operations of user labs."""
 _AT_ONCE: Final = 32
@@ -156,9 +158,6 @@ def _measures(
     yield gauge("vkprovider_portal_consoles", "Consoles that this replica passes on.", lambda: value(len(consoles)))
     yield gauge("vkprovider_portal_listeners", "Streams of this replica.", lambda: value(index.listeners_total))
     yield counter("vkprovider_portal_steps_total", "Steps for user labs.", lambda: by_name(labs.steps_total), "step")
-
-
-_log: Final = structlog.get_logger(__name__)
 
 
 async def main(settings: PortalProcessSettings) -> None:

@@ -13,7 +13,7 @@ from tests.component.controllers.looking import eventually, when
 from tests.component.portal.harness import PortalWorld, Running
 from tests.component.portal.people import HUB_ROLE, USER_ROLE, People
 from tests.support.lds_protocol import Answered, Asked, judge_answer
-from vkprovider.portal.api.bodies import document
+from vkprovider.portal.api.bodies import openapi_document
 
 SPAWNER: Final = "/nublado/spawner/v1"
 CANARY: Final = "canary-5f1c-value-of-a-secret"
@@ -25,7 +25,7 @@ class Client:
 
     def __init__(self, running: Running, dialect: str) -> None:
         self.url = f"http://127.0.0.1:{running.page.port}"
-        self._protocol = OpenAPI.from_dict(document(dialect))
+        self._protocol = OpenAPI.from_dict(openapi_document(dialect))
         self.texts: list[str] = []
 
     async def ask(self, method: str, path: str, headers: dict[str, str], body: object = None) -> httpx.Response:

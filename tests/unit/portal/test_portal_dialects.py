@@ -7,7 +7,7 @@ from httpx_sse import ServerSentEvent
 from httpx_sse._decoders import SSEDecoder
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from vkprovider.portal.api.bodies import DIALECTS, NUBLADO, SQR066, document
+from vkprovider.portal.api.bodies import DIALECTS, NUBLADO, SQR066, openapi_document
 from vkprovider.portal.pure.stream import LineKind, Sent
 
 PROGRESS = Sent(LineKind.PROGRESS, "Devices boot: 1 of 4", 35, "a")
@@ -66,7 +66,7 @@ def test_a_text_cannot_make_an_event_of_its_own() -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_description_of_the_routes_is_openapi(dialect: str) -> None:
-    found = document(dialect)
+    found = openapi_document(dialect)
     OpenAPIV31SpecValidator(found).validate()
     assert "x-dialect" not in json.dumps(found)
     create = found["paths"]["/nublado/spawner/v1/labs/{username}/create"]["post"]["responses"]

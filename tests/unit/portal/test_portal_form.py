@@ -5,7 +5,7 @@ from urllib.parse import parse_qs, urlencode
 
 import pytest
 
-from vkprovider.portal.api.bodies import html
+from vkprovider.portal.api.bodies import form_html
 from vkprovider.portal.pure.form import FormEntry, FormOffer
 from vkprovider.portal.pure.options import USE_DROPDOWN, WantedLab, parse
 
@@ -48,7 +48,7 @@ class Browser(HTMLParser):
 
 
 def test_it_offers_images_and_sizes_and_labels_each() -> None:
-    found = Browser(html(OFFER))
+    found = Browser(form_html(OFFER))
     assert found.values == {
         "image_list": ["net:2.0", "net:w_1", USE_DROPDOWN],
         "image_dropdown": ["net:2.0", "net:1.0"],
@@ -58,7 +58,7 @@ def test_it_offers_images_and_sizes_and_labels_each() -> None:
 
 
 def test_what_a_browser_sends_untouched_is_a_request() -> None:
-    options = parse_qs(urlencode(Browser(html(OFFER)).sent))
+    options = parse_qs(urlencode(Browser(form_html(OFFER)).sent))
     wanted = parse({"options": options})
     assert isinstance(wanted, WantedLab)
     assert (wanted.image, wanted.size) == ("net:2.0", "small")
@@ -74,13 +74,15 @@ def test_the_dropdown_counts_if_it_is_chosen() -> None:
 @pytest.mark.parametrize("evil", ['"><script>alert(1)</script>', "'\" onclick=x", "&amp;", "</fieldset>"])
 def test_nothing_of_a_definition_becomes_a_tag(evil: str) -> None:
     entry = FormEntry(evil, evil)
-    plain = Browser(html(OFFER._replace(images=(OFFER.images[1],), others=OFFER.others[:1], sizes=OFFER.sizes[:1])))
-    found = Browser(html(FormOffer((entry,), (entry,), (entry,))))
+    plain = Browser(
+        form_html(OFFER._replace(images=(OFFER.images[1],), others=OFFER.others[:1], sizes=OFFER.sizes[:1]))
+    )
+    found = Browser(form_html(FormOffer((entry,), (entry,), (entry,))))
     assert found.tags == plain.tags
     assert found.values == {"image_list": [evil, USE_DROPDOWN], "image_dropdown": [evil], "size": [evil]}
 
 
 def test_without_a_lab_it_says_why_and_has_no_field() -> None:
-    text = html(FormOffer(unavailable="Your quota allows no <lab>."))
+    text = form_html(FormOffer(unavailable="Your quota allows no <lab>."))
     assert "Your quota allows no &lt;lab&gt;." in text
     assert Browser(text).tags == ["p"]

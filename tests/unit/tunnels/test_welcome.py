@@ -12,9 +12,9 @@ TEXT = '{"caller":"replica-1","callers":{"replica-1":"https://192.0.2.1:8443","r
 
 
 def test_the_text_of_a_welcome() -> None:
-    assert socket.encode(SAID) == TEXT
-    assert socket.decode(TEXT) == SAID
-    assert socket.decode('{"caller":"a","later":1}') == Welcome("a"), "a newer caller may say more"
+    assert socket.encode_welcome(SAID) == TEXT
+    assert socket.decode_welcome(TEXT) == SAID
+    assert socket.decode_welcome('{"caller":"a","later":1}') == Welcome("a"), "a newer caller may say more"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_the_text_of_a_welcome() -> None:
     ],
 )
 def test_what_is_not_a_welcome(text: str) -> None:
-    assert socket.decode(text) is None
+    assert socket.decode_welcome(text) is None
 
 
 def test_damaged_texts_are_refused_or_decoded() -> None:
@@ -45,5 +45,5 @@ def test_damaged_texts_are_refused_or_decoded() -> None:
         letters = list(TEXT)
         for _ in range(dice.randint(1, 4)):
             letters[dice.randrange(len(letters))] = chr(dice.randrange(0x500))
-        found = socket.decode("".join(letters))
+        found = socket.decode_welcome("".join(letters))
         assert found is None or len(found.callers) <= CALLERS_MAX

@@ -4,7 +4,7 @@
 * `commands`: the commands of `kubectl lablet` as a shell sees them: names, arguments, options, help.
 * `completion`: what the shell completes: `kubectl lablet` through kubectl's own completion, and `kubectl-lablet` by
   itself.
-* `lists`: `kubectl lablet list`: one row for each lablet, the learner first; with `--watch` a row for each change.
+* `lists`: `kubectl lablet list`: one row for each lablet, the learner first.
 * `addresses`: `kubectl lablet login`, `portal` and `ports`: addresses of a lablet and of its pages.
 * `configs`: `kubectl lablet configs`: the archived configurations of a lablet, also when its Pod is gone.
 * `console`: `kubectl lablet console`, `logs` and `forward`: a lablet's consoles, logs and ports, by their names.

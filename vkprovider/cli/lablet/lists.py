@@ -1,8 +1,4 @@
-"""`kubectl lablet list`: one row for each lablet, the learner first; with `--watch` a row for each change.
-
-The informer of the provider follows the Pods: it goes on where a watch ended or broke, and lists again when the API
-server has forgotten that place.
-"""
+"""`kubectl lablet list`: one row for each lablet, the learner first."""
 
 import sys
 from collections import Counter

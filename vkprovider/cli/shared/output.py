@@ -9,8 +9,8 @@ JSON and YAML have one shape, whatever is listed:
 
 Fields are only ever added to `items`; what is unknown is an empty string, never left out. CSV has the same fields.
 
-On a terminal it is one line that is updated in place; in a pipe, and on a terminal that cannot do that, a line for each
-change. Both go to standard error, so that standard output has results alone.
+Progress: on a terminal it is one line that is updated in place; in a pipe, and on a terminal that cannot do that, a
+line for each change. Both go to standard error, so that standard output has results alone.
 """
 
 import os

@@ -1,6 +1,7 @@
 """What Kubernetes itself shows of our Pods and Nodes, explained: types of conditions, and stock reasons.
 
-The texts are those of Kubernetes 1.37; a test provokes the scheduler's and admission's on a real control plane.
+The texts of stock reasons are those of Kubernetes 1.37; a test provokes the scheduler's and admission's on a real
+control plane.
 """
 
 from collections.abc import Mapping

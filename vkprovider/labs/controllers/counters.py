@@ -1,8 +1,8 @@
 """What is counted about the lablets of a replica, and when each Pod reached each stage of its way.
 
-Off unless a setting names the file; the benchmarks do. A line is `<seconds since 1970> <Pod UID> <stage>`. A stage may
-be reached more than once; the reader of the file chooses. Besides those below, the name of a step is the stage at its
-end.
+The timeline is off unless a setting names its file; the benchmarks do. A line is `<seconds since 1970> <Pod UID>
+<stage>`. A stage may be reached more than once; the reader of the file chooses. Besides those below, the name of a step
+is the stage at its end.
 """
 
 import time

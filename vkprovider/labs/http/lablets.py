@@ -1,8 +1,9 @@
 """A lab as a file, and the login URL of a lablet's session, for those who may.
 
-While the lab exists, its worker exports it; afterwards the answer is what was collected before its devices stopped.
+A download: while the lab exists, its worker exports it; afterwards the answer is what was collected before its devices
+stopped.
 
-The URL authenticates as the learner. It is requested for each call and never stored, and it has its own right:
+A login: the URL authenticates as the learner. It is requested for each call and never stored, and it has its own right:
 reading Pods, which show the URL without its query, does not suffice.
 """
 

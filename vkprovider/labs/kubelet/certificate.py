@@ -32,6 +32,8 @@ from vkprovider.platform.kube.resources import Resource, kind
 from vkprovider.platform.objects import Condition, Metadata
 from vkprovider.platform.runtime.context import Context
 
+_log: Final = structlog.get_logger(__name__)
+
 SIGNER: Final = "kubernetes.io/kubelet-serving"
 _HOPELESS: Final = frozenset({"Denied", "Failed"})
 _DECIDED: Final = _HOPELESS | {"Approved"}
@@ -63,7 +65,6 @@ class SigningRequest(msgspec.Struct, frozen=True):
 REQUESTS: Final = kind("/apis/certificates.k8s.io/v1", "certificatesigningrequests", SigningRequest)
 
 
-_log: Final = structlog.get_logger(__name__)
 _LOOK_FIRST_S: Final = 1.0
 _LOOK_CAP_S: Final = 60.0
 """A program approves a request within seconds, a person perhaps in days."""

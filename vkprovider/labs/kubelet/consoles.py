@@ -28,6 +28,8 @@ from vkprovider.platform.kube.events import ObjectRef
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.runtime.context import Context
 
+_log: Final = structlog.get_logger(__name__)
+
 _audit: Final = structlog.get_logger("vkprovider.audit")
 _SEEN_MAX: Final = 20_000
 _STUCK_S: Final = 4 * 3600.0
@@ -121,7 +123,6 @@ def _word(request: web.Request, header: str) -> str:
     return request.headers.get(header, "")[:_WORDS_CHARS_MAX]
 
 
-_log: Final = structlog.get_logger(__name__)
 _WORDS_MAX: Final = 100
 _GOODBYE_S: Final = 2.0
 """How long the devices' side has to end a session whose Node has left."""

@@ -1,6 +1,6 @@
 """TLS of the kubelet API: its certificate, and the authorities that sign those of clients.
 
-The API server publishes them in a ConfigMap (its `--client-ca-file`); a kubelet has the same as a file.
+The API server publishes the authorities in a ConfigMap (its `--client-ca-file`); a kubelet has the same as a file.
 """
 
 import ssl
@@ -9,10 +9,12 @@ from typing import Any, Final
 
 import structlog
 
-from vkprovider.platform.http import tls as contexts
+from vkprovider.platform.http.tls import context_of_pair
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.informer import Informer
 from vkprovider.platform.objects import ConfigMap
+
+_log: Final = structlog.get_logger(__name__)
 
 
 class ServingTls:
@@ -71,7 +73,7 @@ class ServingTls:
         return found or None
 
     def _made(self) -> ssl.SSLContext:
-        context = contexts.of_pair(self._pair)
+        context = context_of_pair(self._pair)
         context.verify_mode = ssl.CERT_OPTIONAL
         context.num_tickets = 0
         context.options |= ssl.OP_NO_TICKET
@@ -84,7 +86,6 @@ class ServingTls:
         connection.context = self._current
 
 
-_log: Final = structlog.get_logger(__name__)
 _NAME: Final = "extension-apiserver-authentication"
 _KEY: Final = "client-ca-file"
 

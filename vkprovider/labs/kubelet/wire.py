@@ -2,10 +2,10 @@
 
 What a client sends is bounded everywhere, whatever it announces: heads of frames, headers, streams, messages.
 
-Source: `k8s.io/streaming/pkg/httpstream/wsstream`. A binary message begins with the number of a
-channel as a byte, a text message with its digit, before base64.
+Sources. Of channels: `k8s.io/streaming/pkg/httpstream/wsstream`. A binary message begins with the number of a channel
+as a byte, a text message with its digit, before base64.
 
-Source: cri-streaming `pkg/streaming/remotecommand`, client-go `tools/remotecommand/v4.go`.
+Of how a command ended: cri-streaming `pkg/streaming/remotecommand`, client-go `tools/remotecommand/v4.go`.
 """
 
 import base64

@@ -1,7 +1,7 @@
 """What the parts of the provider share: what is followed, the queues, and tables that an admin may give in files.
 
-`cmlworkers`, `labletdefinitions`, `pods` on our Nodes, `content` ConfigMaps, `runtimeclasses`, and
-that the ConfigMaps of claims exist; `slices` of exposed lablets.
+Followed are `cmlworkers`, `labletdefinitions`, `pods` on our Nodes, `content` ConfigMaps, `runtimeclasses`, and that
+the ConfigMaps of claims exist; `slices` of exposed lablets.
 """
 
 from dataclasses import dataclass, field

@@ -23,6 +23,8 @@ from vkprovider.platform.kube.client import user_agent
 from vkprovider.platform.reasons import StartReason
 from vkprovider.platform.runtime.context import Context, connect
 
+_log: Final = structlog.get_logger(__name__)
+
 
 def page_of(settings: Settings) -> Page:
     """Return the page of a replica; nothing listens before `Page.start`.
@@ -53,9 +55,6 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
         )
         raise InputError(StartReason.SETTING_INVALID, text)
     return tls
-
-
-_log: Final = structlog.get_logger(__name__)
 
 
 async def main(settings: Settings) -> None:

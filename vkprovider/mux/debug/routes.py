@@ -21,6 +21,8 @@ from vkprovider.platform.http.access import AccessControl, ResourceRight, User
 from vkprovider.platform.http.answers import NotAllowed, QueryInvalid, Refused
 from vkprovider.platform.runtime.parts import Route
 
+_log: Final = structlog.get_logger(__name__)
+
 SLOW_S: Final = 2.0
 """How long a wrong password is not answered."""
 
@@ -140,7 +142,6 @@ class BackendProbe:
             return {"success": True, "took_ms": took_ms}
 
 
-_log: Final = structlog.get_logger(__name__)
 _PORT_MAX: Final = 65535
 _QUOTED_CHARS: Final = 60
 HEADERS: Final = {

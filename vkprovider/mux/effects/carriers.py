@@ -6,8 +6,8 @@ from typing import Any, Final, Literal
 from vkprovider.mux.effects.reports import AT_ONCE
 from vkprovider.mux.effects.store import Writes
 from vkprovider.mux.index import MuxIndex
-from vkprovider.mux.pure import endpoints as ended
 from vkprovider.mux.pure import slices as muxslices
+from vkprovider.mux.pure.endpoints import Target, slice_without_ended, subsets_without_ended
 from vkprovider.mux.pure.facts import MuxRef
 from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.pure.slices import MuxObject, Sources
@@ -59,12 +59,12 @@ class Carriers:
         known = [stamp for stamp in stamps if stamp is not None]
         return max(known) + 1 if known and len(known) == len(stamps) else None  # whole seconds, cut off
 
-    async def withdraw_ended(self, ref: MuxRef, lent: Container[ended.Target], guard: Guard) -> bool:
+    async def withdraw_ended(self, ref: MuxRef, lent: Container[Target], guard: Guard) -> bool:
         """Withdraw the backends that nobody lends any more; return whether there were any."""
         changes = {
             name: change
             for name, found in self._index.own_slices(ref).items()
-            if (change := ended.slice_without_ended(found, lent)) is not None
+            if (change := slice_without_ended(found, lent)) is not None
         }
         await at_most(AT_ONCE, lambda item: self._shrink(ref, *item, guard), changes.items())
         if self._form == "endpoints":
@@ -170,13 +170,13 @@ class Carriers:
         )
         return MuxReason.MUX_ENDPOINTS_CHANGED, f"backends of {counted(len(sources), 'channel')}"
 
-    async def _shrink_endpoints(self, ref: MuxRef, lent: Container[ended.Target], guard: Guard) -> bool:
+    async def _shrink_endpoints(self, ref: MuxRef, lent: Container[Target], guard: Guard) -> bool:
         endpoints = self._endpoints.within(ref.namespace)
         found = await endpoints.get(ref.name)
         if found is None or not muxslices.are_our_endpoints(found):
             return False
         subsets = found.get("subsets") or []
-        kept = ended.subsets_without_ended(subsets, lent)
+        kept = subsets_without_ended(subsets, lent)
         if kept == subsets:
             return False
         change, version = {"subsets": kept}, found["metadata"]["resourceVersion"]

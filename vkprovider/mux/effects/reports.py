@@ -22,6 +22,8 @@ from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.kube.watch import key_of
 from vkprovider.platform.runtime.context import Context
 
+_log: Final = structlog.get_logger(__name__)
+
 TOPOLOGY_CHARS_MAX: Final = 64 * 1024
 """Where the topology ends: all annotations of an object have 256 KiB together."""
 _PENDING: Final = "pending"
@@ -143,7 +145,6 @@ def refusal(lablet: ExposedLablet, why: str) -> dict[str, Access]:
     return {port.name: Access(REFUSED, why=why) for port in lablet.exposure.ports}
 
 
-_log: Final = structlog.get_logger(__name__)
 AT_ONCE: Final = 16
 """Writes for one mux at once."""
 

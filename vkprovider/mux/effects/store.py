@@ -1,7 +1,7 @@
 """Every write for muxes, guarded; and the ConfigMap of a mux, read with each pass, written before all else.
 
-What was written is seen by the watch a moment later. A pass in between would write it again; so a write is remembered
-until the watch shows a change of its object.
+A write is seen by the watch a moment later. A pass in between would write it again; so a write is remembered until the
+watch shows a change of its object.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

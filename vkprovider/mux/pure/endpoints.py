@@ -1,10 +1,11 @@
 """The backends of a mux: those of channels and lablets, those that have ended, and addresses that are none.
 
-Who may write EndpointSlices in a namespace could have a mux lead into the cluster's own machines otherwise, or by a
-Service's address to what its own namespace cannot reach.
+Addresses of the cluster's own are refused: otherwise, who may write EndpointSlices in a namespace could have a mux lead
+into the cluster's own machines otherwise, or by a Service's address to what its own namespace cannot reach.
 
-A mux that cannot decide, because its store is damaged, for one, leaves its ports as they are. It must not go on to lead
-to a backend that is gone: the next learner of a seat may have the same port of the same worker.
+Backends end even where nothing can be decided: a mux that cannot decide, because its store is damaged, for one, leaves
+its ports as they are. It must not go on to lead to a backend that is gone: the next learner of a seat may have the same
+port of the same worker.
 """
 
 import ipaddress

@@ -8,11 +8,11 @@
 `resting` and the `learner` of a row are ours; readers that do not know them find the document that they know. A claim
 is written before its port is: whoever begins again finds every port with its owner.
 
-kube-proxy ends an open UDP flow only while the port of the Service has a serving endpoint, and the flow leads to
-another one (`CleanStaleEntries` in its pkg/proxy/conntrack/cleanup.go). If the port were taken away, the sender would
-go on to reach the port of the worker, also when the device of the next learner has it. It therefore stays, under its
-name, with `DISCARD` as its only backend. It forwards to nobody: no machine has that address. The relay sees TCP ports
-alone.
+Draining: kube-proxy ends an open UDP flow only while the port of the Service has a serving endpoint, and the flow leads
+to another one (`CleanStaleEntries` in its pkg/proxy/conntrack/cleanup.go). If the port were taken away, the sender
+would go on to reach the port of the worker, also when the device of the next learner has it. It therefore stays, under
+its name, with `DISCARD` as its only backend. It forwards to nobody: no machine has that address. The relay sees TCP
+ports alone.
 """
 
 import math

@@ -15,8 +15,24 @@ from typing import Final
 
 import structlog
 
-from vkprovider.mux.relay import wanted as runtime
-from vkprovider.mux.relay.wanted import Backend, Goal, MuxService, outside_of, takes_away, wanted
+from vkprovider.mux.relay.wanted import (
+    SHOW_CONNECTIONS,
+    SHOW_GATE,
+    SHOW_PORTS,
+    SHOW_SOURCES,
+    Backend,
+    Goal,
+    MuxService,
+    changes,
+    connections,
+    ended,
+    is_of_connection,
+    is_open,
+    open_gate,
+    outside_of,
+    takes_away,
+    wanted,
+)
 from vkprovider.mux.settings import RelaySettings
 from vkprovider.platform.concurrency import stop_on_signals
 from vkprovider.platform.errors import OutsideError, Unavailable
@@ -25,6 +41,8 @@ from vkprovider.platform.kube.informer import ALERT, Informer
 from vkprovider.platform.objects import EndpointSlice
 from vkprovider.platform.runtime.loops import running
 from vkprovider.platform.settings import KubeSettings
+
+_log: Final = structlog.get_logger(__name__)
 
 CONFIG: Final = files("vkprovider.mux.relay").joinpath("haproxy.cfg").read_text("utf-8")
 """HAProxy's configuration; its variables are settings."""
@@ -45,21 +63,21 @@ class Haproxy:
 
     async def is_filled(self) -> bool:
         """Return whether it accepts connections: it does not after its start."""
-        return runtime.is_open(await self._ask(runtime.SHOW_GATE))
+        return is_open(await self._ask(SHOW_GATE))
 
     async def fill(self, wanted: Goal) -> list[str]:
         """Make it do what is wanted, then let it accept connections; return the commands that it took."""
-        found = await self._ask(runtime.SHOW_PORTS), await self._ask(runtime.SHOW_SOURCES)
-        commands = runtime.changes(*found, wanted) + runtime.open_gate(await self._ask(runtime.SHOW_GATE))
+        found = await self._ask(SHOW_PORTS), await self._ask(SHOW_SOURCES)
+        commands = changes(*found, wanted) + open_gate(await self._ask(SHOW_GATE))
         for line in _lines(commands):
             await self._ask(line)
         return commands
 
     async def end(self, allowed: dict[int, frozenset[Backend]]) -> int:
         """End the connections that lead to no endpoint of their port; return how many there were."""
-        async with self._asked(runtime.SHOW_CONNECTIONS) as answer:
-            told = [line async for raw in answer if runtime.is_of_connection(line := raw.decode())]
-        commands = runtime.ended(runtime.connections(told), allowed)
+        async with self._asked(SHOW_CONNECTIONS) as answer:
+            told = [line async for raw in answer if is_of_connection(line := raw.decode())]
+        commands = ended(connections(told), allowed)
         for line in _lines(commands):
             await self._ask(line)
         return len(commands)
@@ -93,8 +111,6 @@ def _lines(commands: Sequence[str]) -> Iterator[str]:
     if line:
         yield line
 
-
-_log: Final = structlog.get_logger(__name__)
 
 _LOOK_S: Final = 0.2
 """Seconds between two looks whether HAProxy has started again: until then it accepts nothing."""

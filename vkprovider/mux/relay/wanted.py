@@ -6,7 +6,7 @@
       frontend=mux (id=2 mode=tcp), listener=? (id=2) addr=192.0.2.1:25001
       server=endpoint (id=1) addr=192.0.2.7:10003
 
-https://docs.haproxy.org/2.8/management.html#9.3
+Source: https://docs.haproxy.org/2.8/management.html#9.3
 """
 
 import ipaddress

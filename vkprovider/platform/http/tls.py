@@ -20,8 +20,10 @@ from vkprovider.platform.reasons import StartReason
 from vkprovider.platform.rereading import Reread
 from vkprovider.platform.settings import HttpSettings
 
+_log: Final = structlog.get_logger(__name__)
 
-def of_pair(pair: bytes) -> ssl.SSLContext:
+
+def context_of_pair(pair: bytes) -> ssl.SSLContext:
     """Return the context of a server with a key and its certificate, PEM.
 
     Raises:
@@ -77,7 +79,6 @@ def _general(host: str) -> x509.GeneralName:
         return x509.DNSName(host)
 
 
-_log: Final = structlog.get_logger(__name__)
 _SETTINGS: Final = "VKPROVIDER_HTTP_TLS_CERT", "VKPROVIDER_HTTP_TLS_KEY"
 
 
@@ -145,7 +146,7 @@ def _read_pair(files: Sequence[str]) -> bytes:
     """
     try:
         pair = b"\n".join(Path(name).read_bytes() for name in dict.fromkeys(files))
-        of_pair(pair)
+        context_of_pair(pair)
     except (OSError, ssl.SSLError) as error:
         text = " and ".join(f"{name} {file}" for name, file in zip(_SETTINGS, files, strict=True))
         raise InputError(
@@ -174,7 +175,7 @@ def _read_authorities(file: str | None) -> str:
 
 def _serving(pair: bytes, authorities: str) -> ssl.SSLContext:
     """Return the context that serves a certificate, and asks clients for theirs where there are authorities."""
-    context = of_pair(pair)
+    context = context_of_pair(pair)
     if authorities:
         context.load_verify_locations(cadata=authorities)
         context.verify_mode = ssl.CERT_OPTIONAL

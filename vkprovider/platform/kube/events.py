@@ -24,6 +24,8 @@ from vkprovider.platform.kube.client import Guard, KubeClient
 from vkprovider.platform.kube.flow import Lane, TokenBucket
 from vkprovider.platform.times import iso
 
+_log: Final = structlog.get_logger(__name__)
+
 EventType = Literal["Normal", "Warning"]
 
 _NAME_CHARS_MAX: Final = 253 - 17  # leaves room for a dot and the time in hexadecimal
@@ -99,7 +101,6 @@ class EmittedEvent:
 
 __all__ = ["EventRecorder", "ObjectRef"]
 
-_log: Final = structlog.get_logger(__name__)
 
 _NOTE_CHARS_MAX: Final = 1024  # the API's own limit
 _SAME_S: Final = 600.0

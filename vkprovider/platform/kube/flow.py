@@ -1,9 +1,9 @@
 """In which order requests go to the API server, how many at once, and how fast.
 
-The rule is TCP's: slow start (one more for each answer, which doubles a window in the time of one), and after the first
-congestion additive increase and multiplicative decrease. The sign of congestion is a refusal (429) or no answer, as
-TCP's is a lost packet. A slow answer only ends the growth: where all clients of a busy server wait, one that gives way
-to its slowness gives its share to the others, and its lablets wait for them.
+How many requests may be in flight follows TCP's rule: slow start (one more for each answer, which doubles a window in
+the time of one), and after the first congestion additive increase and multiplicative decrease. The sign of congestion
+is a refusal (429) or no answer, as TCP's is a lost packet. A slow answer only ends the growth: where all clients of a
+busy server wait, one that gives way to its slowness gives its share to the others, and its lablets wait for them.
 
 Requests wait here rather than in the server's own queues, because here the order is ours: what finishes a lablet goes
 before what begins the next one, and news last. So a burst is delivered one lablet after the other, instead of all of

@@ -21,6 +21,8 @@ from vkprovider.platform.kube.events import EventRecorder, ObjectRef
 from vkprovider.platform.objects import CustomResource
 from vkprovider.platform.settings import KubeSettings, ReplicaSettings, default_replica
 
+_log: Final = structlog.get_logger(__name__)
+
 
 class Program(NamedTuple):
     """A program whose replicas share out keys among themselves, and with those of no other program.
@@ -110,7 +112,6 @@ def own_ip() -> str:
             return "127.0.0.1"
 
 
-_log: Final = structlog.get_logger(__name__)
 _NO_RIGHTS: Final = (
     "Without its rights this replica does nothing. `kubectl get clusterrolebinding {program} -o wide` names the "
     "namespace of the cluster's one installation: if it is another one, remove this one or move that one "

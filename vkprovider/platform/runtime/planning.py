@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from collections.abc import Set as AbstractSet
 from typing import Final
 
-from vkprovider.platform import leases as plan
+from vkprovider.platform import leases as pure
 from vkprovider.platform.leases import Duty, OwnersView
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.leases import Leases
@@ -87,7 +87,7 @@ class Planning:
         now, me = self._ctx.now(), self._ctx.replica
         view = self.view(living)
         # A plan of the others alone would be carried out as soon as the fence ends, and give them our keys.
-        self.planned = plan.plan(living, view.owners) if me in living else {}
+        self.planned = pure.plan(living, view.owners) if me in living else {}
         self._free_since = {key: self._free_since.get(key, now) for key in view.free}
         duties = {key: self._duty(key) for key in view.owners}
         old, self._duties = self._duties, duties
@@ -101,13 +101,13 @@ class Planning:
         """Return which replica owns which key, as far as is known here."""
         found = {key: self._leases.known(key) for key in self._keys()}
         holders = {key: lease.spec.holder_identity if lease is not None else None for key, lease in found.items()}
-        return plan.view(self._ctx.replica, mine=self._epochs, holders=holders, living=living)
+        return pure.view(self._ctx.replica, mine=self._epochs, holders=holders, living=living)
 
     @property
     def imbalance(self) -> int:
         """How many keys the replica with most owns more than the one with least."""
         living = self._membership.living()
-        return plan.imbalance(living, self.view(living).owners)
+        return pure.imbalance(living, self.view(living).owners)
 
     def act(self, key: str) -> Duty:
         """Return the present duty of this replica towards a key; the reconciler that does it asks.
@@ -123,10 +123,10 @@ class Planning:
             return Duty.STAND_BY
         since = self._free_since.get(key)
         total = len(self.planned)
-        return plan.duty(
+        return pure.duty(
             self._ctx.replica,
             mine=key in self._epochs,
             planned=self.planned.get(key),
             free_for_s=None if since is None else self._ctx.now() - since,
-            patience_s=plan.patience_s(len(self._epochs), total, self._levels, self._dice),
+            patience_s=pure.patience_s(len(self._epochs), total, self._levels, self._dice),
         )

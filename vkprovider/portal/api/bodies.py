@@ -8,7 +8,7 @@
 | an image named in two ways | the most particular counts | refused |
 | keys of images | `latest-weekly` | `latest_weekly` |
 
-{"detail": [{"msg": "…", "type": "unknown_user", "loc": ["path", "username"]}]}
+Refusals have one form in both dialects: {"detail": [{"msg": "…", "type": "unknown_user", "loc": ["path", "username"]}]}
 """
 
 import math
@@ -198,7 +198,7 @@ def _url(lab: UserLab) -> str:
 _TEMPLATE: Final = "form.html"
 
 
-def html(offer: FormOffer) -> str:
+def form_html(offer: FormOffer) -> str:
     """Return the form that makes an offer."""
     return _template().render(offer=offer, use_dropdown=USE_DROPDOWN)
 
@@ -219,7 +219,7 @@ _MARK: Final = "x-dialect"
 
 
 @cache
-def document(dialect: str) -> dict[str, Any]:
+def openapi_document(dialect: str) -> dict[str, Any]:
     """Return the document for a dialect; it is shared, and not to be changed."""
     text = files(__package__).joinpath("openapi.yaml").read_text(encoding="utf-8")
     found: dict[str, Any] = _of(yaml.safe_load(text), dialect)

@@ -19,8 +19,7 @@ from vkprovider.platform.http.bodies import Body, BodyLate, BodyTooLarge, read
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.platform.settings import reveal
-from vkprovider.portal.api import bodies as answers
-from vkprovider.portal.api.bodies import DIALECTS, Bodies, PortalDialect, refused, rejected
+from vkprovider.portal.api.bodies import DIALECTS, Bodies, PortalDialect, form_html, openapi_document, refused, rejected
 from vkprovider.portal.api.callers import ByHeaders, ByToken, PortalCallers
 from vkprovider.portal.api.streams import LabStreams, StreamTimes
 from vkprovider.portal.pure import options
@@ -111,7 +110,7 @@ class PortalPage:
     # ------------------------------------------------------------------------------------------ for hubs and classes
 
     async def _document(self, _: web.Request) -> web.StreamResponse:
-        return web.json_response(answers.document(self._dialect.name))
+        return web.json_response(openapi_document(self._dialect.name))
 
     async def _labs(self, request: web.Request) -> web.StreamResponse:
         await self._callers.manager(request)
@@ -200,7 +199,7 @@ class PortalPage:
     async def _lab_form(self, request: web.Request) -> web.StreamResponse:
         caller = await self._callers.owner(request, request.match_info["username"])
         found = offer(await self._menu_of(request), self._choices.quota(caller), self._choices.nodes())
-        return web.Response(text=answers.html(found), content_type="text/html")
+        return web.Response(text=form_html(found), content_type="text/html")
 
     async def _menu_of(self, request: web.Request) -> Menu:
         """Return the menu of the sender of a request."""

@@ -1,7 +1,7 @@
 """The form of a user: images and sizes that may be chosen, and which workers have them already.
 
-CML does not pull: an image definition is there, or an admin puts it there. A worker that does not say what it has is
-unknown, which is never the same as missing.
+Which workers have an image: CML does not pull; an image definition is there, or an admin puts it there. A worker that
+does not say what it has is unknown, which is never the same as missing.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from vkprovider.lablet import standing as words
 from vkprovider.lablet.reasons import WORKERS, Happened, Trouble
+from vkprovider.lablet.standing import why
 from vkprovider.lablet.standings import Standing
 from vkprovider.platform.messages import plain
 from vkprovider.platform.objects import Event, Pod
@@ -112,7 +112,7 @@ def of_pod(pod: Pod | None, standing: Standing) -> LabFailure | None:
     """Return what is wrong with a lab that has a Pod; None if nothing is, or it goes away by itself."""
     if pod is None:
         return None
-    word, message = words.why(pod)
+    word, message = why(pod)
     reason = reason_of(word)
     wrong = {Standing.NEEDS_HELP, Standing.UNREACHABLE, Standing.FAILED, Standing.REPAIRING, Standing.STOPPED}
     if standing in wrong or word == Happened.UNSCHEDULABLE or isinstance(reason, Trouble) or reason in WORKERS:

@@ -7,8 +7,8 @@ waiting reason tells is no line but the present state, which a listener gets whe
 Events expire. When an operation ends, its last lines are therefore saved in the record, with their sources, so that
 nobody gets a line twice.
 
-It names each source whose lines the listener has, with the order of the last one. A line that arrives late, with an
-earlier time than those before it, is therefore still sent, and no other is sent again, by whichever replica.
+A position names each source whose lines the listener has, with the order of the last one. A line that arrives late,
+with an earlier time than those before it, is therefore still sent, and no other is sent again, by whichever replica.
 """
 
 import hashlib

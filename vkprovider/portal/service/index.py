@@ -1,6 +1,6 @@
 """What a replica knows of user labs: to look them up, the line of those that wait, and who waits for news.
 
-`portal.pure.facts` says who is in line; here it is asked only when a change of a lab can move the line.
+`portal.pure.facts` says who waits in line for a start; here it is asked only when a change of a lab can move the line.
 
 A change wakes the reconciler of the lab that it concerns, and everybody who listens to its user or class.
 """

@@ -1,6 +1,7 @@
 """Periodic work: labs are looked at again, enough warm ones are kept, instructors bound in the labs of a class.
 
-Every replica looks, and clears away locks of its own that it could not release; the rest is done by the one that leads.
+Every replica looks at labs again, and clears away locks of its own that it could not release; the rest is done by the
+one that leads.
 """
 
 import asyncio

@@ -16,9 +16,21 @@ from vkprovider.platform.messages import Fault
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.times import length
-from vkprovider.portal.pure import decide as steps
 from vkprovider.portal.pure import stream
-from vkprovider.portal.pure.decide import HELD_S, LabPlan, decide
+from vkprovider.portal.pure.decide import (
+    HELD_S,
+    Assign,
+    Complete,
+    DeleteNamespace,
+    DeletePod,
+    End,
+    Fail,
+    Free,
+    LabPlan,
+    Look,
+    Make,
+    decide,
+)
 from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.pure.portalnames import UserLabReason
 from vkprovider.portal.pure.record import annotation, ended, ending
@@ -95,7 +107,7 @@ class UserLabs:
                 return Result(wait_s)
         self._undone.pop(namespace, None)
         try:
-            if not unseen and not isinstance(plan.step, steps.Look):
+            if not unseen and not isinstance(plan.step, Look):
                 return await self._act(lab, plan)
             if unseen:  # the watch does not show what was done: look again no sooner
                 self._sent[namespace] = seen, self._ctx.now()
@@ -142,27 +154,27 @@ class UserLabs:
         self._note(lab, plan)
         guard = self._locks.guard(lab.key)
         match plan.step:
-            case steps.Make(end_at=end_at):
+            case Make(end_at=end_at):
                 return await self._make(lab, end_at)
-            case steps.Assign(end_at=end_at):
+            case Assign(end_at=end_at):
                 await self._making.assign(lab, end_at, guard)
-            case steps.DeletePod():
+            case DeletePod():
                 if lab.pod is not None:
                     await self._pods.delete(lab.pod, guard)
-            case steps.Free():
+            case Free():
                 await self._free(lab, guard)
-            case steps.DeleteNamespace():
+            case DeleteNamespace():
                 await self._records.delete(lab.record, guard)
                 await self._locks.release(lab.key)
-            case steps.Complete():
+            case Complete():
                 await self._end(lab, "complete")
-            case steps.Fail(reason=reason, text=text):
+            case Fail(reason=reason, text=text):
                 await self._end(lab, "failed", reason, text)
-            case steps.End(reason=reason):
+            case End(reason=reason):
                 note = annotation(ending(new_id(), self._ctx.wall(), reason=reason))
                 await self._records.patch(lab.record, note, guard)
                 _log.info("lab is ended", user=lab.user, namespace=lab.record.namespace, reason=reason)
-            case steps.Look() | None:  # neither is left after a look
+            case Look() | None:  # neither is left after a look
                 pass
         return Result(_UNSEEN_S)
 
@@ -204,7 +216,7 @@ class UserLabs:
                 return Result(_LATE_S)
             refused = Fault(UserLabReason.POD_REFUSED, error.message)
             plan = decide(lab, self._ctx.wall(), self._settings, looked=True, sealed=True, refused=refused)
-            if not isinstance(plan.step, steps.Fail):
+            if not isinstance(plan.step, Fail):
                 raise
             await self._end(lab, "failed", plan.step.reason, plan.step.text)
         self._refused.pop(lab.record.namespace, None)

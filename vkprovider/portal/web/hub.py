@@ -27,6 +27,8 @@ from vkprovider.portal.web.layout import BASE, Layout, link
 from vkprovider.portal.web.login import Login
 from vkprovider.portal.web.visitors import Handler, KnownVisitor, Visitors, VisitorSource
 
+_log: Final = structlog.get_logger(__name__)
+
 
 class HubPlace(NamedTuple):
     """A hub, and the service that the portal is there.
@@ -211,7 +213,6 @@ _EXPIRED: Final = (
     "The cluster does not accept the token that the hub has of you: it has expired, or is not the cluster's. Log out "
     "of the hub, and log in again."
 )
-_log: Final = structlog.get_logger(__name__)
 
 
 class _Began(msgspec.Struct, frozen=True):

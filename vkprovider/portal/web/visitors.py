@@ -1,6 +1,7 @@
 """Who looks at the pages, by cookies or headers, and requests to the API server in their name.
 
-Without the token nothing is asked: the portal never acts for a visitor with its own rights, and impersonates nobody.
+Every request of a visitor has the visitor's token; without it nothing is asked: the portal never acts for a visitor
+with its own rights, and impersonates nobody.
 """
 
 import hmac

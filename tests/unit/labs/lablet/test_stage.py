@@ -96,7 +96,7 @@ def test_every_stage_of_a_living_lablet_has_its_function() -> None:
 
 
 def test_no_stage_calls_another() -> None:
-    """A contract keeps their modules apart; within one, whatever a stage reaches is no other stage."""
+    """A contract keeps their modules apart; this looks at the functions that a stage calls within its module."""
     seen = set()
     for path in sorted(Path(stages.__path__[0]).glob("*.py")):
         uses = {

@@ -1,6 +1,7 @@
 """Where the provider's page is, as somebody says who may: options, or what a class was told.
 
-A token is sent there. So the status of a CMLWorker, which the provider writes, is a hint for people and no more.
+A token is sent to that address. So the status of a CMLWorker, which the provider writes, is a hint for people and no
+more.
 """
 
 import shlex

@@ -17,9 +17,8 @@ import msgspec
 import structlog
 
 from vkprovider.lablet.reasons import WorkerReason
-from vkprovider.labs.controllers import counters as timeline
 from vkprovider.labs.controllers.claims.config_map import ClaimsConfigMap
-from vkprovider.labs.controllers.counters import Counters
+from vkprovider.labs.controllers.counters import CLAIM_STORED, Counters
 from vkprovider.labs.pure.claims import document
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.claims.document import StoredClaims
@@ -297,7 +296,7 @@ class ClaimStore:
         if awaited := self._awaited.intersection(done):
             self._awaited -= awaited
             for uid in awaited:
-                self._counters.timeline.note(uid, timeline.CLAIM_STORED)
+                self._counters.timeline.note(uid, CLAIM_STORED)
             self._on_saved(awaited)
         return LAZY_S if self._dirty else None
 

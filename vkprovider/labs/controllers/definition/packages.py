@@ -1,6 +1,7 @@
 """Downloads of content packages, apart from the reconciler; new content → the Lab Delivery System.
 
-Nothing waits for it: the content stored in the cluster stays authoritative. A deployment that fails is only logged.
+Nothing waits until the Lab Delivery System has new content: the content stored in the cluster stays authoritative. A
+deployment that fails is only logged.
 
 A definition asks for a package; the queue downloads and unpacks it; the definition is reconciled again and finds it
 here. A store that does not answer is asked again after a back-off; a refused package is not.

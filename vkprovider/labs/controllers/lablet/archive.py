@@ -16,8 +16,7 @@ from vkprovider.lablet.reasons import Happened
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import leftovers
-from vkprovider.labs.pure.lablet import leftovers as keeping
-from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers, StoredWork
+from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers, StoredWork, surplus
 from vkprovider.labs.pure.session.delivery import Verdict
 from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform.errors import Conflict, InputError, Invalid, NotFound, OutsideError
@@ -178,7 +177,7 @@ class Archive:
                     kept.append(one)
                     if names.LABEL_NAMESPACE not in config_map.metadata.labels:
                         await self._describe(config_map)
-        for one in keeping.surplus(kept, self._settings.kept_bytes_max):
+        for one in surplus(kept, self._settings.kept_bytes_max):
             await config_maps.delete(one.name)
             self._ctx.events.emit(
                 ObjectRef("v1", "Pod", one.namespace, one.pod, one.pod_uid),

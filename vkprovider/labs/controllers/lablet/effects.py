@@ -7,12 +7,11 @@ from typing import Final, TypeVar
 
 from vkprovider.lablet import names
 from vkprovider.lablet import observations as words
-from vkprovider.lablet import ports as mappings
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.lablet.observations import DeviceFact
+from vkprovider.lablet.ports import wanted_of
 from vkprovider.lablet.reasons import Trouble
-from vkprovider.labs.controllers import counters as timeline
-from vkprovider.labs.controllers.counters import Counters
+from vkprovider.labs.controllers.counters import DELETE_SENT, Counters
 from vkprovider.labs.controllers.lablet.archive import Archive
 from vkprovider.labs.controllers.lablet.gather import Environments, withheld, withheld_warnings
 from vkprovider.labs.controllers.lablet.ports import Slices, Twins, range_of
@@ -137,7 +136,7 @@ class Effects:
     def _make_claim(self, pod: Pod, worker: Worker) -> Claim:
         content = intent.resolve(pod, self.definitions, environment=worker.spec.environment)
         definition = self.definitions[content.definition]
-        wanted = mappings.wanted_of(content.topology.template)
+        wanted = wanted_of(content.topology.template)
         ports: dict[str, int] = {}
         if wanted:
             ports = worker.claims.allocate(
@@ -176,7 +175,7 @@ class Effects:
     async def _delete_pod(self, pod: Pod, worker: Worker) -> Outcome:
         meta = pod.metadata
         pods = self.ctx.api.pods.within(meta.namespace).metadata_only
-        guard = self.counters.timeline.sending(meta.uid, timeline.DELETE_SENT, worker.guard)
+        guard = self.counters.timeline.sending(meta.uid, DELETE_SENT, worker.guard)
         with contextlib.suppress(Conflict):  # the name is another Pod's already
             await pods.delete(meta.name, uid=meta.uid, grace_s=0, guard=guard, lane=Lane.RESULT)
         return Done()

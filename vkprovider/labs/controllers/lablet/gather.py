@@ -1,8 +1,9 @@
 """The facts about one lablet, gathered from what this replica has in memory, and its variables, resolved.
 
-Nothing of it is kept, neither values nor variables: a Pod with variables is read again for each import, and a ConfigMap
-or Secret is read by its name, never listed or watched. The right to do so is given namespace by namespace; a lablet
-whose namespace did not give it says so and waits. A lablet that waits tries again with the back-off of its step.
+Nothing of a Pod's variables is kept, neither they nor their values: a Pod with variables is read again for each import,
+and a ConfigMap or Secret is read by its name, never listed or watched. The right to do so is given namespace by
+namespace; a lablet whose namespace did not give it says so and waits. A lablet that waits tries again with the back-off
+of its step.
 
 Facts are gathered before every step, several times a turn, so whatever stands here is paid for each time.
 """
@@ -19,7 +20,7 @@ from vkprovider.labs.controllers.lablet.ports import slice_of
 from vkprovider.labs.controllers.session.sessions import Sessions
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.definition.content import Content as ContentContent
+from vkprovider.labs.pure.definition.content import Content
 from vkprovider.labs.pure.lablet import intent
 from vkprovider.labs.pure.lablet.boots import NO_PATIENCE, StartPatience
 from vkprovider.labs.pure.lablet.decisions.stepfault import api_fault
@@ -165,7 +166,7 @@ class Gatherer:
     ctx: Context
     lablets: Mapping[str, Lablet]
     definitions: Mapping[str, Definition]
-    contents: Mapping[str, ContentContent]
+    contents: Mapping[str, Content]
     sessions: Sessions
     slices: Mapping[str, EndpointSlice]
     boot_timeouts: Mapping[str, Mapping[str, int]]

@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from vkprovider.lablet import exposure, names
 from vkprovider.lablet.standing import State
-from vkprovider.labs.controllers import counters as timeline
-from vkprovider.labs.controllers.counters import Counters
+from vkprovider.labs.controllers.counters import DELETION_SEEN, REMOVAL_SEEN, SEEN, Counters
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.console.writers import NO_ACTIVITY, Activity
 from vkprovider.labs.pure.lablet.memory import BLANK, Memory
@@ -239,5 +238,5 @@ class LabletIndex:
 
 def _stage(pod: Pod | None) -> str:
     if pod is None:
-        return timeline.REMOVAL_SEEN
-    return timeline.SEEN if pod.metadata.deletion_timestamp is None else timeline.DELETION_SEEN
+        return REMOVAL_SEEN
+    return SEEN if pod.metadata.deletion_timestamp is None else DELETION_SEEN

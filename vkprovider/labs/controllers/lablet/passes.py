@@ -1,6 +1,6 @@
 """The periodic pass over lablets, their sessions and claims; and new content for warm pools.
 
-One timer for all of them. A turn of a lablet that is as it should be calls no one and writes nothing; it only finds
+One timer serves all lablets. A turn of a lablet that is as it should be calls no one and writes nothing; it only finds
 what a lost event, or a change that none announces, left undone. Claims whose ConfigMap another client deletes are
 written again at once or, if the event was lost, with the next pass but one.
 """

@@ -1,10 +1,11 @@
 """The ports of lablets: whether they open, the EndpointSlices that lend them, and labs that claim the same.
 
-Only the condition `PortsOpen` depends on the answer: a lablet whose ports do not open stays Ready.
+Only the condition `PortsOpen` depends on whether the ports open: a lablet whose ports do not open stays Ready.
 
-Two urls of a controller that is still empty have nothing in common yet (`labs.pure.worker.identity`): both CMLWorkers
-are Ready, and both allocate the same ports. Their first labs are the first evidence. So a lab is started only after a
-look at the labs on the controller: of two with one port the one that was imported later is not.
+Two CMLWorkers may be one controller by two urls. Two urls of a controller that is still empty have nothing in common
+yet (`labs.pure.worker.identity`): both CMLWorkers are Ready, and both allocate the same ports. Their first labs are the
+first evidence. So a lab is started only after a look at the labs on the controller: of two with one port the one that
+was imported later is not.
 """
 
 import asyncio
@@ -19,9 +20,9 @@ import structlog
 from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.lablet import exposure, names, ports
 from vkprovider.lablet import observations as words
-from vkprovider.lablet import ports as mappings
 from vkprovider.lablet.exposure import Exposure
 from vkprovider.lablet.models.worker import CMLWorkerSpec
+from vkprovider.lablet.ports import consoles_of, describe_closed_ports
 from vkprovider.lablet.reasons import ConditionReason
 from vkprovider.labs.controllers.lablet.index import Lablet
 from vkprovider.labs.controllers.worker.worker import Worker
@@ -40,6 +41,8 @@ from vkprovider.platform.objects import CustomResource, EndpointSlice
 from vkprovider.platform.ports.allocator import PortBounds
 from vkprovider.platform.reasons import PortReason
 from vkprovider.platform.runtime.context import Context
+
+_log: Final = structlog.get_logger(__name__)
 
 _CONNECT_S: Final = 3.0
 _AGAIN_S: Final = 2.0
@@ -80,7 +83,7 @@ class PortCheck:
         content = self.contents.get(claim.digest) if claim is not None else None
         if claim is None or content is None:
             return []
-        return mappings.consoles_of(content.topology.template, claim.ports)
+        return consoles_of(content.topology.template, claim.ports)
 
     async def check(self, uid: str) -> Result:
         """Connect to the ports of one lablet, until one opens or the time for it is over."""
@@ -95,7 +98,7 @@ class PortCheck:
             return self._conclude(lablet, worker, _OPEN)
         if self.ctx.now() < self._until.get(uid, 0.0):
             return Result(_AGAIN_S)
-        text = mappings.describe_closed_ports(ports, range_of(worker.spec, self.settings.range))
+        text = describe_closed_ports(ports, range_of(worker.spec, self.settings.range))
         return self._conclude(
             lablet, worker, TimelessCondition(ConditionReason.PORTS_OPEN, "False", DoctorReason.PORTS_NOT_OPENED, text)
         )
@@ -124,9 +127,6 @@ async def _any_opens(host: str, ports: list[int]) -> bool:
                 await writer.wait_closed()
             return True
     return False
-
-
-_log: Final = structlog.get_logger(__name__)
 
 
 def slice_of(slices: Mapping[str, EndpointSlice], namespace: str, pod_uid: str) -> EndpointSlice | None:

@@ -12,8 +12,7 @@ import structlog
 from vkprovider.lablet import exposure, standing
 from vkprovider.lablet import ports as portmap
 from vkprovider.lablet.standing import State
-from vkprovider.labs.controllers import counters as timeline
-from vkprovider.labs.controllers.counters import Counters
+from vkprovider.labs.controllers.counters import STATUS_ANSWERED, STATUS_SENT, Counters
 from vkprovider.labs.controllers.lablet.index import Lablet, Written
 from vkprovider.labs.controllers.lablet.ports import slice_of
 from vkprovider.labs.controllers.worker.worker import Worker
@@ -127,7 +126,7 @@ class Publisher:
             return _BUSY_S  # waiting for its turn, it would hold up the lablet's next step
         body, meta = podstatus.patch(pod, wanted, claim, ctx.now_unix), pod.metadata
         pods = ctx.api.pods.within(meta.namespace).metadata_only
-        guard = self.counters.timeline.sending(lablet.uid, timeline.STATUS_SENT, worker.guard)
+        guard = self.counters.timeline.sending(lablet.uid, STATUS_SENT, worker.guard)
         lane = Lane.RESULT if acted_on else Lane.WORK
         changes, written.sending = lablet.changes, True
         try:
@@ -141,7 +140,7 @@ class Publisher:
                 self.wake(lablet.uid)
         written.at, written.progress_since = ctx.now(), 0.0
         self.counters.status_writes += 1
-        self.counters.timeline.note(lablet.uid, timeline.STATUS_ANSWERED)
+        self.counters.timeline.note(lablet.uid, STATUS_ANSWERED)
         return None
 
     def _access(self, uid: str) -> str:

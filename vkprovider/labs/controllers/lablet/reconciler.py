@@ -14,8 +14,7 @@ from typing import Final, Protocol
 import msgspec
 import structlog
 
-from vkprovider.labs.controllers import counters as timeline
-from vkprovider.labs.controllers.counters import Counters
+from vkprovider.labs.controllers.counters import READY_DECIDED, TURN_BEGUN, Counters
 from vkprovider.labs.controllers.lablet.effects import Effects
 from vkprovider.labs.controllers.lablet.gather import Gatherer
 from vkprovider.labs.controllers.lablet.index import Lablet, LabletIndex
@@ -38,6 +37,8 @@ from vkprovider.platform.messages import Fault
 from vkprovider.platform.reasons import NO_REASON
 from vkprovider.platform.runtime.context import Context
 from vkprovider.rest.dialect import may_have_happened
+
+_log: Final = structlog.get_logger(__name__)
 
 Wake = Callable[[str], None]
 _WORKER_CALLS_MAX: Final = 80
@@ -94,7 +95,6 @@ def _release(uid: str, wake: Wake, *held: Slots) -> None:
             wake(waiting)
 
 
-_log: Final = structlog.get_logger(__name__)
 _NO_SLOT_S: Final = 5.0
 """How soon a lablet without a slot tries again, if no released slot wakes it."""
 _STEPS_MAX: Final = 16
@@ -157,7 +157,7 @@ class Lablets:
 
     async def _turn(self, lablet: Lablet, worker: Worker) -> Result | None:
         """Run the next steps of a lablet; return None if it has come to its end."""
-        self.counters.timeline.note(lablet.uid, timeline.TURN_BEGUN)
+        self.counters.timeline.note(lablet.uid, TURN_BEGUN)
         self._refresh(lablet, worker)
         if left := held_s(lablet.memory, lablet.pod, self.ctx.now()):
             return await self._publish_fault(lablet, worker, left)
@@ -232,7 +232,7 @@ class Lablets:
         if decision.claim is not None and (session := chosen_session(facts, decision)) is not None:
             self.sessions.took(decision.claim, session, facts.delivery)
         if lablet.memory.ready_since and not before.ready_since:
-            self.counters.timeline.note(lablet.uid, timeline.READY_DECIDED)
+            self.counters.timeline.note(lablet.uid, READY_DECIDED)
             if before.starting_since:
                 self.counters.lab_started(worker.name, lablet.memory.ready_since - before.starting_since)
             self.ports.begin(lablet, worker)

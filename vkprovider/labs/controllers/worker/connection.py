@@ -1,7 +1,7 @@
 """The connections to a worker: by the way that its CMLWorker names; those of others only read.
 
-CML limits logins, and the owner of a worker needs its own; so one connection serves all downloads from a worker, until
-none came for a while.
+CML limits logins, and the owner of a worker needs its own. So a replica that does not own it has one connection for all
+downloads, until none came for a while.
 
 A Secret is read before every login and kept nowhere, so that a changed password needs no restart. Its password goes
 only to the hosts that the Secret itself names, whatever url the CMLWorker has now.

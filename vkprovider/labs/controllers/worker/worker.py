@@ -1,6 +1,7 @@
 """What this replica knows of one worker whose Node it owns, and the workers that it acts for.
 
-A turn that gets no slot ends; `release` names the key whose turn may run next, in order of arrival.
+Slots limit the turns that await an answer. A turn that gets none ends; `release` names the key whose turn may run next,
+in order of arrival.
 """
 
 from collections import OrderedDict, defaultdict
@@ -25,6 +26,8 @@ from vkprovider.labs.pure.worker.node import Health, address_of, check_version, 
 from vkprovider.platform.errors import Fenced, InputError, OutsideError
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.messages import Fault, TimelessCondition
+
+_log: Final = structlog.get_logger(__name__)
 
 
 class Slots:
@@ -61,7 +64,6 @@ class Slots:
         return None
 
 
-_log: Final = structlog.get_logger(__name__)
 _LAST_WRITES_MAX: Final = 4
 """A conflict with our own last write, whose answer was cut off, takes two."""
 _TURNS_MAX: Final = 12

@@ -1,7 +1,7 @@
 """The claims of one worker, as stored: which lablets have which lab, ports and session.
 
-A row without a UID, or of a Pod that has no claim, is foreign: it is kept unchanged, and holds its port. A row of an
-old writer, who knew no `podUID`, becomes a claim of the Pod of that name.
+A row of ports without a UID, or of a Pod that has no claim, is foreign: it is kept unchanged, and holds its port. A row
+of an old writer, who knew no `podUID`, becomes a claim of the Pod of that name.
 
 A row is written before the lab is imported and dropped after the lab is known to be absent, so that at any moment
 each of our labs has a row, whatever crashed. The rows live in one ConfigMap per worker:

@@ -1,8 +1,8 @@
 """Who types at a console, and when the learner of a lablet was last active.
 
-What counts is input at a console, and that the learner's session started. The state is the report on the Pod, so that a
-replica that takes over, or starts again, goes on from there; it loses what was noted and not written, a minute at most.
-A lablet that gets another learner begins without a report: nobody has opened it yet.
+As activity counts input at a console, and that the learner's session started. The state is the report on the Pod, so
+that a replica that takes over, or starts again, goes on from there; it loses what was noted and not written, a minute
+at most. A lablet that gets another learner begins without a report: nobody has opened it yet.
 """
 
 import shlex

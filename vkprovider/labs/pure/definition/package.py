@@ -6,11 +6,11 @@
       port_tags: ["vnc:5066"]       # optional, tags that the device has in the topology
       is_user_visible: true         # optional; instead of what follows from its tags
 
-Credentials must not be there: packages end up in ConfigMaps.
+Credentials must not be in `devices.yaml`: packages end up in ConfigMaps.
 
-It has `cml.yaml` and, where the lab has them, `grade.xml`, `pod.xml`, `devices.yaml` and a file `version`, all at the
-top or all in one folder; other files are ignored. Nothing in a package is trusted: its declared sizes are checked
-before and after unpacking, no name in it is ever used as a path, and no entity of its XML is expanded.
+A package has `cml.yaml` and, where the lab has them, `grade.xml`, `pod.xml`, `devices.yaml` and a file `version`, all
+at the top or all in one folder; other files are ignored. Nothing in a package is trusted: its declared sizes are
+checked before and after unpacking, no name in it is ever used as a path, and no entity of its XML is expanded.
 """
 
 import io
@@ -70,37 +70,45 @@ def parse(text: str, devices: Iterable[Device]) -> dict[str, DeviceEntry]:
     if isinstance(document, dict) and set(document) == {"devices"}:
         document = document["devices"]
     if not isinstance(document, list):
-        raise _invalid("must be a list of devices")
+        raise _device_file_invalid("must be a list of devices")
     known = {device.label: device for device in devices}
     found: dict[str, DeviceEntry] = {}
     for i, item in enumerate(document):
         entry = _entry(item, f"[{i}]", known)
         if entry.label in found:
-            raise _invalid(f"[{i}].label: {entry.label!r} is in it twice")
+            raise _device_file_invalid(f"[{i}].label: {entry.label!r} is in it twice")
         found[entry.label] = entry
     return found
 
 
 def _entry(item: Any, place: str, known: dict[str, Device]) -> DeviceEntry:
     if not isinstance(item, dict):
-        raise _invalid(f"{place} must be a mapping with `label`")
+        raise _device_file_invalid(f"{place} must be a mapping with `label`")
     for name, value in item.items():
         if name == "access_credentials":
-            raise _invalid(f"{place}.access_credentials: put them into the Secret that spec.deviceSecretName names")
+            raise _device_file_invalid(
+                f"{place}.access_credentials: put them into the Secret that spec.deviceSecretName names"
+            )
         kind = _FIELDS.get(name) if isinstance(name, str) else None
         if kind is None:
-            raise _invalid(f"{place} has an unknown field {shorten(str(name), 40)!r}; known are {', '.join(_FIELDS)}")
+            raise _device_file_invalid(
+                f"{place} has an unknown field {shorten(str(name), 40)!r}; known are {', '.join(_FIELDS)}"
+            )
         if not isinstance(value, kind):
-            raise _invalid(f"{place}.{name} must be a {_WORDS[kind]}")
+            raise _device_file_invalid(f"{place}.{name} must be a {_WORDS[kind]}")
     label = item.get("label")
     device = known.get(label) if isinstance(label, str) else None
     if device is None:
-        raise _invalid(f"{place}.label: the topology has no device {shorten(str(label), 80)!r}")
+        raise _device_file_invalid(f"{place}.label: the topology has no device {shorten(str(label), 80)!r}")
     if item.get("node_definition", device.definition) != device.definition:
-        raise _invalid(f"{place}.node_definition: {device.label!r} is a {device.definition} in the topology")
+        raise _device_file_invalid(
+            f"{place}.node_definition: {device.label!r} is a {device.definition} in the topology"
+        )
     for tag in item.get("port_tags", ()):
         if tag not in device.tags:
-            raise _invalid(f"{place}.port_tags: {device.label!r} has no tag {shorten(str(tag), 80)!r} in the topology")
+            raise _device_file_invalid(
+                f"{place}.port_tags: {device.label!r} has no tag {shorten(str(tag), 80)!r} in the topology"
+            )
     return DeviceEntry(device.label, item.get("image_definition", ""), item.get("is_user_visible"))
 
 
@@ -108,10 +116,10 @@ def _load(text: str) -> Any:
     try:
         return yamltext.load(text)[0]
     except InputError as error:
-        raise _invalid(f"cannot be read: {error.message}") from None
+        raise _device_file_invalid(f"cannot be read: {error.message}") from None
 
 
-def _invalid(what: str) -> InputError:
+def _device_file_invalid(what: str) -> InputError:
     return InputError(DefinitionReason.PACKAGE_INVALID, f"devices.yaml {what}")
 
 
@@ -186,7 +194,7 @@ def read(data: bytes, limits: PackageSettings, *, version: str = "") -> Package:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             return _read(archive, limits, version)
     except _DAMAGE as error:
-        raise _package_invalid(f"it is not a zip that can be read: {shorten(str(error), 120)}") from None
+        raise _invalid(f"it is not a zip that can be read: {shorten(str(error), 120)}") from None
 
 
 def validate(package: Package) -> Topology:
@@ -223,7 +231,7 @@ def _read(archive: zipfile.ZipFile, limits: PackageSettings, version: str) -> Pa
     topology = _pick(members, TOPOLOGY_NAMES)
     if topology is None:
         found = sorted(members)[:_NAMES_SHOWN]
-        raise _package_invalid(f"cml.yaml is missing; the package holds {', '.join(map(_show, found)) or 'nothing'}")
+        raise _invalid(f"cml.yaml is missing; the package holds {', '.join(map(_show, found)) or 'nothing'}")
     text = _text(topology, _unpack(archive, topology, limits.file_bytes_max))
     files: dict[str, str] = {}
     for name, known_as in FILES.items():
@@ -243,11 +251,11 @@ def check_version(version: str) -> str:
         InputError: `PackageInvalid`.
     """
     if not version:
-        raise _package_invalid("it names no version: add a file `version`, or set spec.version of the definition")
+        raise _invalid("it names no version: add a file `version`, or set spec.version of the definition")
     if len(version) > VERSION_CHARS_MAX or not _VERSION.match(version):
-        raise _package_invalid(f"version {_show(version)} cannot be the tag of an image; write it like 1.2.0")
+        raise _invalid(f"version {_show(version)} cannot be the tag of an image; write it like 1.2.0")
     if version == LATEST:
-        raise _package_invalid(f"version {LATEST} in an image means the current version; write it like 1.2.0")
+        raise _invalid(f"version {LATEST} in an image means the current version; write it like 1.2.0")
     return version
 
 
@@ -260,11 +268,11 @@ def _members(archive: zipfile.ZipFile, limits: PackageSettings) -> dict[str, zip
         name = entry.orig_filename
         parts = name.removesuffix("/").split("/")
         if "\\" in name or name.startswith("/") or _DRIVE.match(name) or not name.isprintable():
-            raise _package_invalid(f"the name {_show(name)} leads out of the package or is none")
+            raise _invalid(f"the name {_show(name)} leads out of the package or is none")
         if any(part in {"", ".", ".."} for part in parts):
-            raise _package_invalid(f"the name {_show(name)} leads out of the package or is none")
+            raise _invalid(f"the name {_show(name)} leads out of the package or is none")
         if stat.S_ISLNK(entry.external_attr >> 16):
-            raise _package_invalid(f"{_show(name)} is a link; put the file itself there")
+            raise _invalid(f"{_show(name)} is a link; put the file itself there")
         unpacked += entry.file_size
         if unpacked > limits.unpacked_bytes_max:
             raise too_large(
@@ -273,7 +281,7 @@ def _members(archive: zipfile.ZipFile, limits: PackageSettings) -> dict[str, zip
         if name.endswith("/") or parts[0] == "__MACOSX":
             continue
         if name in members:
-            raise _package_invalid(f"{_show(name)} is in it twice")
+            raise _invalid(f"{_show(name)} is in it twice")
         members[name] = entry
     folders = {name.partition("/")[0] for name in members}
     if len(folders) == 1 and all("/" in name for name in members):
@@ -284,16 +292,16 @@ def _members(archive: zipfile.ZipFile, limits: PackageSettings) -> dict[str, zip
 def _pick(members: Mapping[str, zipfile.ZipInfo], known_as: tuple[str, ...]) -> zipfile.ZipInfo | None:
     found = [name for name in known_as if name in members]
     if len(found) > 1:
-        raise _package_invalid(f"it holds {' and '.join(found)}, which mean the same; keep one of them")
+        raise _invalid(f"it holds {' and '.join(found)}, which mean the same; keep one of them")
     return members[found[0]] if found else None
 
 
 def _unpack(archive: zipfile.ZipFile, member: zipfile.ZipInfo, bytes_max: int) -> bytes:
     """Unpack one file, never more than `bytes_max` of it, whatever its declared size."""
     if member.flag_bits & _ENCRYPTED:
-        raise _package_invalid(f"{_show(member.filename)} is encrypted; make the zip without a password")
+        raise _invalid(f"{_show(member.filename)} is encrypted; make the zip without a password")
     if member.compress_type not in _METHODS:
-        raise _package_invalid(f"{_show(member.filename)} is packed by a method other than deflate")
+        raise _invalid(f"{_show(member.filename)} is packed by a method other than deflate")
     with archive.open(member) as stream:
         data = stream.read(bytes_max + 1)
     if len(data) > bytes_max:
@@ -306,7 +314,7 @@ def _text(member: zipfile.ZipInfo, data: bytes) -> str:
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise _package_invalid(f"{_show(member.filename)} is not UTF-8: byte {error.start}; save it as UTF-8") from None
+        raise _invalid(f"{_show(member.filename)} is not UTF-8: byte {error.start}; save it as UTF-8") from None
 
 
 class _Nesting(ContentHandler):
@@ -329,21 +337,21 @@ def _check_xml(name: str, text: str) -> None:
     """Check that a file is well-formed XML in UTF-8 and declares no entities."""
     declared = _XML_ENCODING.match(text)
     if declared and declared[1].lower() not in _UTF_8:
-        raise _package_invalid(f"{name} says that it is {_show(declared[1])}; save it as UTF-8 and say so")
+        raise _invalid(f"{name} says that it is {_show(declared[1])}; save it as UTF-8 and say so")
     try:
         sax.parseString(text.encode(), _Nesting(), forbid_dtd=False, forbid_entities=True, forbid_external=True)
     except DefusedXmlException:
-        raise _package_invalid(f"{name} declares entities or reads other files; write them out") from None
+        raise _invalid(f"{name} declares entities or reads other files; write them out") from None
     except SAXParseException as error:
         where = f"line {error.getLineNumber()}, column {(error.getColumnNumber() or 0) + 1}"
-        raise _package_invalid(f"{name} is not XML in {where}: {shorten(error.getMessage(), 120)}") from None
+        raise _invalid(f"{name} is not XML in {where}: {shorten(error.getMessage(), 120)}") from None
     except (SAXException, ValueError, LookupError) as error:
-        raise _package_invalid(f"{name} is not XML: {shorten(str(error), 120)}") from None
+        raise _invalid(f"{name} is not XML: {shorten(str(error), 120)}") from None
 
 
 def _show(name: str) -> str:
     return repr(shorten(name, 80))
 
 
-def _package_invalid(what: str) -> InputError:
+def _invalid(what: str) -> InputError:
     return InputError(DefinitionReason.PACKAGE_INVALID, what)

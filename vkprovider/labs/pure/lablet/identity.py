@@ -1,10 +1,10 @@
 """Whose lab it is, by its notes and description, and which lab is the one of a claim that names none.
 
-Nothing is read from it. The line has a form of its own, so that it is found, and leaves again, whatever else was
-written beside it; copies that somebody imports as another topology carry it, too.
+The description is for people, and nothing is read from it. Our line in it has a form of its own, so that it is found,
+and leaves again, whatever else was written beside it; copies that somebody imports as another topology carry it, too.
 
-They name the learner before the learner sees the lab, and the session before it is requested: if the claim is lost, no
-edit of the Pod gives that lab to anyone else.
+The notes name the learner before the learner sees the lab, and the session before it is requested: if the claim is
+lost, no edit of the Pod gives that lab to anyone else.
 
     vkprovider installation=<UID of the namespace kube-system>
     pod: team/alice

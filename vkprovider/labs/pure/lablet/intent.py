@@ -3,8 +3,9 @@
 A Pod that cannot run here is refused with a waiting reason and stays Pending; phase Failed would make its ReplicaSet
 replace it for ever. Only a stray, which no controller would replace, ends (`running`).
 
-Every replica sees all Pods of a pool and comes to the same choice; only the owner of the chosen one acts. What the Pods
-report decides about the order alone: whether a lab is replaced is decided from the lablet's claim.
+New content for a warm pool: every replica sees all Pods of a pool and comes to the same choice; only the owner of the
+chosen one acts. What the Pods report decides about the order alone: whether a lab is replaced is decided from the
+lablet's claim.
 """
 
 from collections.abc import Iterable, Mapping

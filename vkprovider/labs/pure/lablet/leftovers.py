@@ -1,9 +1,9 @@
 """What a learner leaves behind, kept beyond the lab, and how much of it is kept.
 
-One ConfigMap per lablet in the provider's namespace, named after the Pod's UID. It is replaced before each stop of the
-devices and deleted a week after the last write. What an earlier learner of the Pod left has one of its own, and so has
-what is read of a lab without a learner after that: it takes no learner's place. Its metadata say whose it is and
-how it was graded, so that a list need not read the rest.
+What is left is one ConfigMap per lablet in the provider's namespace, named after the Pod's UID. It is replaced before
+each stop of the devices and deleted a week after the last write. What an earlier learner of the Pod left has one of its
+own, and so has what is read of a lab without a learner after that: it takes no learner's place. Its metadata say whose
+it is and how it was graded, so that a list need not read the rest.
 """
 
 from collections import deque

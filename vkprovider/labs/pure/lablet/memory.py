@@ -1,8 +1,9 @@
 """What a replica remembers of one lablet. A crash loses it, and nothing depends on it.
 
-Kubernetes adds up the `restartCount` of all containers, and the Job controller deletes a Pod with `OnFailure` when the
-sum reaches `backoffLimit`: the lab would go, with the work in it. So one container counts, and only those starts again
-that follow a failure and a wipe. Each has its reason, time and number in `lastState` and in Events, counted or not.
+Restarts: Kubernetes adds up the `restartCount` of all containers, and the Job controller deletes a Pod with `OnFailure`
+when the sum reaches `backoffLimit`: the lab would go, with the work in it. So one container counts, and only those
+starts again that follow a failure and a wipe. Each has its reason, time and number in `lastState` and in Events,
+counted or not.
 """
 
 from datetime import datetime

@@ -15,8 +15,8 @@ from typing import Final
 
 import msgspec
 
-from vkprovider.lablet import ports as mappings
 from vkprovider.lablet.inputs import inputs_of
+from vkprovider.lablet.ports import named_by, ports_in, wanted_of
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.definition.content import Content
@@ -113,11 +113,11 @@ def _with_ports(row: Claim, lab: MarkedLab, content: Content | None, usage: Port
         what = f"the ports of lab {lab.title} cannot be read: {missing} is not kept any more; {_REMEDY}"
         return _faulty(row, lab, usage, Fault(Trouble.PORTS_UNKNOWN, what))
     template = content.topology.template
-    ports = mappings.ports_in(template, lab.tags)
+    ports = ports_in(template, lab.tags)
     if ports is None:
         what = f"the port tags of lab {lab.title} are not those of {row.definition} {row.version}: they were changed "
         return _faulty(row, lab, usage, Fault(Trouble.PORTS_UNKNOWN, f"{what}on the worker; {_REMEDY}"))
-    claimed = row.with_ports(ports, udp_names(mappings.wanted_of(template)))
+    claimed = row.with_ports(ports, udp_names(wanted_of(template)))
     try:
         usage.hold(row.pod_uid, claimed.held)
     except InputError as conflict:
@@ -135,7 +135,7 @@ def adopted(claim: Claim, lab: MarkedLab, content: Content | None, holders: Mapp
         holders: Of the worker's ports.
     """
     claim = _with_lab(claim, lab)
-    ports = mappings.ports_in(content.topology.template, lab.tags) if content is not None else None
+    ports = ports_in(content.topology.template, lab.tags) if content is not None else None
     if ports is None:
         what = f"the port tags of lab {claim.title} are not those of {claim.definition} {claim.version}; {_REMEDY}"
         return claim.with_ports(claim.ports, claim.udp, Fault(Trouble.PORTS_UNKNOWN, what))
@@ -165,7 +165,7 @@ def _faulty(row: Claim, lab: MarkedLab, usage: PortUsage, fault: Fault) -> Claim
     """Return a row that shows why its ports are not used; those that its lab opens, and no older one, are held."""
     ports: dict[str, int] = {}
     udp: list[str] = []
-    for protocol, port in mappings.named_by(lab.tags):
+    for protocol, port in named_by(lab.tags):
         name = f"unknown-{len(ports) + 1}"
         try:
             usage.hold(row.pod_uid, [HeldPort(name, protocol, port)])

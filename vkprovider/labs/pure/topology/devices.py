@@ -5,7 +5,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from vkprovider.lablet import ports as visibility
+from vkprovider.lablet.ports import accesses
 from vkprovider.labs.pure.topology.topology import Topology
 
 AccessProtocol = Literal["ssh", "telnet", "vnc", "http", "https"]
@@ -60,7 +60,7 @@ def devices_for(
     for device in topology.devices:
         if not device.visible:
             continue
-        ways = visibility.accesses(slot for slot in topology.template.slots if slot.device == device.label)
+        ways = accesses(slot for slot in topology.template.slots if slot.device == device.label)
         for way in ways if every_access else ways[:1]:
             if way.slot not in ports:
                 continue

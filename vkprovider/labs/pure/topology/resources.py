@@ -3,9 +3,9 @@
 The scheduler sees them as the RuntimeClass's overhead, so these figures are the contract between the stock scheduler
 and CML.
 
-A worker's are in the status of its CMLWorker, so that every replica knows them. Where several workers have a
-definition of one name, the largest figures count, for nobody knows yet which of them a lablet will run on. How long a
-device may boot is CML's own, of each worker by itself.
+The node definitions of a worker are in the status of its CMLWorker, so that every replica knows them. Where several
+workers have a definition of one name, the largest figures count, for nobody knows yet which of them a lablet will run
+on. How long a device may boot is CML's own, of each worker by itself.
 """
 
 import operator

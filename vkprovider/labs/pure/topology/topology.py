@@ -12,8 +12,7 @@ from typing import Any, Final
 
 from vkprovider.lablet import names
 from vkprovider.lablet import ports as grammar
-from vkprovider.lablet import ports as visibility
-from vkprovider.lablet.ports import PortSlot, PortTemplate
+from vkprovider.lablet.ports import PortSlot, PortTemplate, accesses, why_hidden
 from vkprovider.lablet.reasons import DefinitionReason
 from vkprovider.labs.pure.topology import rewrite, schema, yamltext
 from vkprovider.labs.pure.topology.rewrite import GappedText, ParameterConfiguration, form_of, head_of
@@ -265,9 +264,7 @@ def _devices(nodes: list[Any], images: Mapping[str, str]) -> tuple[tuple[Device,
     for slot in template.slots:
         slots.setdefault(slot.device, []).append(slot)
     return tuple(
-        dataclasses.replace(device, primary=ways[0].slot)
-        if (ways := visibility.accesses(slots.get(device.label, ())))
-        else device
+        dataclasses.replace(device, primary=ways[0].slot) if (ways := accesses(slots.get(device.label, ()))) else device
         for device in devices
     ), template
 
@@ -296,7 +293,7 @@ def _device(node: dict[Any, Any], label: str, container: str, place: str) -> Dev
         ram_mib=_count(node, "ram", place),
         tags=tuple(tags),
         image=image or None,
-        visible=visibility.why_hidden(definition, tags) is None,
+        visible=why_hidden(definition, tags) is None,
         place=_place(node),
     )
 

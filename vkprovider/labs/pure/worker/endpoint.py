@@ -1,7 +1,8 @@
 """Where a Node's kubelet API is served, and which version it claims.
 
-No kubelet may be newer than its API server, and upgrades refuse one that is more than three releases older
-(https://kubernetes.io/releases/version-skew-policy). Programs read it as a semantic version, with or without a suffix.
+The version follows the API server's: no kubelet may be newer than its API server, and upgrades refuse one that is more
+than three releases older (https://kubernetes.io/releases/version-skew-policy). Programs read it as a semantic version,
+with or without a suffix.
 """
 
 import re

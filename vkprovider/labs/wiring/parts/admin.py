@@ -7,8 +7,7 @@ from vkprovider.labs.controllers.worker.reconciler import Workers
 from vkprovider.labs.http.admin import Admin
 from vkprovider.labs.wiring.base import Base
 from vkprovider.labs.wiring.parts.changes import trigger
-from vkprovider.platform.runtime import parts as report
-from vkprovider.platform.runtime.parts import Part, Route
+from vkprovider.platform.runtime.parts import Part, Route, stats
 
 
 def admin(base: Base, workers: Workers, parts: Sequence[Part]) -> Part:
@@ -30,7 +29,7 @@ def admin(base: Base, workers: Workers, parts: Sequence[Part]) -> Part:
     handlers = Admin(
         base.access,
         info=lambda: info,
-        stats=lambda: report.stats(ctx, base.membership, parts),
+        stats=lambda: stats(ctx, base.membership, parts),
         trigger=lambda: trigger(base, workers),
     )
     return Part(

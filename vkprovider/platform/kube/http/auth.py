@@ -1,10 +1,7 @@
 """Which API server, with which credentials: those of a kubeconfig or of the Pod's ServiceAccount.
 
-`kubeconfig` and `plugin` prepare what the loaders read; a token file is read here, because it changes while the process
-runs.
-
-`kubernetes_asyncio` reads kubeconfigs, and is imported for these alone: it takes 40 MB, which a Pod does without. A
-ServiceAccount is three files, of which the token changes while the process runs.
+`login` reads kubeconfigs by `kubernetes_asyncio`, and is imported for these alone: that takes 40 MB, which a Pod does
+without. A ServiceAccount is three files, of which the token changes while the process runs.
 """
 
 import contextlib

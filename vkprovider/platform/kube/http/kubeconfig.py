@@ -10,8 +10,8 @@ are taken out here, because the library
 
 https://kubernetes.io/docs/concepts/configuration/organize-cluster-access-kubeconfig/ has kubectl's rules.
 
-The library's own runner has no deadline, cannot tell a plugin about the cluster, and forgets when a certificate
-expires. What a plugin returns takes the place of `exec` in the user's fields, before the loader sees them.
+Plugins: the library's own runner has no deadline, cannot tell a plugin about the cluster, and forgets when a
+certificate expires. What a plugin returns takes the place of `exec` in the user's fields, before the loader sees them.
 """
 
 import asyncio
@@ -230,7 +230,7 @@ class Granted:
     expires_at: datetime | None
 
 
-async def run(entry: ContextEntry) -> Granted | None:
+async def run_plugin(entry: ContextEntry) -> Granted | None:
     """Run the plugin of a context; None if it has none, or credentials that go before it, as in kubectl.
 
     Raises:

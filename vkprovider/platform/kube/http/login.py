@@ -1,7 +1,6 @@
 """Log in by a kubeconfig: `kubernetes_asyncio` fills a `Configuration`, which `ClusterAccess` is made of.
 
-`kubeconfig` and `plugin` prepare what the loaders read; a token file is read here, because it changes while the process
-runs.
+`kubeconfig` prepares what the loaders read; a token file is read here, because it changes while the process runs.
 """
 
 import ssl
@@ -14,8 +13,8 @@ from kubernetes_asyncio import client, config
 
 from vkprovider.platform.errors import InputError, Unauthorized, shorten
 from vkprovider.platform.kube.http import kubeconfig as kubeconfigs
-from vkprovider.platform.kube.http import kubeconfig as plugin
 from vkprovider.platform.kube.http.credentials import ClusterAccess, bearer, proxy_for, renewed_from, trust_in
+from vkprovider.platform.kube.http.kubeconfig import run_plugin
 from vkprovider.platform.reasons import StartReason
 
 
@@ -54,7 +53,7 @@ async def _from(entry: kubeconfigs.ContextEntry) -> ClusterAccess:
         Unauthorized: A login plugin refused.
     """
     _check(str(entry.cluster["server"]), entry.context)
-    granted = await plugin.run(entry)
+    granted = await run_plugin(entry)
     user = {name: value for name, value in entry.user.items() if name not in {"exec", "tokenFile"}}
     token_file = Path(entry.user["tokenFile"]) if "tokenFile" in entry.user else None
     if token_file is not None:  # it goes before `token`, as in kubectl

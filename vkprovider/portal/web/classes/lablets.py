@@ -11,8 +11,7 @@ from vkprovider.platform.http.bodies import read_form
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.pure.view import LabView
 from vkprovider.portal.service.requests import Rejected
-from vkprovider.portal.web.classes import acting as acts
-from vkprovider.portal.web.classes.acting import Acting
+from vkprovider.portal.web.classes.acting import OF_LABLETS, USUAL_MINUTES, Acting, wanted_of
 from vkprovider.portal.web.classes.classrooms import Classrooms, powers_of
 from vkprovider.portal.web.classes.grid import path_of
 from vkprovider.portal.web.context import SiteContext
@@ -97,11 +96,11 @@ class ClassLablets:
         visitor = await self._site.visitors.of(request)
         allowed = await self.allowed(visitor, f"{namespace}/{name}")
         rows = [row for row in self._classrooms.rows(namespace) if row.pod == name and not row.user]
-        if action not in acts.OF_LABLETS or not rows:
+        if action not in OF_LABLETS or not rows:
             raise web.HTTPNotFound
         if allowed.role.endswith(_LOOKS):
             raise Rejected(Grounds.PERMISSION_DENIED, "You may look at this lab, and do nothing with it.")
-        wanted = acts.wanted_of(action, await read_form(request, FORM_BODY))
+        wanted = wanted_of(action, await read_form(request, FORM_BODY))
         if isinstance(wanted, str):
             raise Rejected(Grounds.INVALID_BODY, wanted)
         [outcome] = await self._acting.ask(visitor, namespace, rows, wanted)
@@ -121,7 +120,7 @@ def deeds_for(view: LabView, namespace: str, pod: str) -> Iterable[Deed]:
         "collect": bool(view.name and view.stop.possible),
     }
     if view.name and view.end_at is not None and view.stop.possible:
-        minutes = acts.USUAL_MINUTES
+        minutes = USUAL_MINUTES
         yield Deed(f"{path}/extend", f"Extend by {minutes} min", name="minutes", value=str(minutes))
     for act, (words, question, yes) in _OF_ONE.items():
         if possible[act]:

@@ -10,8 +10,16 @@ from vkprovider.lablet.standings import Standing
 from vkprovider.platform.http.bodies import read_form
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.pure.classes import RowFilter, as_csv, chosen, wish_of
-from vkprovider.portal.web.classes import acting as acts
-from vkprovider.portal.web.classes.acting import Acting
+from vkprovider.portal.web.classes.acting import (
+    FORMS,
+    MINUTES,
+    USUAL_MINUTES,
+    Acting,
+    headline,
+    offered,
+    rows_of,
+    wanted_of,
+)
 from vkprovider.portal.web.classes.classrooms import Classrooms, powers_of
 from vkprovider.portal.web.classes.giving import LIST_BODY, Assigning
 from vkprovider.portal.web.classes.grid import KIND, ROWS, Grid, path_of, topic_of
@@ -30,7 +38,7 @@ HEADINGS: Final = (
     ("left", "Time left"),
     ("reason", "What holds it up"),
 )
-_FORM: Final = {form.act for form in acts.FORMS}
+_FORM: Final = {form.act for form in FORMS}
 
 
 def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
@@ -111,10 +119,10 @@ class Classes:
             headings=[(name, words, _sorted(wish, name)) for name, words in HEADINGS],
             query=topic.removeprefix(namespace),
             states=[each.value for each in Standing],
-            forms=acts.offered(powers.acts),
+            forms=offered(powers.acts),
             gives=await self._assigning.may(visitor, namespace),
-            minutes=acts.MINUTES,
-            usual_minutes=acts.USUAL_MINUTES,
+            minutes=MINUTES,
+            usual_minutes=USUAL_MINUTES,
         )
 
     async def csv(self, request: web.Request) -> web.StreamResponse:
@@ -144,9 +152,9 @@ class Classes:
         if action not in powers.acts:
             return self._site.layout.refusal(request, 403, "You may look at this class, and do nothing in it.")
         form = await read_form(request, FORM_BODY)
-        wanted = acts.wanted_of(action, form)
+        wanted = wanted_of(action, form)
         everything = chosen(self._classrooms.rows(namespace), RowFilter())
-        rows = acts.rows_of([str(key) for key in form.getall("row", [])], str(form.get("scope", "")), everything)
+        rows = rows_of([str(key) for key in form.getall("row", [])], str(form.get("scope", "")), everything)
         if isinstance(wanted, str) or isinstance(rows, str):
             words = wanted if isinstance(wanted, str) else str(rows)
             return self._site.layout.refusal(request, 422, words)
@@ -165,7 +173,7 @@ class Classes:
             "classes/outcome.html",
             namespace=namespace,
             path=path_of(namespace),
-            headline=acts.headline(action, outcomes),
+            headline=headline(action, outcomes),
             outcomes=sorted(outcomes, key=lambda each: each.done),
             failed=failed,
         )

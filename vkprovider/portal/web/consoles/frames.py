@@ -1,7 +1,8 @@
 """What goes between a browser's console and the portal: frames, and output that waits for a slow browser.
 
-The provider does the same for a session that reads too slowly. But between it and a browser megabytes fit into the
-buffers of the connections, and would be shown before anything that comes after them.
+Of output that waits for a slow browser the last is kept. The provider does the same for a session that reads too
+slowly; but between it and a browser megabytes fit into the buffers of the connections, and would be shown before
+anything that comes after them.
 
 Binary messages carry what the device prints, and what a person types. Text messages are JSON:
 

@@ -24,6 +24,8 @@ from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.web.visitor import Visitor
 from vkprovider.portal.web.visitors import AsVisitor
 
+_log: Final = structlog.get_logger(__name__)
+
 
 class _Session(NamedTuple):
     """A session of which something is open.
@@ -83,7 +85,6 @@ class OpenLogins:
         return begun
 
 
-_log: Final = structlog.get_logger(__name__)
 _REFUSALS: Final = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
 _ASK_S: Final = 5.0
 

@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 import structlog
 
 from vkprovider.platform.http.access import Right
-from vkprovider.portal.web.live import rendered as frames
-from vkprovider.portal.web.live.rendered import Rendered, Rendering
+from vkprovider.portal.web.live.rendered import Rendered, Rendering, change
 from vkprovider.portal.web.visitor import Visitor
 
 _log: Final = structlog.get_logger(__name__)
@@ -101,7 +100,7 @@ class Topic:
             return b""
         since = old.version if old is not None else ""
         if since not in self._frames:
-            self._frames[since] = frames.change(f"{self._key.kind}:{self._key.name}", old, new)
+            self._frames[since] = change(f"{self._key.kind}:{self._key.name}", old, new)
         return self._frames[since]
 
     def render(self) -> Rendering | None:
