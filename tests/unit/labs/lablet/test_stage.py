@@ -92,7 +92,7 @@ def test_stage_follows_from_claim_and_facts(
 
 def test_every_stage_of_a_living_lablet_has_its_function() -> None:
     assert _LIVING.keys() == set(Stage) - {Stage.UNEXAMINED, Stage.ENDING}
-    assert all(answer.__name__ == f"while_{stage.name.lower()}" for stage, answer in _LIVING.items())
+    assert all(conduct.decide.__name__ == f"while_{stage.name.lower()}" for stage, conduct in _LIVING.items())
 
 
 def test_no_stage_calls_another() -> None:

@@ -419,6 +419,7 @@ class World:
         facts = self.facts()
         decision = self.last = decide(facts, self.now, self.limits)
         self.steps.append(type(decision.step))
+        self._check_awaits(facts, decision)
         if answer == "killed-before":
             self.crash()
             return decision
@@ -725,6 +726,13 @@ class World:
         )
         stored = self.store.get(self.uid)
         return bool(stored is None or awaited or (stored.learner, stored.asked_at) != (claim.learner, claim.asked_at))
+
+    def _check_awaits(self, facts: Facts, decision: Decision) -> None:
+        """A wait that would end otherwise if the claim were stored says that it awaits it."""
+        if decision.step is not steps.WAIT or decision.claim is not None or decision.awaits_claim:
+            return
+        stored = msgspec.structs.replace(facts, claim_saved=True, unsaved_because=None)
+        assert decide(stored, self.now, self.limits) == decision
 
     def _check_wakes(self, decision: Decision) -> None:
         memory = self.memory

@@ -11,7 +11,6 @@ from functools import partial
 from http import HTTPStatus
 from typing import Final, Protocol
 
-import msgspec
 import structlog
 
 from vkprovider.labs.controllers.counters import READY_DECIDED, TURN_BEGUN, Counters
@@ -178,7 +177,7 @@ class Lablets:
                 break
             self._record_decision(lablet, worker, facts, decision)
             if isinstance(step, Wait | Forget):
-                lablet.awaits_claim = decision.claim is not None or self._awaits_claim(facts, decision, now)
+                lablet.awaits_claim = decision.claim is not None or decision.awaits_claim
                 break
             try:
                 ended = await self._carry_out(decision, lablet, worker)
@@ -206,13 +205,6 @@ class Lablets:
         wait_s = await self.publisher.publish(lablet, worker, decision.report)
         waits = [w for w in (wait_s, decision.after_s, later_s) if w is not None]
         return Result(min(waits) if waits else None)
-
-    def _awaits_claim(self, facts: Facts, decision: Decision, now: float) -> bool:
-        """Return whether a lablet would be decided otherwise once its claim is saved."""
-        if facts.claim_saved:
-            return False
-        saved = msgspec.structs.replace(facts, claim_saved=True, unsaved_because=None)
-        return decide(saved, now, self.settings) != decision
 
     # --------------------------------------------------------------------------------------------- records
 

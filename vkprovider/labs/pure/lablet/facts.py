@@ -108,6 +108,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
         events: To be emitted on the Pod.
         observe: The next observation of the worker is awaited.
         awaits_access: The session waits for a mux.
+        awaits_claim: It may be another one once the API server has the claim; whoever stores that asks again.
         announces_end: The end of the learner's timeslot that an Event of this decision announces (Unix seconds).
     """
 
@@ -120,6 +121,7 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
     observe: bool = False
     events: tuple[Notice, ...] = ()
     awaits_access: bool = False
+    awaits_claim: bool = False
     announces_end: int = 0
 
     def no_later_than(self, after_s: float | None) -> "Decision":
@@ -127,6 +129,10 @@ class Decision(msgspec.Struct, frozen=True, gc=False):
         if after_s is None or (self.after_s is not None and self.after_s <= after_s):
             return self
         return msgspec.structs.replace(self, after_s=after_s)
+
+    def awaiting_claim(self) -> "Decision":
+        """Return the decision, asked for again when the claim is stored."""
+        return msgspec.structs.replace(self, awaits_claim=True)
 
 
 def boots_of(facts: Facts, now: float) -> Boots | None:

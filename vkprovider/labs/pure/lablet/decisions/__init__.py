@@ -26,7 +26,7 @@ delete.
 
 What stages share stands below them: `living` (what they receive, what they report, and whose lablet it is), `takedown`
 (stop, wipe, delete, finish, start afresh after a failure) and `session` (the learner's LDS session, and a mux's address
-in it). `exposed` stands around them: what must come before a decision if a mux leads to the lablet's ports.
+in it). `exposed` is what a stage says of the lablet's ports: what comes before its decision if a mux leads to them.
 `stepfault` says what a failed step shows on the Pod until it is tried again.
 
 * `decide`: the next step of one lablet, and what to report meanwhile: the heart of the bridge.
@@ -35,6 +35,6 @@ in it). `exposed` stands around them: what must come before a decision if a mux 
 * `living`: a lablet that lives, as its stages see it: what its Pod reports, and whose lablet it is.
 * `takedown`: taking a lab down in CML's order, stop → wipe → delete, and starting it afresh after a failure.
 * `session`: a learner's session, in every stage: its events, and the mux's address in it.
-* `exposed`: lending a lablet's ports to a mux, around the decision of its stage: before all else they are withdrawn.
+* `exposed`: lending a lablet's ports to a mux: each stage says by `ports` what becomes of them before its own decision.
 * `stepfault`: the fault that a failed step shows on the Pod, and its report while the step waits to be tried again.
 """

@@ -5,12 +5,12 @@ The step is executed, the facts change, and `decide` runs again; so any step may
 by another replica.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
-from vkprovider.labs.pure.lablet.decisions.exposed import around
+from vkprovider.labs.pure.lablet.decisions.exposed import Ports, StageConduct, around
 from vkprovider.labs.pure.lablet.decisions.living import Living, bound, restore, restore_in_s
 from vkprovider.labs.pure.lablet.decisions.session import announce_end, follow, reschedule, slot_end
 from vkprovider.labs.pure.lablet.decisions.stage import Stage, stage_of
@@ -18,7 +18,7 @@ from vkprovider.labs.pure.lablet.decisions.stages import close, pause, serve, st
 from vkprovider.labs.pure.lablet.facts import UNSURE_S, Decision, Facts
 from vkprovider.labs.settings.cluster import LabletSettings
 
-_LIVING: Final[Mapping[Stage, Callable[[Living], Decision]]] = {
+_LIVING: Final[Mapping[Stage, StageConduct]] = {
     Stage.CLAIMING: start.while_claiming,
     Stage.UNSEEN: unsure.while_unseen,
     Stage.FRESH: start.while_fresh,
@@ -35,7 +35,7 @@ _LIVING: Final[Mapping[Stage, Callable[[Living], Decision]]] = {
     Stage.CLOSING: close.while_closing,
     Stage.RETURNING: serve.while_returning,
 }
-"""What decides for a lablet that has a claim and whose Pod stays."""
+"""What decides for a lablet that has a claim and whose Pod stays; each function says what becomes of its ports."""
 
 
 def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
@@ -51,14 +51,16 @@ def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         return start.await_claims(facts)
     if stage is Stage.ENDING or pod is None:
         decision = close.while_ending(facts, now, limits)
-        return around(facts, claim, stage, decision, now=now, limits=limits) if claim is not None else decision
+        if claim is None:
+            return decision
+        return around(facts, claim, Ports.WITHDRAWN, decision, now=now, limits=limits)
     ends = [facts.memory.deadline_at - now] if facts.memory.deadline_at else []
     if claim is None:
         decision = start.make(facts, pod)
     else:
         lablet = Living(facts, pod, bound(facts, claim), now, limits)
         decision = announce_end(lablet, _live(lablet, stage))
-        decision = around(facts, lablet.claim, stage, decision, now=now, limits=limits)
+        decision = around(facts, lablet.claim, _LIVING[stage].ports, decision, now=now, limits=limits)
         if not claim.closing_reason and (over := slot_end(facts, claim)):
             left_s = over - facts.now_unix
             ends.append(left_s if facts.sure else max(left_s, UNSURE_S))
@@ -75,7 +77,7 @@ def _live(lablet: Living, stage: Stage) -> Decision:
     elif stage is not Stage.CLAIMING and (news := follow(facts, claim)) is not None:
         decision = news
     else:
-        decision = reschedule(lablet, _LIVING[stage](lablet))
+        decision = reschedule(lablet, _LIVING[stage].decide(lablet))
     if decision.claim is None and claim is not facts.claim:
         decision = msgspec.structs.replace(decision, claim=claim)
     return decision.no_later_than(restore_s or None)

@@ -3,6 +3,7 @@
 from vkprovider.lablet.reasons import Happened, Trouble
 from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.lablet.decisions.exposed import Ports, ports
 from vkprovider.labs.pure.lablet.decisions.living import Living, had_by_nobody, stopping
 from vkprovider.labs.pure.lablet.decisions.session import closing_of
 from vkprovider.labs.pure.lablet.decisions.takedown import extraction, finish, take_down
@@ -27,6 +28,7 @@ from vkprovider.platform.messages import Fault, Notice
 from vkprovider.platform.reasons import Reason
 
 
+@ports(Ports.WITHDRAWN)
 def while_closing(lablet: Living) -> Decision:
     """Record that the time is over, collect, grade, end.
 
@@ -41,7 +43,7 @@ def while_closing(lablet: Living) -> Decision:
         changed = claim.closing(why[0], lent_by=facts.inputs.lent_by)
         return Decision(SAVE, _during(facts, State.COLLECTING), changed, events=events)
     if not facts.claim_saved:
-        return Decision(WAIT)
+        return Decision(WAIT, awaits_claim=True)
     if not claim.lent_by and had_by_nobody(facts, claim):
         return finish(facts, *_outcome(claim, collected=False))
     if not claim.collected_at:
@@ -79,7 +81,7 @@ def while_ending(facts: Facts, now: float, limits: LabletSettings) -> Decision:
     if pod is None or pod.metadata.deletion_timestamp is not None:
         return _end(facts, now, limits)
     if claim is not None and claim.outcome:
-        return _end(facts, now, limits) if facts.claim_saved else Decision(WAIT)
+        return _end(facts, now, limits) if facts.claim_saved else Decision(WAIT, awaits_claim=True)
     if pod.terminal:
         return _end(facts, now, limits) if claim is not None else Decision(WAIT)
     if facts.inputs.desired is State.TERMINATED:
@@ -143,7 +145,7 @@ def _gone(facts: Facts) -> Decision:
         return Decision(Release(claim) if claim is not None else FORGET)
     if claim is not None and claim.outcome and not pod.terminal:
         if not facts.claim_saved:
-            return Decision(WAIT)
+            return Decision(WAIT, awaits_claim=True)
         if claim.lab_id:
             return Decision(SAVE, None, claim.without_lab())
         state = State.TERMINATED if claim.outcome == "Succeeded" else State.FAILED

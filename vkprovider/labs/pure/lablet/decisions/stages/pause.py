@@ -3,6 +3,7 @@
 from vkprovider.lablet import observations
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
 from vkprovider.lablet.standing import State
+from vkprovider.labs.pure.lablet.decisions.exposed import Ports, ports
 from vkprovider.labs.pure.lablet.decisions.living import Living, instantiating, returning
 from vkprovider.labs.pure.lablet.decisions.takedown import extract_due, extraction, finish, is_on, switch_off, take_down
 from vkprovider.labs.pure.lablet.facts import UNSURE_S, Decision, Report, phase_of
@@ -10,6 +11,7 @@ from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, Extract, Start
 from vkprovider.platform.messages import Fault, Notice
 
 
+@ports(Ports.WITHDRAWN)
 def while_paused(lablet: Living) -> Decision:
     """Stop the lab and keep it stopped, as long as it is wanted and allowed; then start it.
 
@@ -36,6 +38,7 @@ def while_paused(lablet: Living) -> Decision:
     return switch_off(facts, claim, paused, lablet.now, limits)
 
 
+@ports(Ports.WITHDRAWN)
 def while_wiping(lablet: Living) -> Decision:
     """Stop and wipe the lab, then let it start afresh; one without devices is deleted and imported again.
 

@@ -7,6 +7,7 @@ from vkprovider.lablet.reasons import Happened, Progress, Trouble
 from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.document import rest_left_s
 from vkprovider.labs.pure.lablet.decisions import living
+from vkprovider.labs.pure.lablet.decisions.exposed import Ports, ports
 from vkprovider.labs.pure.lablet.decisions.living import (
     PATCHED_S,
     Living,
@@ -41,6 +42,7 @@ _SAVED_S: Final = 1.0
 """How soon to look for a lazily written claim, whose write wakes no lablet."""
 
 
+@ports(Ports.LENT)
 def while_serving(lablet: Living) -> Decision:
     """Make the session, then keep the lablet Ready.
 
@@ -61,8 +63,10 @@ def _provision(lablet: Living) -> Decision | None:
         if (wait := await_access(lablet)) is not None:
             return wait
         first_request = facts.memory.unasked == session.key
-        step = Provision(claim, session, first_request, via(facts)) if facts.claim_saved else WAIT
-        return Decision(step, _provisioning(lablet, session), events=without_access(facts))
+        report, events = _provisioning(lablet, session), without_access(facts)
+        if not facts.claim_saved:
+            return Decision(WAIT, report, events=events, awaits_claim=True)
+        return Decision(Provision(claim, session, first_request, via(facts)), report, events=events)
     if not username:
         return None  # warm
     if (wait := await_access(lablet)) is not None:
@@ -98,7 +102,7 @@ def _keep(lablet: Living) -> Decision:
         changed = claim.ready(max(facts.now_unix, claim.last_at))  # a clock that is set back must not undo it for ever
         return Decision(SAVE, None if is_new and not claim.ready_at else report, changed, events=(event,))
     if is_new and not facts.claim_saved:  # a crash must not lose `ready_at`
-        return Decision(WAIT, after_s=_SAVED_S)
+        return Decision(WAIT, after_s=_SAVED_S, awaits_claim=True)
     if claim.lent_back:
         rest = rest_left_s(claim.rest_until, now_unix=facts.now_unix, rest_s=lablet.limits.port_rest_s)
         if rest:
@@ -137,6 +141,7 @@ def _renew(lablet: Living) -> Decision | None:
     )
 
 
+@ports(Ports.WITHDRAWN)
 def while_returning(lablet: Living) -> Decision:
     """Archive the session, clear the learner, then let the lab be wiped.
 
@@ -144,7 +149,7 @@ def while_returning(lablet: Living) -> Decision:
     """
     facts, claim, session = lablet.facts, lablet.claim, lablet.claim.session
     if not facts.claim_saved:
-        return Decision(WAIT)
+        return Decision(WAIT, awaits_claim=True)
     report = living.returning(facts, claim)
     if session is not None and not session.archived_at:
         return Decision(ArchiveSession(claim, session), report)
@@ -163,6 +168,7 @@ _SEEN_S: Final = 1.0
 """How soon to look whether the watch shows the Pod not Ready; the echo of an own write wakes no lablet."""
 
 
+@ports(Ports.WITHDRAWN)
 def while_renewing(lablet: Living) -> Decision:
     """Take the lab of the old content down, then take up the new content.
 
@@ -179,13 +185,14 @@ def while_renewing(lablet: Living) -> Decision:
     if claim.bound_to:  # assigned at the same moment
         return Decision(SAVE, None, claim.keeping_content())
     if is_ready(lablet.pod) or not facts.claim_saved:
-        return Decision(WAIT, report, after_s=_SEEN_S)
+        return Decision(WAIT, report, after_s=_SEEN_S, awaits_claim=not facts.claim_saved)
     return take_down(facts, claim, report, lablet.now)
 
 
 _OFF: Final = frozenset({observations.STOPPED, observations.DEFINED})
 
 
+@ports(Ports.KEPT)
 def while_crashed(lablet: Living) -> Decision:
     """Start what stopped again after a pause, a few times.
 

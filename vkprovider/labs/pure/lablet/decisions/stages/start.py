@@ -21,6 +21,7 @@ from vkprovider.labs.pure.lablet.boots import (
     noted,
     told,
 )
+from vkprovider.labs.pure.lablet.decisions.exposed import Ports, ports
 from vkprovider.labs.pure.lablet.decisions.living import (
     Living,
     instantiating,
@@ -74,6 +75,7 @@ def make(facts: Facts, pod: Pod) -> Decision:
     return Decision(WAIT, report, events=() if refusal.reason.passing else (event,))
 
 
+@ports(Ports.WITHDRAWN)
 def while_claiming(lablet: Living) -> Decision:
     """Wait until a claim without a lab is written.
 
@@ -81,13 +83,13 @@ def while_claiming(lablet: Living) -> Decision:
     """
     facts, claim = lablet.facts, lablet.claim
     if claim.renews:
-        return Decision(WAIT, renewing(facts), after_s=_SAVED_S)
+        return Decision(WAIT, renewing(facts), after_s=_SAVED_S, awaits_claim=True)
     if claim.starts_again:
         report = pending(Trouble.CRASH_LOOP_BACK_OFF, f"{claim.last_message}; the lab is imported again")
-        return Decision(WAIT, report, after_s=_SAVED_S)
+        return Decision(WAIT, report, after_s=_SAVED_S, awaits_claim=True)
     if claim.lent_back:
-        return Decision(WAIT, returning(facts, claim), after_s=_SAVED_S)
-    return Decision(WAIT, _claiming(facts))
+        return Decision(WAIT, returning(facts, claim), after_s=_SAVED_S, awaits_claim=True)
+    return Decision(WAIT, _claiming(facts), awaits_claim=True)
 
 
 def _is_stray(pod: Pod) -> bool:
@@ -116,6 +118,7 @@ def _claiming(facts: Facts) -> Report:
     return pending(fault.reason, fault.message)
 
 
+@ports(Ports.WITHDRAWN)
 def while_fresh(lablet: Living) -> Decision:
     """Import the lab, or forget the one that is gone.
 
@@ -161,6 +164,7 @@ _START_AGAIN_S: Final = 30.0
 """A start that has moved no device is sent again after so many seconds."""
 
 
+@ports(Ports.WITHDRAWN)
 def while_imported(lablet: Living) -> Decision:
     """Start the lab, or wait for an earlier start; one that has moved no device in time is sent again.
 
@@ -181,6 +185,7 @@ def while_imported(lablet: Living) -> Decision:
     return Decision(Start(claim), report, claim if claim.started_at else claim.started(facts.now_unix), retry_at=0.0)
 
 
+@ports(Ports.LENT)
 def while_unnoted(lablet: Living) -> Decision:
     """Write learner and session into the notes, once the stored claim names the learner.
 
@@ -190,9 +195,10 @@ def while_unnoted(lablet: Living) -> Decision:
     stored = facts.claim_saved and facts.claim is not None and facts.claim.learner == claim.learner
     if stored or not claim.learner:
         return Decision(NoteLearner(claim))
-    return Decision(WAIT, after_s=_SAVED_S)
+    return Decision(WAIT, after_s=_SAVED_S, awaits_claim=True)
 
 
+@ports(Ports.LENT)
 def while_booting(lablet: Living) -> Decision:
     """Wait until all devices are booted, each for as long as it may take.
 

@@ -4,6 +4,7 @@ from vkprovider.lablet import observations
 from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.reasons import Progress, Trouble
 from vkprovider.lablet.standing import State
+from vkprovider.labs.pure.lablet.decisions.exposed import Ports, ports
 from vkprovider.labs.pure.lablet.decisions.living import Living, instantiating, not_ready, pending, state_of
 from vkprovider.labs.pure.lablet.decisions.session import closing_state
 from vkprovider.labs.pure.lablet.decisions.takedown import again_or_kept, labels
@@ -13,6 +14,7 @@ from vkprovider.labs.pure.lablet.steps import WAIT, Release
 from vkprovider.platform.messages import Fault, Notice
 
 
+@ports(Ports.KEPT)
 def while_unseen(lablet: Living) -> Decision:
     """Wait for an observation, or for the worker.
 
@@ -39,6 +41,7 @@ def _silent(lablet: Living, message: str) -> Report:
     return Report(state, phase="Running", silent=message)
 
 
+@ports(Ports.KEPT)
 def while_unclear(lablet: Living) -> Decision:
     """Wait for the lab, and end that as for any lab that does not boot in time.
 
@@ -72,6 +75,7 @@ def _fault(title: str, devices: tuple[DeviceFact, ...]) -> Fault:
     return Fault(Trouble.COMPUTE_DISCONNECTED, f"the compute host of {away} is away; CML brings the devices back")
 
 
+@ports(Ports.WITHDRAWN)
 def while_portless(lablet: Living) -> Decision:
     """Leave the lab alone, and begin again when it is gone.
 
