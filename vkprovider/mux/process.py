@@ -1,13 +1,11 @@
-"""The process of one replica that serves muxes: its Leases and parts; connect, listen, run, stop."""
+"""The process of one replica that serves muxes: its Leases and parts."""
 
-import asyncio
 import dataclasses
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
-
-import structlog
 
 from vkprovider.lablet import names
 from vkprovider.mux.debug.routes import DebugCallers, DebugPage
@@ -22,14 +20,14 @@ from vkprovider.mux.settings import MuxProcessSettings
 from vkprovider.mux.showing import Showing
 from vkprovider.mux.strays import Strays
 from vkprovider.platform import wellknown
-from vkprovider.platform.concurrency import stop_on_signals
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.page import Page
 from vkprovider.platform.http.tls import page_tls
 from vkprovider.platform.kube.events import EventRecorder, ObjectRef
 from vkprovider.platform.kube.queue import KeyedQueue
-from vkprovider.platform.runtime.context import Context, Program, connect
+from vkprovider.platform.replica import run
+from vkprovider.platform.runtime.context import Context, Program
 from vkprovider.platform.runtime.leases import LeaseKind
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.runtime.metrics import Measure, counter, gauge, value
@@ -37,8 +35,6 @@ from vkprovider.platform.runtime.ownership import Ownership
 from vkprovider.platform.runtime.parts import Change, Part, Work
 from vkprovider.platform.runtime.process import Process
 from vkprovider.platform.settings import reveal
-
-_log: Final = structlog.get_logger(__name__)
 
 MUX: Final = Program(names.MUX_PROXY, f"{wellknown.GROUP}/mux-replica")
 DRY_RUN: Final = Program(f"{names.MUX_PROXY}-dry-run", f"{wellknown.GROUP}/mux-dry-run-replica")
@@ -108,8 +104,11 @@ class MuxProcess:
 
 
 def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
-    """Build a replica; nothing is read or written before its process runs."""
+    """Build a replica; nothing is read or written before its process runs, and in a dry run Events are only logged."""
     of_mux = settings.mux
+    if of_mux.dry_run:
+        logged: EventRecorder = LoggedEvents(ctx.kube, component=ctx.program.name, instance=ctx.replica)
+        ctx = dataclasses.replace(ctx, events=logged)
     queue: KeyedQueue[str] = KeyedQueue(name="muxes", workers=_AT_ONCE)
     shown: KeyedQueue[str] = KeyedQueue(name="shown", workers=_AT_ONCE)
     writes, events = Writes(dry=of_mux.dry_run), Events(ctx)
@@ -184,14 +183,22 @@ def _measures(ownership: Ownership, memory: MuxMemory, writes: Writes) -> Iterab
 
 
 async def main(settings: MuxProcessSettings) -> None:
-    """Run one replica until SIGTERM or SIGINT."""
-    stop = stop_on_signals()
-    page = page_of(settings)
-    await page.run(
-        lambda: context_of(settings, page),
-        lambda ctx: _serve(settings, ctx, page, stop),
-        stop,
-    )
+    """Run one replica until SIGTERM or SIGINT.
+
+    Raises:
+        InputError: `SettingInvalid`: the page cannot listen, or its certificate cannot be used.
+    """
+
+    def build(ctx: Context, _: AsyncExitStack) -> Process:
+        return mux_process(ctx, settings).process
+
+    about = {"prefix": settings.mux.prefix, "dry_run": settings.mux.dry_run}
+    await run(program_of(settings), settings, page_of(settings), build, **about)
+
+
+def program_of(settings: MuxProcessSettings) -> Program:
+    """Return whose replica it is."""
+    return DRY_RUN if settings.mux.dry_run else MUX
 
 
 def page_of(settings: MuxProcessSettings) -> Page:
@@ -205,32 +212,3 @@ def page_of(settings: MuxProcessSettings) -> Page:
         http = http.model_copy(update={"port": port})
     own = ["localhost", "127.0.0.1", f"{names.MUX_PROXY}.{settings.replica.namespace}.svc"]
     return Page(http, settings.replica.instance_id, tls=page_tls(http, own), starting={"owned_muxes": []})
-
-
-async def context_of(settings: MuxProcessSettings, page: Page) -> Context:
-    """Reach the API server, however long it takes; in a dry run Events are only logged."""
-    program = DRY_RUN if settings.mux.dry_run else MUX
-    ctx = await connect(settings.kube, settings.replica, page.wait_for, program=program)
-    if not settings.mux.dry_run:
-        return ctx
-    events: EventRecorder = LoggedEvents(ctx.kube, component=program.name, instance=ctx.replica)
-    return dataclasses.replace(ctx, events=events)
-
-
-async def _serve(settings: MuxProcessSettings, ctx: Context, page: Page, stop: asyncio.Event) -> None:
-    replica = mux_process(ctx, settings)
-    page.serve(replica.process)
-    _log.info(
-        "started",
-        replica=ctx.replica,
-        server=ctx.kube.server,
-        context=ctx.kube.context or "in-cluster",
-        prefix=settings.mux.prefix,
-        dry_run=settings.mux.dry_run,
-        http_port=page.port,
-    )
-    try:
-        await replica.process.run(stop)
-    finally:
-        await ctx.kube.close()
-    _log.info("stopped", replica=ctx.replica)

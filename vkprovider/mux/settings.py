@@ -14,7 +14,7 @@ from vkprovider.platform.settings import (
     LogSettings,
     PortRange,
     ProgramSettings,
-    ReplicaSettings,
+    ReplicaProgramSettings,
     bounds,
 )
 
@@ -132,11 +132,9 @@ class DebugWebSettings(Group):
         return tuple(self.audiences.split())
 
 
-class MuxProcessSettings(ProgramSettings):
+class MuxProcessSettings(ReplicaProgramSettings):
     """The settings of one replica of the program that serves muxes, by subject."""
 
-    replica: ReplicaSettings = Field(default_factory=ReplicaSettings)
-    kube: KubeSettings = KubeSettings()
     mux: MuxSettings = MuxSettings()
     http: HttpSettings = HttpSettings()
     web: DebugWebSettings = DebugWebSettings()

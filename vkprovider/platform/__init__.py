@@ -24,6 +24,7 @@
 * `kube`: the Kubernetes shell: all communication with an API server, and no decisions.
 * `runtime`: what every process needs that acts under a fence; nothing here knows labs or workers.
 * `http`: what every server shares: the page of a process, and the kubelet API of Nodes.
+* `replica`: one replica of a program from its start to its end: listen, reach the API server, build, run, stop.
 * `concurrency`: work on many things, a few at a time; and the signals that end a process.
 * `shipped`: files that ship with vkprovider beside its code.
 """

@@ -312,6 +312,13 @@ class ProgramSettings(Group):
         return cls.model_validate(dict.fromkeys(cls.model_fields, variables))
 
 
+class ReplicaProgramSettings(ProgramSettings):
+    """What every program of several replicas is told: who this process is, and how it reaches the API server."""
+
+    replica: ReplicaSettings = Field(default_factory=ReplicaSettings)
+    kube: KubeSettings = KubeSettings()
+
+
 def _read_folder(folder: Path) -> dict[str, str]:
     """Return the content of the files in a folder that are named like variables."""
     try:

@@ -1,18 +1,19 @@
-"""The process of one replica of the portal: its list of parts; connect, listen, run, stop."""
+"""The process of one replica of the portal: its list of parts."""
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
 from vkprovider.platform import wellknown
-from vkprovider.platform.concurrency import stop_on_signals
 from vkprovider.platform.http.page import Page
 from vkprovider.platform.http.tls import page_tls
 from vkprovider.platform.kube.queue import KeyedQueue
-from vkprovider.platform.runtime.context import Context, Program, connect
+from vkprovider.platform.replica import run
+from vkprovider.platform.runtime.context import Context, Program
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.runtime.metrics import Measure, by_name, counter, gauge, value
 from vkprovider.platform.runtime.parts import Change, Part, Work
@@ -84,16 +85,12 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     instructors = Instructors(ctx, index, membership, instructed.add)
     lablets = OtherLablets(index.strays, index.stray_namespaces)
 
-    def wake_user(key: str) -> None:
-        for namespace in index.namespaces_of(key):
-            queue.add(namespace)
-
     def wake_all() -> None:
         for namespace in index.namespaces():
             wake(namespace)
 
     effects = lab_objects(ctx, objects)
-    locks = Locks(ctx, membership, wake_user, index.about)
+    locks = Locks(ctx, membership, lambda key: _add_all(queue, index.namespaces_of(key)), index.about)
     choices = Choices(config, objects)
     requests = Requests(ctx, effects, of_portal, index, locks, membership, choices, queue.add)
     making = Making(ctx, effects.pods, of_portal.username_prefix, config.env, index.definition)
@@ -109,14 +106,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     part = Part(
         informers=(*objects.all(), locks.leases),
         changes=(
-            Change(objects.definitions, index.definition_changed),
-            Change(objects.definitions, choices.definition_changed),
-            Change(objects.namespaces, index.namespace_changed),
-            Change(objects.pods, index.pod_changed),
-            Change(objects.pods, lablets.stray_changed),
-            Change(objects.events, index.event_changed),
-            Change(objects.lablets, lablets.pod_changed),
-            Change(objects.bindings, instructors.binding_changed),
+            *_changes(objects, index, choices, lablets, instructors),
             Change(locks.leases, locks.lease_changed),
         ),
         works=(Work(queue, labs.reconcile), Work(instructed, instructors.reconcile)),
@@ -129,20 +119,33 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         finish=finish,
         hand_over=locks.release_all,
     )
+    process = Process(ctx, membership, (part,), serves_fenced=True)
     return PortalProcess(
-        ctx,
-        index,
-        lablets,
-        objects,
-        locks,
-        requests,
-        choices,
-        labs,
-        keeper,
-        site.live,
-        queue,
-        Process(ctx, membership, (part,), serves_fenced=True),
+        ctx, index, lablets, objects, locks, requests, choices, labs, keeper, site.live, queue, process
     )
+
+
+def _add_all(queue: KeyedQueue[str], keys: Iterable[str]) -> None:
+    for key in keys:
+        queue.add(key)
+
+
+def _changes(
+    objects: PortalInformers,
+    index: UserLabIndex,
+    choices: Choices,
+    lablets: OtherLablets,
+    instructors: Instructors,
+) -> Iterable[Change[Any]]:
+    """Yield who hears of a change of which objects, in this order."""
+    yield Change(objects.definitions, index.definition_changed)
+    yield Change(objects.definitions, choices.definition_changed)
+    yield Change(objects.namespaces, index.namespace_changed)
+    yield Change(objects.pods, index.pod_changed)
+    yield Change(objects.pods, lablets.stray_changed)
+    yield Change(objects.events, index.event_changed)
+    yield Change(objects.lablets, lablets.pod_changed)
+    yield Change(objects.bindings, instructors.binding_changed)
 
 
 def _measures(
@@ -161,14 +164,20 @@ def _measures(
 
 
 async def main(settings: PortalProcessSettings) -> None:
-    """Run one replica until SIGTERM or SIGINT."""
-    stop = stop_on_signals()
-    page = page_of(settings)
-    await page.run(
-        lambda: context_of(settings, page),
-        lambda ctx: _serve(settings, ctx, page, stop),
-        stop,
-    )
+    """Run one replica until SIGTERM or SIGINT.
+
+    Raises:
+        InputError: `SettingInvalid`: the page cannot listen, or a file of the settings cannot be used.
+    """
+    of_portal = settings.portal
+    if of_portal.callers == "token" and of_portal.cookie_key is None:
+        _log.warning("nobody can log in with a browser", why="VKPROVIDER_PORTAL_COOKIE_KEY is not set")
+
+    def build(ctx: Context, _: AsyncExitStack) -> Process:
+        return portal_process(ctx, settings).process
+
+    page, about = page_of(settings), {"prefix": of_portal.namespace_prefix, "dialect": of_portal.dialect}
+    await run(PORTAL, settings, page, build, **about)
 
 
 def page_of(settings: PortalProcessSettings) -> Page:
@@ -185,29 +194,3 @@ def page_of(settings: PortalProcessSettings) -> Page:
         starting={},
         headers=settings.portal.headers,
     )
-
-
-async def context_of(settings: PortalProcessSettings, page: Page) -> Context:
-    """Reach the API server, however long it takes."""
-    return await connect(settings.kube, settings.replica, page.wait_for, program=PORTAL)
-
-
-async def _serve(settings: PortalProcessSettings, ctx: Context, page: Page, stop: asyncio.Event) -> None:
-    replica = portal_process(ctx, settings)
-    page.serve(replica.process)
-    if settings.portal.callers == "token" and settings.portal.cookie_key is None:
-        _log.warning("nobody can log in with a browser", why="VKPROVIDER_PORTAL_COOKIE_KEY is not set")
-    _log.info(
-        "started",
-        replica=ctx.replica,
-        server=ctx.kube.server,
-        context=ctx.kube.context or "in-cluster",
-        prefix=settings.portal.namespace_prefix,
-        dialect=settings.portal.dialect,
-        http_port=page.port,
-    )
-    try:
-        await replica.process.run(stop)
-    finally:
-        await ctx.kube.close()
-    _log.info("stopped", replica=ctx.replica)

@@ -10,10 +10,8 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 from vkprovider.platform.settings import (
     Group,
     HttpSettings,
-    KubeSettings,
     LogSettings,
-    ProgramSettings,
-    ReplicaSettings,
+    ReplicaProgramSettings,
 )
 
 _KEY_BYTES: Final = 32
@@ -216,11 +214,9 @@ def _key_bytes(text: str) -> bytes:
         return b""
 
 
-class PortalProcessSettings(ProgramSettings):
+class PortalProcessSettings(ReplicaProgramSettings):
     """The settings of one replica of the portal, by subject."""
 
-    replica: ReplicaSettings = Field(default_factory=ReplicaSettings)
-    kube: KubeSettings = KubeSettings()
     portal: PortalSettings = PortalSettings()
     http: HttpSettings = HttpSettings()
     log: LogSettings = LogSettings()

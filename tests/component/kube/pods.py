@@ -125,9 +125,7 @@ async def following(
         keep=keep,
         slim=slim,
         page_size=page_size,
-        patience=patience._replace(silence_s=inactivity_s),
-        backoff_s=(0.02, 0.1),
-        outage_cap_s=0.1,
+        patience=patience._replace(silence_s=inactivity_s, backoff_s=(0.02, 0.1), outage_cap_s=0.1),
     )
     heard = Heard()
     informer.add_handler(heard)

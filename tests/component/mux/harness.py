@@ -14,9 +14,10 @@ from tests.component.controllers.looking import eventually
 from tests.support.apiserver import MEMBERS, SYSTEM, Admin, ApiServer, Refused
 from tests.support.faultyapi import FaultyApi
 from tests.support.inloop import InLoop
-from vkprovider.mux.process import MuxProcess, context_of, mux_process, page_of
+from vkprovider.mux.process import MuxProcess, mux_process, page_of, program_of
 from vkprovider.mux.settings import MuxProcessSettings
 from vkprovider.platform.http.page import Page
+from vkprovider.platform.runtime.context import connect
 from vkprovider.platform.shipped import find_manifests
 
 PREFIX: Final = "svc-mux.nowake.ai"
@@ -90,7 +91,7 @@ class MuxWorld:
         settings = MuxProcessSettings.from_environment(given)
         page = page_of(settings)
         await page.start()
-        ctx = await context_of(settings, page)
+        ctx = await connect(settings.kube, settings.replica, page.wait_for, program=program_of(settings))
         wall = ctx.wall
         is_sure = ctx.is_sure if doubts else lambda: True
         ctx = dataclasses.replace(ctx, wall=lambda: wall() + wall_ahead_s, is_sure=is_sure)

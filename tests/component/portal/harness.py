@@ -21,8 +21,9 @@ from tests.support.apiserver import GROUP, MEMBERS, RUNTIME_CLASSES, SYSTEM, Adm
 from tests.support.faultyapi import FaultyApi
 from tests.support.inloop import InLoop
 from vkprovider.platform.http.page import Page
+from vkprovider.platform.runtime.context import connect
 from vkprovider.platform.shipped import find_manifests
-from vkprovider.portal.process import PortalProcess, context_of, page_of, portal_process
+from vkprovider.portal.process import PORTAL, PortalProcess, page_of, portal_process
 from vkprovider.portal.pure.portalnames import user_key
 from vkprovider.portal.service.requests import LabCaller
 from vkprovider.portal.settings import PortalProcessSettings
@@ -210,7 +211,7 @@ class PortalWorld:
         settings = PortalProcessSettings.from_environment(given)
         page = page_of(settings)
         await page.start()
-        ctx = await context_of(settings, page)
+        ctx = await connect(settings.kube, settings.replica, page.wait_for, program=PORTAL)
         wall = ctx.wall
         ctx = dataclasses.replace(
             ctx,

@@ -17,10 +17,8 @@ from vkprovider.platform.settings import (
     PORT_MAX,
     Group,
     HttpSettings,
-    KubeSettings,
     LogSettings,
-    ProgramSettings,
-    ReplicaSettings,
+    ReplicaProgramSettings,
     bounds,
 )
 
@@ -282,11 +280,9 @@ class LabletSettings(Group):
         return self.sign_default_s if self.start_timeout_s is None else self.start_timeout_s
 
 
-class Settings(ProgramSettings):
+class Settings(ReplicaProgramSettings):
     """The settings of one replica, by subject."""
 
-    replica: ReplicaSettings = Field(default_factory=ReplicaSettings)
-    kube: KubeSettings = KubeSettings()
     workers: WorkerSettings = WorkerSettings()
     ports: PortSettings = PortSettings()
     lablets: LabletSettings = LabletSettings()

@@ -1,7 +1,8 @@
-"""The process of one replica of the provider: connect, listen, run, stop."""
+"""The process of one replica of the provider: its page, and what is open as long as it runs."""
 
-import asyncio
 import ssl
+from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 import structlog
@@ -15,13 +16,14 @@ from vkprovider.labs.settings.services import plain_text
 from vkprovider.labs.wiring.parts.labs import NO_LABS
 from vkprovider.labs.wiring.provider import provider
 from vkprovider.labs.wiring.tunnels import agent_tokens
-from vkprovider.platform.concurrency import stop_on_signals
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.http.page import Page
 from vkprovider.platform.http.tls import page_tls
 from vkprovider.platform.kube.client import user_agent
 from vkprovider.platform.reasons import StartReason
-from vkprovider.platform.runtime.context import Context, connect
+from vkprovider.platform.replica import run
+from vkprovider.platform.runtime.context import PROVIDER, Context
+from vkprovider.platform.runtime.process import Process
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -58,19 +60,17 @@ def _tls(settings: Settings) -> ssl.SSLContext | None:
 
 
 async def main(settings: Settings) -> None:
-    """Run one replica until SIGTERM or SIGINT."""
-    stop = stop_on_signals()
+    """Run one replica until SIGTERM or SIGINT.
+
+    Raises:
+        InputError: `SettingInvalid`: the page cannot listen, or a file of the settings cannot be used.
+    """
     for name in settings.ignored:
         _log.info("setting accepted and not used", setting=name)
     for name, text in plain_text(_services(settings)).items():
         _log.warning("a service is reached in plain text", setting=name, why=text)
     agent_tokens(settings.http_tunnel)  # what cannot be used is refused before the API server is waited for
-    page = page_of(settings)
-    await page.run(
-        lambda: connect(settings.kube, settings.replica, page.wait_for),
-        lambda ctx: _serve(settings, ctx, page, stop),
-        stop,
-    )
+    await run(PROVIDER, settings, page_of(settings), partial(_build, settings))
 
 
 def _services(settings: Settings) -> dict[str, str]:
@@ -82,28 +82,15 @@ def _services(settings: Settings) -> dict[str, str]:
     }
 
 
-async def _serve(settings: Settings, ctx: Context, page: Page, stop: asyncio.Event) -> None:
+def _build(settings: Settings, ctx: Context, closing: AsyncExitStack) -> Process:
     agent = user_agent(ctx.replica)
+    closing.callback(shared_parser().close)
     deployments = Deployments(settings.lds, user_agent=agent) if takes_part(settings.lds) else None
+    if deployments is not None:
+        closing.push_async_callback(deployments.close)
     grader = HttpGrader(settings.grader, user_agent=agent) if settings.grader.url else None
+    if grader is not None:
+        closing.push_async_callback(grader.close)
     replica = provider(ctx, settings, deployments=deployments, grader=grader)
-    page.serve(replica.process)
-    _log.info(
-        "started",
-        replica=ctx.replica,
-        server=ctx.kube.server,
-        context=ctx.kube.context or "in-cluster",
-        installation=ctx.installation,
-        http_port=page.port,
-    )
-    try:
-        await replica.process.run(stop)
-    finally:
-        if deployments is not None:
-            await deployments.close()
-        if grader is not None:
-            await grader.close()
-        shared_parser().close()
-        await ctx.kube.close()
-        replica.base.counters.timeline.close()
-    _log.info("stopped", replica=ctx.replica)
+    closing.callback(replica.base.counters.timeline.close)
+    return replica.process

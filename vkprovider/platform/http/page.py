@@ -7,7 +7,7 @@ The routes are known only with the parts; until then whatever else is asked for 
 import asyncio
 import os
 import ssl
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
@@ -19,7 +19,7 @@ from vkprovider.platform.http.answers import Refused, Starting
 from vkprovider.platform.http.connections import listen, runner_of
 from vkprovider.platform.reasons import StartReason
 from vkprovider.platform.runtime import parts
-from vkprovider.platform.runtime.context import NO_API_SERVER, Context
+from vkprovider.platform.runtime.context import NO_API_SERVER
 from vkprovider.platform.runtime.metrics import exposition, registry_of
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.platform.runtime.process import Process
@@ -65,34 +65,6 @@ class Page:
         self._runner = runner_of(self._application(), shutdown_s=_FINISH_S)
         self._listener: asyncio.Server | None = None
         self.port = 0
-
-    async def run(
-        self,
-        connect: Callable[[], Coroutine[Any, Any, Context]],
-        serve: Callable[[Context], Awaitable[None]],
-        stop: asyncio.Event,
-    ) -> None:
-        """Listen while a process reaches the API server, and then as long as it serves.
-
-        Args:
-            connect: Called once this listens; its result is what `serve` is called with.
-            serve: Called once the API server is reached; returns after `stop`.
-            stop: Ends the wait for the API server, too.
-
-        Raises:
-            InputError: As in `start`, and from `connect`.
-        """
-        await self.start()
-        connecting = asyncio.create_task(connect())
-        stopping = asyncio.create_task(stop.wait())
-        try:
-            await asyncio.wait([connecting, stopping], return_when=asyncio.FIRST_COMPLETED)
-            if connecting.done():
-                await serve(connecting.result())
-        finally:
-            connecting.cancel()
-            stopping.cancel()
-            await self.stop()
 
     async def start(self) -> None:
         """Begin to listen.

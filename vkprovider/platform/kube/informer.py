@@ -49,7 +49,7 @@ _ODD_ANSWERS: Final = {400, 504}  # a version from before etcd was restored is r
 
 
 class WatchPatience(NamedTuple):
-    """How long a watch may last and be silent.
+    """How long a watch may last and be silent, and how long the pauses after an error are.
 
     Attributes:
         watch_s: The server ends a watch after a time between these, at random: not all of all clients end together.
@@ -57,12 +57,17 @@ class WatchPatience(NamedTuple):
             end.
         silences: After so many silences in a row everything is listed again.
         list_s: The deadline of a page of a list.
+        backoff_s: First and greatest bound of the back-off after an error.
+        outage_cap_s: The greatest bound while the server is unreachable: requests cost it nothing then, and changes
+            wait behind this.
     """
 
     watch_s: tuple[int, int]
     silence_s: float
     silences: int
     list_s: float = 60.0
+    backoff_s: tuple[float, float] = (0.8, 30.0)
+    outage_cap_s: float = 5.0
 
 
 CALM: Final = WatchPatience((240, 300), 120.0, 2)
@@ -110,8 +115,6 @@ class Informer(Generic[T]):
         brief: bool = False,
         page_size: int = 100,
         patience: WatchPatience = CALM,
-        backoff_s: tuple[float, float] = (0.8, 30.0),
-        outage_cap_s: float = 5.0,
         lane: Lane = Lane.WORK,
     ) -> None:
         """Configure the informer; nothing is sent before `run`.
@@ -128,10 +131,7 @@ class Informer(Generic[T]):
             slim: Returns the part of an object to cache.
             brief: Watch only the metadata of large objects; lists still return all of them.
             page_size: Objects per page of a list; bounds the memory that a list takes.
-            patience: How long a watch may last and be silent.
-            backoff_s: First and greatest bound of the back-off after an error.
-            outage_cap_s: The greatest bound while the server is unreachable: requests cost it nothing then, and changes
-                wait behind this.
+            patience: How long a watch may last and be silent, and pauses after errors.
             lane: What its lists are for.
         """
         self.name = name
@@ -152,8 +152,6 @@ class Informer(Generic[T]):
         self._brief = brief
         self._page_size = page_size
         self._patience = patience
-        self._backoff_s = backoff_s
-        self._outage_cap_s = outage_cap_s
         self._lane = lane
         self._version = ""  # where the watch goes on; empty: list first
         self._failures = 0  # in a row
@@ -358,8 +356,8 @@ class Informer(Generic[T]):
         return str(least + int(self._client.dice() * (most - least)))
 
     def _delay_s(self, failures: int, *, outage: bool = False) -> float:
-        first_s, cap_s = self._backoff_s
-        cap_s = self._outage_cap_s if outage else cap_s
+        first_s, cap_s = self._patience.backoff_s
+        cap_s = self._patience.outage_cap_s if outage else cap_s
         return delay_s(failures, first_s=first_s, cap_s=cap_s, dice=self._client.dice(), floor=_BACKOFF_FLOOR)
 
     def _read_line(self, line: bytes) -> None:

@@ -75,8 +75,7 @@ class Leases:
             Lease,
             name=f"{kind.noun}-leases",
             label_selector=",".join(f"{label}={value}" for label, value in kind.labels.items()),
-            patience=CALM._replace(list_s=leases.REQUEST_S),
-            outage_cap_s=leases.OUTAGE_CAP_S,
+            patience=CALM._replace(list_s=leases.REQUEST_S, outage_cap_s=leases.OUTAGE_CAP_S),
             lane=Lane.AT_ONCE,
         )
 

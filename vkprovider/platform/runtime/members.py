@@ -26,7 +26,7 @@ _log: Final = structlog.get_logger(__name__)
 MEMBER_PREFIX: Final = PROVIDER.member_prefix
 LABEL_MEMBER: Final = PROVIDER.member_label
 """Of replicas of the provider."""
-_PATIENCE: Final = CALM._replace(silence_s=15.0, silences=1, list_s=leases.REQUEST_S)
+_PATIENCE: Final = CALM._replace(silence_s=15.0, silences=1, list_s=leases.REQUEST_S, outage_cap_s=leases.OUTAGE_CAP_S)
 """A replica's own renewals come every few seconds: a watch that is silent for longer is dead."""
 
 
@@ -58,7 +58,6 @@ class Members:
             name="replicas",
             label_selector=ctx.program.member_label,
             patience=_PATIENCE,
-            outage_cap_s=leases.OUTAGE_CAP_S,
             lane=Lane.AT_ONCE,
         )
         self.leases.add_handler(self._member_changed)

@@ -20,6 +20,7 @@ from tests.support.inloop import InLoop
 from vkprovider.lablet import names
 from vkprovider.platform import wellknown
 from vkprovider.platform.http.page import Page
+from vkprovider.platform.runtime.context import connect
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.runtime.parts import Change, Part
 from vkprovider.platform.runtime.process import Process
@@ -27,7 +28,7 @@ from vkprovider.platform.shipped import find_manifests
 from vkprovider.platform.times import iso
 from vkprovider.portal.api.routes import portal_callers, portal_page
 from vkprovider.portal.api.streams import LabStreams, StreamTimes
-from vkprovider.portal.process import context_of, page_of
+from vkprovider.portal.process import PORTAL, page_of
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.portalnames import namespace_of, pod_name, user_key
 from vkprovider.portal.pure.record import Ending, LabOperation, LabRequest, annotation, annotations_for, labels_for
@@ -110,7 +111,7 @@ class PageWorld:
         settings = PortalProcessSettings.from_environment(given)
         page = page_of(settings)
         await page.start()
-        ctx = await context_of(settings, page)
+        ctx = await connect(settings.kube, settings.replica, page.wait_for, program=PORTAL)
         objects = informers(ctx, settings.portal.namespace_prefix)
         index = UserLabIndex(SYSTEM, settings.portal.starts_max, _nobody, age_s=objects.age_s)
         membership = Membership(ctx, settings.replica.lease_ttl_s)

@@ -51,7 +51,7 @@ class Lablet:
         changes: How often it has changed; counted by the Pod handler.
         removal_seen: The informer showed the Pod's deletion and then its removal; written by the Pod handler.
         memory: Replaced by the turn alone.
-        awaits_claim: Whether the last turn would have ended otherwise if its claim had been saved; written by the turn.
+        awaits_claim: Whether the last turn awaits the stored claim; written by the turn.
         written: The last status written; changed by the publisher alone.
         ports_open: The condition `PortsOpen`, None while unknown; written by the check of ports.
         activity: The input at its consoles that was noted last; written by the consoles.

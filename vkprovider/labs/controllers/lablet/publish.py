@@ -16,6 +16,7 @@ from vkprovider.labs.controllers.counters import STATUS_ANSWERED, STATUS_SENT, C
 from vkprovider.labs.controllers.lablet.index import Lablet, Written
 from vkprovider.labs.controllers.lablet.ports import slice_of
 from vkprovider.labs.controllers.worker.worker import Worker
+from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.definition.content import Content
 from vkprovider.labs.pure.lablet import intent
 from vkprovider.labs.pure.lablet import status as podstatus
@@ -102,13 +103,7 @@ class Publisher:
         if report is None or pod is None:
             return None
         claim = worker.claims.claims.get(lablet.uid)
-        content = self.contents.get(claim.digest) if claim is not None else None
-        devices = intent.devices_of(pod, content) if content is not None else {}
-        told = content is not None and claim is not None and claim.ports_fault is None
-        mappings = portmap.rendered(content.topology.template, claim.ports) if told and content and claim else ""
-        ports_open = lablet.ports_open if mappings else None
-        extras = Extras(mappings, ports_open, self._access(lablet.uid), lablet.activity, worker.spec.cml_url)
-        wanted = podstatus.render(pod, report, claim, devices, worker.seen.ip, extras)
+        wanted = self._wanted(lablet, worker, pod, report, claim)
         known = written.status
         if known is None or _number(pod) >= written.version:
             known = podstatus.read_status(pod, wanted)
@@ -142,6 +137,15 @@ class Publisher:
         self.counters.status_writes += 1
         self.counters.timeline.note(lablet.uid, STATUS_ANSWERED)
         return None
+
+    def _wanted(self, lablet: Lablet, worker: Worker, pod: Pod, report: Report, claim: Claim | None) -> LabletStatus:
+        content = self.contents.get(claim.digest) if claim is not None else None
+        devices = intent.devices_of(pod, content) if content is not None else {}
+        told = content is not None and claim is not None and claim.ports_fault is None
+        mappings = portmap.rendered(content.topology.template, claim.ports) if told and content and claim else ""
+        ports_open = lablet.ports_open if mappings else None
+        extras = Extras(mappings, ports_open, self._access(lablet.uid), lablet.activity, worker.spec.cml_url)
+        return podstatus.render(pod, report, claim, devices, worker.seen.ip, extras)
 
     def _access(self, uid: str) -> str:
         """Return the answer of the mux to which ports of a lablet are lent; "" if none are."""

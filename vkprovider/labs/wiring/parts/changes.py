@@ -22,6 +22,7 @@ controller wakes another (a claim is saved, a worker was observed, content is th
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import structlog
@@ -70,14 +71,6 @@ def changes(
         if (config_map := new or old) is not None:
             queues.definitions.add(config_map.metadata.annotations.get(ANNOTATION_DEFINITION, ""))
 
-    def node_definitions_changed(old: CustomResource | None, new: CustomResource | None) -> None:
-        known = worker_status(new).node_definitions if new is not None else UNSET
-        figures = () if known is UNSET else known
-        definitions.given.tell(_name(old, new), (DeviceFigures(one.name, one.cpus, one.ram) for one in figures))
-        told = worker_status(new).boot_timeouts if new is not None else UNSET
-        waits = (DeviceFigures(one.name, 0, 0, one.seconds) for one in (() if told is UNSET else told))
-        definitions.given.tell_timeouts(_name(old, new), boot_timeouts(waits) if new is not None else None)
-
     def led() -> None:
         _queue_all(base, nodes.nodes.items, agents.names)
 
@@ -93,7 +86,7 @@ def changes(
         changes=(
             Change(objects.claims, labs.passes.claims_changed),
             Change(objects.workers, nodes.identities.changed),
-            Change(objects.workers, node_definitions_changed),
+            Change(objects.workers, partial(_node_definitions_changed, definitions)),
             Change(objects.workers, _worker_changed(base, nodes.ownership.plan.renew, has_agents=hubs)),
             Change(objects.pods, base.index.pod_changed),
             Change(objects.pods, sessions.inbox.pod_changed),
@@ -109,6 +102,17 @@ def changes(
         resumed=resumed,
         led=led,
     )
+
+
+def _node_definitions_changed(
+    definitions: DefinitionsPart, old: CustomResource | None, new: CustomResource | None
+) -> None:
+    known = worker_status(new).node_definitions if new is not None else UNSET
+    figures = () if known is UNSET else known
+    definitions.given.tell(_name(old, new), (DeviceFigures(one.name, one.cpus, one.ram) for one in figures))
+    told = worker_status(new).boot_timeouts if new is not None else UNSET
+    waits = (DeviceFigures(one.name, 0, 0, one.seconds) for one in (() if told is UNSET else told))
+    definitions.given.tell_timeouts(_name(old, new), boot_timeouts(waits) if new is not None else None)
 
 
 def _worker_changed(

@@ -97,16 +97,7 @@ def nodes(
         observer: Asks workers what they have.
     """
     ctx, settings, objects, queues = base.ctx, base.settings, base.objects, base.queues
-    known = definitions.definitions
-    ownership = Ownership(
-        ctx,
-        base.membership,
-        NODES,
-        objects.workers.items.keys,
-        levels=settings.replica.workload_levels,
-        wake=queues.workers.add,
-        holders=(base.fleet, base.index, kubelet.opened, kubelet.kubelet),
-    )
+    known, ownership = definitions.definitions, _ownership(base, kubelet)
     writer = NodeWriter(
         ctx,
         settings.workers,
@@ -151,4 +142,17 @@ def nodes(
         health=lambda: {"owned_nodes": sorted(ownership.epochs)},
         stats=lambda: {"fenced": ownership.fenced_total, "takeovers": ownership.takeovers_total},
         hand_over=workers.close,
+    )
+
+
+def _ownership(base: Base, kubelet: KubeletPart) -> Ownership:
+    """Return which Nodes this replica owns; with one, all that it knows of it goes."""
+    return Ownership(
+        base.ctx,
+        base.membership,
+        NODES,
+        base.objects.workers.items.keys,
+        levels=base.settings.replica.workload_levels,
+        wake=base.queues.workers.add,
+        holders=(base.fleet, base.index, kubelet.opened, kubelet.kubelet),
     )
