@@ -239,6 +239,11 @@ def cml_release(version: str) -> tuple[int, int, int] | None:
     return (int(match[1]), int(match[2]), int(match[3])) if match else None
 
 
+CONSOLE_IN_USE: Final = "another session types at the console of"
+"""How the refusal of a console begins at which somebody else types. An API server before 1.36 passes the text of a
+refusal on, and not its reason."""
+
+
 def console_command(device: str, *, take_over: bool) -> list[str]:
     """Return the command of `exec`, in the container of a lablet as a whole, that is the console of a device."""
     return [CONSOLE, device, *([TAKE_OVER] if take_over else [])]

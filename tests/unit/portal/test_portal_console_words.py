@@ -43,9 +43,12 @@ def test_a_worker_that_moved_is_reached_by_trying_again_not_by_a_command() -> No
     assert words.end_of(body, "r1") == ConsoleEnd(Why.LOST, "This worker moved to another replica.")
 
 
-def test_who_finds_a_console_in_use_reads_no_command() -> None:
+@pytest.mark.parametrize(
+    ("reason", "before"), [("ConsoleInUse", ""), ("InternalError", "Internal error occurred: ")], ids=["1.36", "1.35"]
+)
+def test_who_finds_a_console_in_use_reads_no_command(reason: str, before: str) -> None:
     said = refusal(Writer(1, attached=True, since=1_800_000_000.0), "r1", "nb-alice")
-    body = json.dumps({"status": "Failure", "reason": "ConsoleInUse", "message": said}).encode()
+    body = json.dumps({"status": "Failure", "reason": reason, "message": before + said}).encode()
     end = words.end_of(body, "r1")
     assert end.why is Why.IN_USE
     assert end.text == (

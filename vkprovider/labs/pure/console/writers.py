@@ -153,7 +153,7 @@ def refusal(writer: Writer[S], label: str, pod: str) -> str:
     device = shlex.quote(label)
     plugin = f"kubectl lablet console {pod} {device}"
     return (
-        f"another session types at the console of {label} since {writer.since_when}: watch it with `{plugin} --watch`,"
+        f"{names.CONSOLE_IN_USE} {label} since {writer.since_when}: watch it with `{plugin} --watch`,"
         f" or take over with `{plugin} --take-over` (without the plugin: `kubectl exec -it {pod} -- console {device}"
         " --take-over`); the other one then watches, and types again when you leave"
     )

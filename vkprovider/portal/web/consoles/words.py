@@ -4,6 +4,7 @@ from typing import Final
 
 import msgspec
 
+from vkprovider.lablet import names
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.platform.errors import Forbidden, Invalid, NotFound, OutsideError, Unauthorized
 from vkprovider.portal.web.consoles.frames import ConsoleEnd, Why
@@ -19,6 +20,8 @@ NONSENSE: Final = ConsoleEnd(Why.REFUSED, "The browser sent what is no part of a
 _SUCCESS: Final = "Success"
 _EXITED: Final = "NonZeroExitCode"
 _AGAIN: Final = ": run the command again"
+_WRAPPED: Final = "Internal error occurred: "
+"""What an API server before 1.36 puts before the text of any refusal of a kubelet, whose reason it drops."""
 
 
 class _Status(msgspec.Struct):
@@ -64,11 +67,12 @@ def end_of(status: bytes, device: str) -> ConsoleEnd:
         return BROKEN
     if found.status == _SUCCESS:
         return ENDED
-    if found.reason == ConsoleReason.CONSOLE_IN_USE:
-        return ConsoleEnd(Why.IN_USE, in_use(found.message, device))
+    message = found.message.removeprefix(_WRAPPED)
+    if found.reason == ConsoleReason.CONSOLE_IN_USE or message.startswith(names.CONSOLE_IN_USE):
+        return ConsoleEnd(Why.IN_USE, in_use(message, device))
     if found.reason in {_EXITED, "InternalError", ""}:  # the session ended, or its worker does not answer
-        return ConsoleEnd(Why.LOST, _sentence(found.message) or BROKEN.text)
-    return ConsoleEnd(Why.REFUSED, _sentence(found.message))
+        return ConsoleEnd(Why.LOST, _sentence(message) or BROKEN.text)
+    return ConsoleEnd(Why.REFUSED, _sentence(message))
 
 
 def in_use(message: str, device: str) -> str:
