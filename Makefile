@@ -57,7 +57,7 @@ test: ## Check, beside unit, component and cluster tests; ONLY=name: those with 
 	@$(MAKE) --no-print-directory -j2 $(if $(ONLY),,check) tests
 
 tests: $(STAMP)
-	@$(PYTEST) tests/unit tests/component tests/cluster $(SPREAD) $(GUARDED) --record=build/tests/test.tsv --session-timeout=4800 $(ONLY_K)
+	@$(PYTEST) tests/unit tests/component tests/simulators tests/cluster $(SPREAD) $(GUARDED) --record=build/tests/test.tsv --session-timeout=4800 $(ONLY_K)
 
 unit: $(STAMP) ## Unit tests: two minutes
 	@$(PYTEST) tests/unit $(SPREAD) --session-timeout=600 $(ONLY_K)
@@ -220,4 +220,4 @@ base: ## Make a base image of Debian's packages, without a registry; BASE=name, 
 	@rm build/base.tar
 
 clean: ## Remove .venv and everything built; the cached control plane stays
-	rm -rf $(VENV) build dist *.egg-info vkpsandbox/build vkpsandbox/*.egg-info hub/build hub/src/*.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info vkpsim/build vkpsim/*.egg-info vkpsandbox/build vkpsandbox/*.egg-info hub/build hub/src/*.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis

@@ -9,7 +9,7 @@ from tests.support import docs
 from vkpsandbox.demo.classroom import Classroom, unlike
 from vkpsandbox.demo.day import DAY, GRANT, POINTS, WHY
 from vkpsandbox.demo.learners import ITEM, NAMES, answer_of, verdict_on
-from vkpsandbox.lds.grading import Check, Grader, GradeRequest, Lablet, Response
+from vkpsim.lds.grading import Check, Grader, GradeRequest, Lablet, Response
 
 PAGE = "docs/class.md"
 NOTE = "vkprovider.io/"
