@@ -8,6 +8,7 @@
 * `render`: `manifests/install.yaml` from the kustomization, and from that the Helm chart; `helm` makes it.
 * `stale`: writes what these make, or compares it.
 * `vendor`: files of others that the site of the portal serves, a package.
+* `changed`: whether the simulators changed, so that `make test` runs their tests.
 * `workflows`: whether what `.github` names is there, and actionlint.
 * `tokens`: the page of tokens, of RBAC and policies.
 * `krew`: the krew manifest of a release.
