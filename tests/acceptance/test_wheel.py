@@ -164,13 +164,12 @@ def test_sandbox_finds_its_data_in_the_wheel(installed: Path, tmp_path: Path) ->
     script = """
 import json, vkprovider
 from vkpsandbox.demo.mux import LABLETS
-from vkpsandbox.demo.stage import find_examples
 from vkpsandbox.controlplane.build import module_files
 from vkpsandbox.controlplane.versions import kubernetes_version
 from vkprovider.platform.shipped import find_manifests
 version = kubernetes_version(module_files()[0])
 LABLETS.read_text()
-print(json.dumps([vkprovider.__file__, str(find_manifests()), str(find_examples(("affinity.yaml",))), version]))
+print(json.dumps([vkprovider.__file__, str(find_manifests()), str(find_manifests() / "examples"), version]))
 """
     package, manifests, examples, version = json.loads(run(installed / "python", "-c", script, cwd=tmp_path))
     home = installed.parent

@@ -6,9 +6,8 @@ import re
 import pytest
 
 from tests.support import docs
-from vkpsandbox.demo.classroom import Classroom, unlike
+from vkpsandbox.demo.classroom import ITEM, NAMES, Classroom, answer_of, unlike, verdict_on
 from vkpsandbox.demo.day import DAY, GRANT, POINTS, WHY
-from vkpsandbox.demo.learners import ITEM, NAMES, answer_of, verdict_on
 from vkpsim.lds.grading import Check, Grader, GradeRequest, Lablet, Response
 
 PAGE = "docs/class.md"

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from vkpsandbox.demo.labs import Lab
-from vkpsandbox.demo.pods import differences, is_ready, why_not_ready
+from vkpsandbox.demo.labs import Lab, differences, is_ready, why_not_ready
 
 UIDS = ["11111111-2222-3333-4444-555555555555", "aaaaaaaa-bbbb-cccc-dddd-eeeeeeeeeeee"]
 PODS = [{"metadata": {"uid": uid}, "spec": {"nodeName": f"vnode.worker-{n}"}} for n, uid in enumerate(UIDS, 1)]

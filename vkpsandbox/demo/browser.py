@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from vkpsandbox.demo.stage import DemoError
+from vkpsandbox.demo.terminal import DemoError
 
 _BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
 _PATIENCE_S: Final = 60.0
@@ -91,10 +91,8 @@ class Person:
         self._wait(lambda: self.path.startswith(path), f"the page {path}")
 
     # ------------------------------------------------------------------------------------------ how
-
     def _found(self, css: str) -> Any:
-        found = self._wait(lambda: self._driver.find_elements("css selector", css), f"{css} on the page")
-        return found[0]
+        return self._wait(lambda: self._driver.find_elements("css selector", css), f"{css} on the page")[0]
 
     def _pressed(self, css: str) -> bool:
         if self._driver.execute_script("return document.readyState") != "complete":
