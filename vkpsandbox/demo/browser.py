@@ -28,16 +28,20 @@ if (location.protocol.startsWith("http")) new MutationObserver(() => {
 
 
 class Person:
-    """Somebody who looks at pages, and presses what is there."""
+    """Somebody who looks at pages, and presses what is there.
+
+    Attributes:
+        driver: Of their browser.
+    """
 
     def __init__(self, driver: Any, url: str) -> None:
         """Open no page yet; all paths are below the URL."""
-        self._driver = driver
+        self.driver = driver
         self._url = url
 
     def open(self, path: str) -> None:
         """Type an address."""
-        self._driver.get(self._url + path)
+        self.driver.get(self._url + path)
 
     def fill(self, css: str, text: str) -> None:
         """Type into a field."""
@@ -51,7 +55,7 @@ class Person:
         """Press a button until something is on the page: scripts that come late have not taken the button yet."""
 
         def pressed() -> bool:
-            return self._pressed(css) and bool(self._driver.find_elements("css selector", sign))
+            return self._pressed(css) and bool(self.driver.find_elements("css selector", sign))
 
         self._wait(pressed, f"{sign} after {css} is pressed")
 
@@ -65,22 +69,22 @@ class Person:
 
     def remember(self, css: str) -> None:
         """Remember from now on, on all pages, each text that a selector finds, also hidden ones."""
-        self._driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _REMEMBER % css})
+        self.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _REMEMBER % css})
 
     @property
     def remembered(self) -> list[str]:
         """The texts that were on pages since `remember`, each once; none while a page is changing."""
-        seen = self._quietly(lambda: self._driver.execute_script("return sessionStorage.getItem('seen')"), None)
+        seen = self._quietly(lambda: self.driver.execute_script("return sessionStorage.getItem('seen')"), None)
         return [str(text) for text in json.loads(seen or "[]")]
 
     def within(self, css: str) -> None:
         """Go on in a frame of the page; `open` leaves it."""
-        self._driver.switch_to.frame(self._found(css))
+        self.driver.switch_to.frame(self._found(css))
 
     @property
     def path(self) -> str:
         """The address that is shown, without the host."""
-        return str(self._driver.current_url).removeprefix(self._url)
+        return str(self.driver.current_url).removeprefix(self._url)
 
     def await_path(self, path: str) -> None:
         """Wait until an address is shown.
@@ -92,16 +96,16 @@ class Person:
 
     # ------------------------------------------------------------------------------------------ how
     def _found(self, css: str) -> Any:
-        return self._wait(lambda: self._driver.find_elements("css selector", css), f"{css} on the page")[0]
+        return self._wait(lambda: self.driver.find_elements("css selector", css), f"{css} on the page")[0]
 
     def _pressed(self, css: str) -> bool:
-        if self._driver.execute_script("return document.readyState") != "complete":
+        if self.driver.execute_script("return document.readyState") != "complete":
             return False  # its scripts may not have begun
-        self._driver.find_element("css selector", css).click()
+        self.driver.find_element("css selector", css).click()
         return True
 
     def _text(self, css: str) -> str:
-        return str(self._driver.find_element("css selector", css).text)
+        return str(self.driver.find_element("css selector", css).text)
 
     def _quietly(self, look: Callable[[], Any], otherwise: Any) -> Any:
         from selenium.common.exceptions import WebDriverException  # noqa: PLC0415 (optional)
@@ -142,6 +146,17 @@ def person(url: str) -> Iterator[Person]:
     Raises:
         DemoError: There is no browser.
     """
+    with chromium() as driver:
+        yield Person(driver, url)
+
+
+@contextmanager
+def chromium() -> Iterator[Any]:
+    """Yield the driver of a browser that reaches nothing but this machine.
+
+    Raises:
+        DemoError: There is no browser.
+    """
     program, driver = require_browser()
     from selenium.webdriver import Chrome  # noqa: PLC0415 (optional)
     from selenium.webdriver.chrome.options import Options  # noqa: PLC0415 (optional)
@@ -156,6 +171,6 @@ def person(url: str) -> Iterator[Person]:
         options.add_argument("--no-sandbox")  # Chromium's own sandbox refuses root
     running = Chrome(options=options, service=Service(driver))
     try:
-        yield Person(running, url)
+        yield running
     finally:
         running.quit()

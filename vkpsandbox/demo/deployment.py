@@ -6,7 +6,7 @@ from typing import Any, Final
 from vkprovider.platform.messages import count
 from vkpsandbox.demo import consoles
 from vkpsandbox.demo.labs import differences, is_ready, uid_of, why_not_ready
-from vkpsandbox.demo.stage import BOOTS, SOON_S, Parts, Play, Stage, display
+from vkpsandbox.demo.stage import BOOTS, SOON_S, Part, Play, Stage, display
 from vkpsandbox.demo.terminal import DemoError
 
 DEFINITION: Final = "netlab.yaml"
@@ -41,9 +41,9 @@ class Deployed:
         self._deployment = ""
         self._pods: list[dict[str, Any]] = []
 
-    def parts(self) -> Parts:
+    def parts(self) -> list[Part]:
         """Return what is shown."""
-        return self.show_nodes, self.deploy, self.compare_labs, self.reach, self.learn, self.delete
+        return Part.of(self.show_nodes, self.deploy, self.compare_labs, self.reach, self.learn, self.delete)
 
     def show_nodes(self) -> None:
         """Each worker is a node.

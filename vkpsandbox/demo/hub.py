@@ -1,10 +1,9 @@
 """The demo of a JupyterHub: a learner with a browser starts a lab, works in it and stops it; an instructor looks on."""
 
+import contextlib
 import secrets
 import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Mapping
 from http import HTTPStatus
 from pathlib import Path
@@ -17,8 +16,8 @@ from vkpsandbox.controlplane.portal import HUB, LEARNERS, process_name
 from vkpsandbox.controlplane.waiting import await_processes
 from vkpsandbox.demo.browser import Person, person, require_browser
 from vkpsandbox.demo.portal import FAMILY, OF_PORTAL, left, offer
-from vkpsandbox.demo.stage import BOOTS, SOON_S, Parts, Play, Stage
-from vkpsandbox.demo.terminal import DemoError
+from vkpsandbox.demo.stage import BOOTS, SOON_S, Part, Play, Stage
+from vkpsandbox.demo.terminal import Caller, DemoError
 from vkpsandbox.processes.ports import free_ports
 from vkpsandbox.processes.process import ProcessSpec
 from vkpsandbox.start import add_process
@@ -98,9 +97,9 @@ class Campus:
         self._stage, self._here, self._url = stage, here, str(here["url"])
         self._alice = stage.closing.enter_context(person(self._url))
 
-    def parts(self) -> Parts:
+    def parts(self) -> list[Part]:
         """Return what is shown."""
-        return self.prepare, self.start, self.follow, self.work, self.teach, self.stop
+        return Part.of(self.prepare, self.start, self.follow, self.work, self.teach, self.stop)
 
     def prepare(self) -> None:
         """Start a JupyterHub.
@@ -109,14 +108,14 @@ class Campus:
         """
         stage = self._stage
         offer(stage)
-        stage.run(f"kubectl create namespace {CLASS}", quiet=True)
+        stage.run(f"kubectl create namespace {CLASS}")
         for name in (LEARNER, TEACHER):
             stage.sandbox.kubectl("create", "serviceaccount", name, f"--namespace={LEARNERS}")
         for role, subject in (
             ("vkprovider-class-learner", f"--group=system:serviceaccounts:{LEARNERS}"),
             ("vkprovider-instructor", f"--serviceaccount={LEARNERS}:{TEACHER}"),
         ):
-            stage.run(f"kubectl -n {CLASS} create rolebinding {role} --clusterrole={role} {subject}", quiet=True)
+            stage.run(f"kubectl -n {CLASS} create rolebinding {role} --clusterrole={role} {subject}")
         began = time.monotonic()
         start_hub(stage, self._here, {name: stage.token(name, LEARNERS) for name in (LEARNER, TEACHER)})
         stage.say(f"   JupyterHub at {self._url} after {time.monotonic() - began:.1f} s")
@@ -263,15 +262,14 @@ def start_hub(stage: Stage, here: Mapping[str, Any], people: Mapping[str, str]) 
     for spec in specs:
         add_process(layout, spec)
     started = [spec.name for spec in specs]
-    await_processes(layout, started, lambda: _answers(f"{url}/hub/api/"), f"the hub at {url}")
+    await_processes(layout, started, lambda: _answers(url), f"the hub at {url}")
 
 
 def _answers(url: str) -> bool:
-    try:
-        with urllib.request.urlopen(url, timeout=5) as answer:  # noqa: S310 (of this machine)
-            return bool(answer.status == HTTPStatus.OK)
-    except (urllib.error.URLError, OSError):
-        return False
+    with contextlib.suppress(DemoError):
+        Caller(url).expect(HTTPStatus.OK, "GET", "/hub/api/")
+        return True
+    return False
 
 
 def _proxy(home: Path) -> Path:

@@ -39,7 +39,6 @@ class Labs:
         Raises:
             DemoError: If a worker refuses, or the client is not installed.
         """
-        require()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of an imported library, irrelevant here
             from virl2_client import ClientLibrary  # noqa: PLC0415 (optional)

@@ -12,7 +12,7 @@ from vkprovider.lablet.exposure import LIVE, Access
 from vkprovider.platform.messages import count
 from vkpsandbox.controlplane.relay import find_haproxy
 from vkpsandbox.demo import consoles
-from vkpsandbox.demo.stage import BOOTS, Parts, Play, Stage, display
+from vkpsandbox.demo.stage import BOOTS, Part, Play, Stage, display
 from vkpsandbox.demo.terminal import DemoError
 
 LABLETS: Final = Path(__file__).with_name("mux.yaml")
@@ -48,9 +48,9 @@ class Lent:
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
 
-    def parts(self) -> Parts:
+    def parts(self) -> list[Part]:
         """Return what is shown."""
-        return self.deploy, self.connect, self.kill, self.delete
+        return Part.of(self.deploy, self.connect, self.kill, self.delete)
 
     def deploy(self) -> None:
         """Deploy 30 lablets that lend their consoles to the mux.
@@ -118,7 +118,7 @@ class Lent:
         """
         stage, last = self._stage, f"lab-{REPLICAS - 1}"
         port = self._numbers()[last]
-        stage.run(f"kubectl delete pod {last} --wait=false", quiet=True)
+        stage.run(f"kubectl delete pod {last} --wait=false")
         took_s = stage.wait(lambda: unrefused(port), f"refusal at {HOST}:{port}")
         stage.typed(f"telnet {HOST} {port}")
         stage.say(f"   refused, {took_s:.1f} s after the command")

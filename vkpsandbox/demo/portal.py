@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from vkpsandbox.controlplane.content import NAMESPACE
 from vkpsandbox.controlplane.portal import HUB, LEARNERS, process_name
-from vkpsandbox.demo.stage import BOOTS, Parts, Play, Stage, display
+from vkpsandbox.demo.stage import BOOTS, Part, Play, Stage, display
 from vkpsandbox.demo.terminal import Caller, DemoError, person
 
 LEARNER: Final = "alice"
@@ -35,7 +35,7 @@ def lab_on_request() -> Play:
 
 def offer(stage: Stage) -> None:
     """Put a lab on the menu, and wait until it works."""
-    stage.run(f"kubectl apply -f {display(MENU)}", quiet=True)
+    stage.run(f"kubectl apply -f {display(MENU)}")
     stage.wait(lambda: stage.lacks("runtimeclasses", [FAMILY]), "the lab on the menu")
 
 
@@ -59,9 +59,9 @@ class Requested:
         self._desk = person(stage.sandbox, LEARNER, self._learner.token, TOKEN=self._learner.token)
         self._namespace = self._pod = ""
 
-    def parts(self) -> Parts:
+    def parts(self) -> list[Part]:
         """Return what is shown."""
-        return self.offer, self.create, self.follow, self.work, self.extend, self.delete
+        return Part.of(self.offer, self.create, self.follow, self.work, self.extend, self.delete)
 
     def offer(self) -> None:
         """Put a lab on the menu.

@@ -41,14 +41,10 @@ class Part(NamedTuple):
     show: Callable[[], object]
 
     @classmethod
-    def of(cls, show: Callable[[], object]) -> "Part":
-        """Return a part that is told as it is written: the first line of the docstring is the heading."""
-        heading, _, why = (inspect.getdoc(show) or "").partition("\n\n")
-        return cls(heading.removesuffix("."), " ".join(why.split()), show)
-
-
-Parts = Iterable[Part | Callable[[], object]]
-"""Parts, or functions of which `Part.of` makes some."""
+    def of(cls, *shows: Callable[[], object]) -> "list[Part]":
+        """Return parts that are told as they are written: of the docstring, the first line is the heading."""
+        told = ((inspect.getdoc(show) or "").split("\n\n") for show in shows)
+        return [cls(heading.removesuffix("."), why, show) for (heading, why), show in zip(told, shows, strict=True)]
 
 
 class Play(NamedTuple):
@@ -63,7 +59,7 @@ class Play(NamedTuple):
 
     title: str
     sandbox: Mapping[str, Any]
-    parts: "Callable[[Stage], Parts]"
+    parts: "Callable[[Stage], list[Part]]"
     again: "Callable[[Stage], str]"
 
 
@@ -83,14 +79,13 @@ class Stage:
         self.examples = find_manifests() / "examples"
         self.admin = Terminal(sandbox, sandbox.kubeconfig, Path.cwd())
 
-    def play(self, parts: "Parts") -> None:
+    def play(self, parts: list[Part]) -> None:
         """Show parts, numbered after the start of the sandbox.
 
         Raises:
             DemoError: If a check failed.
         """
-        for number, each in enumerate(parts, 2):
-            part = each if isinstance(each, Part) else Part.of(each)
+        for number, part in enumerate(parts, 2):
             self.say(f"\n{number}. {part.heading}\n   {part.why}")
             part.show()
 
@@ -111,16 +106,15 @@ class Stage:
             self.say("   " + "   ".join(cells).rstrip())
 
     # ------------------------------------------------------------------------------------------ what is done
-    def run(self, command: str, *, quiet: bool = False) -> str:
-        """Show a command, run it as admin, and show what it prints, unless that says nothing; return the latter.
+    def run(self, command: str) -> str:
+        """Show a command, run it as admin, and show what it prints; return the latter.
 
         Raises:
             DemoError: If it fails.
         """
         self.typed(command)
         said = self.admin.run(command).rstrip()
-        if not quiet:
-            self.printed(said)
+        self.printed(said)
         return said
 
     def wait(self, remaining: Callable[[], list[str]], what: str, within_s: float = SOON_S) -> float:
