@@ -42,9 +42,16 @@ class Part(NamedTuple):
 
     @classmethod
     def of(cls, *shows: Callable[[], object]) -> "list[Part]":
-        """Return parts that are told as they are written: of the docstring, the first line is the heading."""
-        told = ((inspect.getdoc(show) or "").split("\n\n") for show in shows)
-        return [cls(heading.removesuffix("."), why, show) for (heading, why), show in zip(told, shows, strict=True)]
+        """Return parts that are told as they are written: of the docstring, the first line is the heading.
+
+        Raises:
+            ValueError: A docstring has no reason after that line.
+        """
+        parts = []
+        for show in shows:
+            heading, why = (inspect.getdoc(show) or "").split("\n\n")
+            parts.append(cls(heading.removesuffix("."), " ".join(why.split()), show))
+        return parts
 
 
 class Play(NamedTuple):
