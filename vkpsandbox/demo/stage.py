@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from vkprovider.platform.messages import listed
 from vkprovider.platform.shipped import find_manifests
-from vkpsandbox import Sandbox, SandboxError
+from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.tunnels import Tunnel
 from vkpsandbox.demo.labs import Labs, require
 from vkpsandbox.demo.terminal import DemoError, Terminal
@@ -176,7 +176,6 @@ def tell(play: Play, name: str, *, workers: int, tunnel: Tunnel, download: bool,
         SandboxError: If the sandbox does not come up, or not down.
     """
     require()
-    refuse_a_second(name)
     started = time.monotonic()
     say(f"{play.title}\n")
     say("1. Start the control plane, the workers and the provider")
@@ -207,20 +206,6 @@ def tell(play: Play, name: str, *, workers: int, tunnel: Tunnel, download: bool,
             say(f"\nThe sandbox {name} is gone{hint}.")
     if keep:
         say(f"\nThe sandbox {name} keeps running. {farewell(sandbox)}\n\n{play.again(stage)}")
-
-
-def refuse_a_second(name: str) -> None:
-    """Refuse to start beside a demo that was kept; the error says how to end it.
-
-    Raises:
-        DemoError: If one runs.
-    """
-    try:
-        running = [status for status in Sandbox.attach(name).processes() if status.state == "running"]
-    except SandboxError:
-        return
-    if running:
-        raise DemoError(f"a sandbox {name} runs already: end it with\n\n  {command('sandbox', 'down', '--name', name)}")
 
 
 def farewell(sandbox: Sandbox) -> str:
