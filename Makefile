@@ -33,7 +33,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test tests unit late component acceptance coverage judges hub spawner check fix generate vendor recording pictures site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
+.PHONY: help install demo test tests unit late component simulators acceptance coverage judges hub spawner check fix generate vendor recording pictures site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -54,12 +54,12 @@ READY = sh .ci/setup needs && $(MAKE) --no-print-directory --silent $(STAMP) && 
 # Where CI is set, a skip that tests/skips.txt does not name fails the run.
 GUARDED = --again=10 $(if $(CI),--skips=tests/skips.txt)
 
-test: ## Check, beside unit, component and cluster tests; ONLY=name: those with that in their name, unchecked; INSTALL=1: get what is missing
+test: ## Check, beside unit, component and cluster tests, and those of the simulators if they changed; ONLY=name: those with that in their name, unchecked; INSTALL=1: get what is missing
 	@$(READY)
 	@$(MAKE) --no-print-directory -j2 $(if $(ONLY),,check) tests
 
 tests: $(STAMP)
-	@$(PYTEST) tests/unit tests/component tests/cluster $(SPREAD) $(GUARDED) --record=build/tests/test.tsv --session-timeout=4800 $(ONLY_K)
+	@$(PYTEST) tests/unit tests/component $$($(BIN)/python -m tools.changed) tests/cluster $(SPREAD) $(GUARDED) --record=build/tests/test.tsv --session-timeout=4800 $(ONLY_K)
 
 unit: $(STAMP) ## Unit tests: two minutes
 	@$(PYTEST) tests/unit $(SPREAD) --session-timeout=600 $(ONLY_K)
@@ -72,10 +72,14 @@ component: ## Component tests: shells against simulators, controllers in process
 	@$(READY)
 	@$(PYTEST) tests/component $(SPREAD) $(GUARDED) --session-timeout=1800 $(ONLY_K)
 
-acceptance: ## What proves a release: demos, installation, Helm, wheels, hub, releases of CML, tunnels, and three fault suites alone after the rest; ONLY=name as elsewhere
+simulators: $(STAMP) ## Tests of the simulators themselves, judged by clients of others: two minutes; ONLY=name as elsewhere
+	@sh .ci/setup judges
+	@$(PYTEST) tests/simulators $(SPREAD) $(GUARDED) --session-timeout=900 $(ONLY_K)
+
+acceptance: ## What proves a release: the simulators, demos, installation, Helm, wheels, hub, releases of CML, tunnels, and three fault suites alone after the rest; ONLY=name as elsewhere
 	@$(READY)
 	@$(MAKE) --no-print-directory helm
-	@$(PYTEST) tests/acceptance $(SPREAD) $(GUARDED) --record=build/tests/acceptance.tsv --session-timeout=2100 $(ONLY_K)
+	@$(PYTEST) tests/simulators tests/acceptance $(SPREAD) $(GUARDED) --record=build/tests/acceptance.tsv --session-timeout=2100 $(ONLY_K)
 	@$(PYTEST) $(ALONE) $(GUARDED) --record=build/tests/alone.tsv --session-timeout=900 $(ONLY_K)
 
 coverage: $(STAMP) ## Line coverage of controllers, runtime, mux and portal by the tests of `make test`, the processes of sandboxes included; ONLY=name as elsewhere
@@ -222,4 +226,4 @@ base: ## Make a base image of Debian's packages, without a registry; BASE=name, 
 	@rm build/base.tar
 
 clean: ## Remove .venv and everything built; the cached control plane stays
-	rm -rf $(VENV) build dist *.egg-info vkpsandbox/build vkpsandbox/*.egg-info hub/build hub/src/*.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis
+	rm -rf $(VENV) build dist *.egg-info vkpsim/build vkpsim/*.egg-info vkpsandbox/build vkpsandbox/*.egg-info hub/build hub/src/*.egg-info .mypy_cache .ruff_cache .import_linter_cache .hypothesis

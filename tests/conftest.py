@@ -38,7 +38,7 @@ SETTINGS = {"WORKER_PROBE_SECONDS": "1", "LAB_START_TIMEOUT": "20", "RECONCILE_I
 _SHARED = pytest.StashKey[ExitStack]()
 """What the component tests of a process share."""
 
-_FOLDERS = ("unit", "component", "cluster", "acceptance", "faults")
+_FOLDERS = ("unit", "component", "simulators", "cluster", "acceptance", "faults")
 """In the order in which they run."""
 
 _ON_CONTROL_PLANES = ("cluster", "acceptance")

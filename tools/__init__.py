@@ -1,13 +1,14 @@
 """Programs for people who work on the project, run from a checkout as `python -m tools.NAME`.
 
-* `generate`: CRDs, reference pages and pictures from the code, with `crdpage`, `monitoring` and `markdown`; `commands`
-  describes `kubectl lablet`; `httppage` fills in limits and refusals of the HTTP page, `policies` which annotations
-  admission policies guard; `overview` and `svg` draw; `recording` records the demo and draws that, `pictures` takes
-  pictures of the pages of the portal.
+* `generate`: CRDs and reference pages from the code, with `crdpage`, `monitoring` and `markdown`; `commands` describes
+  `kubectl lablet`; `httppage` fills in limits and refusals of the HTTP page, `policies` which annotations admission
+  policies guard; `recording` records the demo and draws that, `pictures` takes pictures of the pages
+  of the portal.
 * `site`: hooks of mkdocs, which builds the site of the documentation.
 * `render`: `manifests/install.yaml` from the kustomization, and from that the Helm chart; `helm` makes it.
 * `stale`: writes what these make, or compares it.
 * `vendor`: files of others that the site of the portal serves, a package.
+* `changed`: whether the simulators changed, so that `make test` runs their tests.
 * `workflows`: whether what `.github` names is there, and actionlint.
 * `tokens`: the page of tokens, of RBAC and policies.
 * `krew`: the krew manifest of a release.

@@ -54,7 +54,8 @@ def figures(modules: list[Module]) -> list[Figure]:
     words = reason_strings(product)
     return [
         Figure("lines of the product", _lines(product), "vkprovider and tunnels, *.py, empty lines included"),
-        Figure("lines of vkpsandbox", _lines(_of(modules, "vkpsandbox")), "control plane, simulators, demo"),
+        Figure("lines of vkpsim", _lines(_of(modules, "vkpsim")), "the simulators"),
+        Figure("lines of vkpsandbox", _lines(_of(modules, "vkpsandbox")), "control plane, demo"),
         Figure("lines of tools", _lines(_of(modules, "tools")), "generators, and this program"),
         *_rooms(product),
         Figure(f"modules > {LINES_MAX} lines", len(long), "of the product", long),

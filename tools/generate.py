@@ -13,7 +13,7 @@ from pydantic import AliasChoices, SecretStr
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from tools import commands, crdpage, httppage, monitoring, overview, policies, recording, stale, tokens
+from tools import commands, crdpage, httppage, monitoring, policies, recording, stale, tokens
 from tools.markdown import NOTE, anchor, table
 from vkprovider.agent.settings import AgentProcessSettings
 from vkprovider.cli import crds
@@ -79,7 +79,6 @@ def files() -> dict[Path, str]:
     pages[httppage.PATH] = httppage.page()
     pages[tokens.PATH] = tokens.page()
     pages[Path("docs/why.md")] = why_page()
-    pages[overview.PATH] = overview.picture()
     pages |= {each.path: recording.picture(each) for each in recording.RECORDINGS}
     pages[Path("manifests/components/relay/haproxy.cfg")] = CONFIG
     pages |= monitoring.files() | policies.files()

@@ -6,19 +6,13 @@ A learner picks a lab, has it and types on a router; an instructor sees the clas
 import base64
 import json
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
-from selenium.common.exceptions import WebDriverException
-from selenium.webdriver import Chrome
-from selenium.webdriver.common.by import By
-
-from tests.support.browser import browser
 from vkprovider.platform.times import iso
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.portal import LEARNERS, process_name
+from vkpsandbox.demo.browser import Person, chromium
 
 PICTURES: Final = Path(__file__).parents[1] / "docs" / "pictures"
 _NAME: Final = "pictures"
@@ -26,7 +20,6 @@ _CLASS: Final = "net101"
 _CLASS_SIZE: Final = 8
 _LEARNERS: Final = ("bob", "carol", "dave", "erin", "frank", "grace")
 _WIDTH, _HEIGHT = 1100, 760
-_WITHIN_S: Final = 120.0
 _CONSOLE_S: Final = 2.0
 """How long a device takes to say something, at most."""
 _LEFT_S: Final = 5400
@@ -41,8 +34,11 @@ def main() -> None:
     sandbox = Sandbox.up(_NAME, workers=2, portals=1, worker_args=boots, tied=True, on_progress=print)
     try:
         tokens = _set_up(sandbox)
-        with _taking(sandbox.process(process_name(1)).url) as camera:
-            camera.visit(tokens)
+        with chromium() as driver:
+            driver.set_window_size(_WIDTH, _HEIGHT)
+            features = [{"name": "prefers-color-scheme", "value": "light"}]
+            driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
+            Camera(driver, sandbox.process(process_name(1)).url).visit(tokens)
     finally:
         sandbox.down()
 
@@ -72,99 +68,59 @@ def _set_up(sandbox: Sandbox) -> dict[str, str]:
     return {name: sandbox.kubectl("create", "token", name, f"--namespace={LEARNERS}").stdout.strip() for name in people}
 
 
-class Camera:
-    """A browser that takes pictures."""
-
-    def __init__(self, driver: Chrome, url: str) -> None:
-        """Take over a browser."""
-        self._driver = driver
-        self._url = url
+class Camera(Person):
+    """Somebody with a browser, who takes pictures of its pages."""
 
     def visit(self, tokens: dict[str, str]) -> None:
         """Go through all pages."""
-        self._open("/login")
+        self.open("/login")
         self._take("portal-login")
         self._log_in(tokens["alice"], "/labs/alice")
-        self._shows("Start a lab")
+        self.reads("Start a lab", "main")
         self._take("portal-start")
-        self._press("#lab-start form button")
-        self._shows("Your lab is ready")
-        self._press('a[data-console][href$="/r1"]')
-        self._type("\n", "show version\n")
+        self.press("#lab-start form button")
+        self.reads("Your lab is ready", "main")
+        self.press('a[data-console][href$="/r1"]')
+        self._type("\n", "show version\n", frame="#console-frame")
         self._take("portal-lab")
-        self._open("/labs/alice/consoles/r1")
+        self.open("/labs/alice/consoles/r1")
         self._type("\n")
         self._take("portal-console")
         self._log_in(tokens["irene"], f"/classes/{_CLASS}")
-        self._shows("henry")
+        self.reads("henry", "main")
         self._take("portal-class")
-        self._press("#grid-rows a")
-        self._shows("Devices")
+        self.press("#grid-rows a")
+        self.reads("Devices", "main")
         self._take("portal-lablet")
-        self._open("/classes")
+        self.open("/classes")
         self._take("portal-classes")
 
-    def _open(self, path: str) -> None:
-        self._driver.get(self._url + path)
-
     def _log_in(self, token: str, then: str) -> None:
-        self._driver.delete_all_cookies()
-        self._open(f"/login?next={then}")
-        self._driver.find_element(By.ID, "token").send_keys(token)
-        self._press("main form button")
+        self.driver.delete_all_cookies()
+        self.open(f"/login?next={then}")
+        self.fill("#token", token)
+        self.press("main form button")
 
-    def _press(self, css: str) -> None:
-        def press() -> bool:
-            self._driver.find_element(By.CSS_SELECTOR, css).click()
-            return True
-
-        self._until(press, css)
-
-    def _shows(self, words: str) -> None:
-        self._until(lambda: words in self._driver.find_element(By.TAG_NAME, "main").text, words)
-
-    def _until(self, true: Callable[[], Any], what: str) -> None:
-        deadline = time.monotonic() + _WITHIN_S
-        while True:
-            try:
-                if true():
-                    return
-            except WebDriverException:  # a page that goes answers with errors of any kind
-                pass
-            if time.monotonic() > deadline:
-                raise SystemExit(f"not in time: {what}; {self._driver.find_element(By.TAG_NAME, 'body').text}")
-            time.sleep(0.1)
-
-    def _type(self, *lines: str) -> None:
-        """Type in the console that has just been opened."""
+    def _type(self, *lines: str, frame: str = "") -> None:
+        """Type in the console that has just been opened, on a page of its own or in a frame."""
+        if frame:
+            self.within(frame)
         for line in lines:
             time.sleep(_CONSOLE_S)
-            frames = self._driver.find_elements(By.CSS_SELECTOR, "#console-frame")
-            if frames:
-                self._driver.switch_to.frame(frames[0])
-            self._driver.find_element(By.CSS_SELECTOR, ".xterm-helper-textarea").send_keys(line)
-            self._driver.switch_to.default_content()
+            self.fill(".xterm-helper-textarea", line)
         time.sleep(_CONSOLE_S)
+        self.driver.switch_to.default_content()
 
     def _take(self, name: str) -> None:
         """Write a picture of a page to the end of what it has."""
-        box = self._driver.execute_script("return document.querySelector('main').getBoundingClientRect().toJSON()")
-        height = box["bottom"] + self._driver.execute_script("return scrollY")
+        box = self.driver.execute_script("return document.querySelector('main').getBoundingClientRect().toJSON()")
+        height = box["bottom"] + self.driver.execute_script("return scrollY")
         clip = {"x": 0, "y": 0, "width": _WIDTH, "height": height, "scale": 1}
         asked = {"format": "png", "captureBeyondViewport": True, "clip": clip}
-        found = self._driver.execute_cdp_cmd("Page.captureScreenshot", asked)
+        found = self.driver.execute_cdp_cmd("Page.captureScreenshot", asked)
         path = PICTURES / f"{name}.png"
         path.write_bytes(base64.b64decode(found["data"]))
         print(f"wrote {path.relative_to(Path.cwd())}: {path.stat().st_size / 1000:.0f} kB")
-
-
-@contextmanager
-def _taking(url: str) -> Iterator[Camera]:
-    with browser() as driver:
-        driver.set_window_size(_WIDTH, _HEIGHT)
-        features = [{"name": "prefers-color-scheme", "value": "light"}]
-        driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
-        yield Camera(driver, url)
 
 
 def _definition() -> dict[str, Any]:

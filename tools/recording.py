@@ -11,8 +11,7 @@ import sys
 import time
 from pathlib import Path
 from typing import Final, NamedTuple
-
-from tools.svg import MONO, document, dot, rect, text
+from xml.sax.saxutils import escape
 
 
 class Recording(NamedTuple):
@@ -53,17 +52,18 @@ _READ_S: Final = 0.3
 """The pause for each line of a step, before the next step begins."""
 _END_S: Final = 8.0
 _HEADING: Final = re.compile(r"\d\. ")
-_CSS: Final = f"""\
-text {{ font: 12px {MONO}; fill: #c9d1d9; white-space: pre }}
-.window {{ fill: #0d1117; stroke: #30363d }}
-.cover {{ fill: #0d1117 }}
-.title {{ fill: #8b949e; text-anchor: middle }}
-.heading {{ fill: #79c0ff; font-weight: 700 }}
-.why {{ fill: #a5b0bd; font-style: italic }}
-.command {{ fill: #7ee787; font-weight: 700 }}
-.red {{ fill: #ff5f57 }}
-.amber {{ fill: #febc2e }}
-.green {{ fill: #28c840 }}
+_CSS: Final = """\
+text { font: 12px ui-monospace,SFMono-Regular,Menlo,Consolas,'DejaVu Sans Mono',monospace; fill: #c9d1d9; \
+white-space: pre }
+.window { fill: #0d1117; stroke: #30363d }
+.cover { fill: #0d1117 }
+.title { fill: #8b949e; text-anchor: middle }
+.heading { fill: #79c0ff; font-weight: 700 }
+.why { fill: #a5b0bd; font-style: italic }
+.command { fill: #7ee787; font-weight: 700 }
+.red { fill: #ff5f57 }
+.amber { fill: #febc2e }
+.green { fill: #28c840 }
 """
 _MOTION: Final = """\
 .{name} {{ transform: translateY({end:g}px); animation: {name} {length:g}s step-end infinite }}
@@ -111,19 +111,31 @@ def drawn(cast: str) -> str:
 
     A cover moves down over the lines that are not printed yet. Without motion the end is shown.
     """
-    rows, title = _rows(cast), json.loads(cast.splitlines()[0])["title"]
+    rows, title = _rows(cast), escape(json.loads(cast.splitlines()[0])["title"])
     width, height = _COLUMNS * _CHARACTER + 2 * _MARGIN, _BAR + _ROWS * _LINE + _MARGIN
     shown = {row.at: number for number, row in enumerate(rows, 1)}
     length = rows[-1].at + _END_S
     css = _CSS + _motion("story", {at: min(0, _ROWS - number) * _LINE for at, number in shown.items()}, length)
     css += _motion("cover", {at: number * _LINE for at, number in shown.items()}, length)
-    lines = [_line(number, row) for number, row in enumerate(rows, 1) if row.text]
-    window = f'<clipPath id="screen"><path d="M0 {_BAR}H{width:g}V{height - 4:g}H0Z"/></clipPath>'
-    parts = [window, rect(0.5, 0.5, width - 1, height - 1, "window", 10)]
-    parts += [dot(22 + 20 * at, 18, style, 6) for at, style in enumerate(("red", "amber", "green"))]
-    parts += [text(width / 2, 22, title, "title"), '<g clip-path="url(#screen)"><g class="story">']
-    cover = rect(1, _BAR, width - 2, _ROWS * _LINE + _MARGIN, "cover", 0)
-    return document(width, height, f"A recording of {title}", css, [*parts, *lines, cover, "</g></g>"])
+    lines = "\n".join(_line(number, row) for number, row in enumerate(rows, 1) if row.text)
+    return f"""\
+<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" \
+width="{width:g}" height="{height:g}" role="img">
+<title>A recording of {title}</title>
+<style>
+{css}</style>
+<clipPath id="screen"><path d="M0 {_BAR}H{width:g}V{height - 4:g}H0Z"/></clipPath>
+<rect class="window" x="0.5" y="0.5" width="{width - 1:g}" height="{height - 1:g}" rx="10"/>
+<circle class="red" cx="22" cy="18" r="6"/>
+<circle class="amber" cx="42" cy="18" r="6"/>
+<circle class="green" cx="62" cy="18" r="6"/>
+<text class="title" x="{width / 2:g}" y="22">{title}</text>
+<g clip-path="url(#screen)"><g class="story">
+{lines}
+<rect class="cover" x="1" y="{_BAR}" width="{width - 2:g}" height="{_ROWS * _LINE + _MARGIN}" rx="0"/>
+</g></g>
+</svg>
+"""
 
 
 def _motion(name: str, moves: dict[float, int], length: float) -> str:
@@ -165,9 +177,10 @@ def _style(line: str, before: str) -> str:
 
 def _line(number: int, row: _Row) -> str:
     """Draw a line, as wide as it is on a terminal whatever the reader's font."""
-    indent = len(row.text) - len(row.text.lstrip())
-    words = text(_MARGIN + indent * _CHARACTER, _BAR + number * _LINE - 4, row.text[indent:], row.style)
-    return words.replace("<text ", f'<text textLength="{(len(row.text) - indent) * _CHARACTER:g}" ', 1)
+    words = row.text.lstrip()
+    x, y = _MARGIN + (len(row.text) - len(words)) * _CHARACTER, _BAR + number * _LINE - 4
+    width = len(words) * _CHARACTER
+    return f'<text textLength="{width:g}" class="{row.style}" x="{x:g}" y="{y:g}">{escape(words)}</text>'
 
 
 if __name__ == "__main__":

@@ -1,8 +1,4 @@
-"""Modules of the repository as text and tree, in the working tree or at a revision; nothing is imported or run.
-
-Revisions from before the sandbox and the generators became packages beside the product are read as if they had been
-moved already.
-"""
+"""Modules of the repository as text and tree, in the working tree or at a revision; nothing is imported or run."""
 
 import ast
 import io
@@ -13,12 +9,7 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[1]
-PACKAGES: Final = ("vkprovider/", "tunnels/", "vkpsandbox/", "tools/")
-
-_SANDBOX_BEFORE: Final = ("vkprovider/sim/", "vkprovider/sandbox/")
-_SANDBOX_COMMANDS_BEFORE: Final = ("demo", "demo_labs", "demo_reach", "demo_story", "sandbox", "sim")
-_TOOLS_BEFORE: Final = ("crdpage", "generated", "markdown", "monitoring", "rendered")
-"""Modules of `vkprovider/cli` that are today in `vkpsandbox/` and `tools/`."""
+PACKAGES: Final = ("vkprovider/", "tunnels/", "vkpsim/", "vkpsandbox/", "tools/")
 
 
 @dataclass(frozen=True)
@@ -36,16 +27,8 @@ class Module:
 
     @property
     def package(self) -> str:
-        """Return the part of the repository that it belongs to today."""
-        top, _, rest = self.path.partition("/")
-        if self.path.startswith(_SANDBOX_BEFORE):
-            return "vkpsandbox"
-        if top == "vkprovider" and rest.startswith("cli/"):
-            name = Path(rest).stem
-            if name in _SANDBOX_COMMANDS_BEFORE:
-                return "vkpsandbox"
-            if name in _TOOLS_BEFORE:
-                return "tools"
+        """Return the part of the repository that it belongs to."""
+        top = self.path.partition("/")[0]
         return "product" if top in {"vkprovider", "tunnels"} else top
 
 

@@ -5,8 +5,7 @@
 * `sandbox`, `start`: a whole sandbox; `paths`, `errors`: where it keeps its files, its error.
 * `processes`: child processes, their supervisor and the record of them.
 * `controlplane`: etcd and the Kubernetes programs: building, configuring, waiting for them, and filling the cluster.
-* `cml`, `lds`: the simulators; `http`: the shell that both share. They import nothing of `vkprovider`.
-* `demo`: the story of `vkprovider demo`; `commands`: the commands `sandbox`, `demo` and `sim`.
+* `demo`: the story of `vkprovider demo`; `commands`: the commands `sandbox` and `demo`.
 """
 
 from vkpsandbox.errors import SandboxError

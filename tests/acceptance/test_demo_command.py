@@ -54,7 +54,8 @@ def test_kept_demo_tells_the_whole_story_and_can_be_used(home: Path) -> None:
 
     again = demo("--name=kept")
     assert again.returncode == 1
-    assert "a sandbox kept runs already: end it with" in again.stderr
+    assert f"a sandbox runs already in {sandbox.directory}: " in again.stderr
+    assert f"vkprovider sandbox down --dir={sandbox.directory}" in again.stderr
     sandbox.down()
     assert marked(sandbox.directory) == []
 

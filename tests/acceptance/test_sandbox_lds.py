@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.component.sim.plain import eventually
+from tests.simulators.cml.plain import eventually
 from tests.support.lds import LdsSide
 from tests.support.lds_simulator import LdsClient, lds_client, new_session, sink
 from vkpsandbox import Sandbox

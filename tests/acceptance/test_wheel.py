@@ -16,7 +16,6 @@ from vkprovider import __version__
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ("vkprovider", "tunnels", "manifests", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
-SANDBOX = ("vkpsandbox",)
 
 
 def run(*command: str | Path, cwd: Path) -> str:
@@ -49,7 +48,12 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def sandbox_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(SANDBOX, "vkpsandbox", tmp_path_factory)
+    return build(("vkpsandbox",), "vkpsandbox", tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def simulators_wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(("vkpsim",), "vkpsim", tmp_path_factory)
 
 
 def install(home: Path, *wheels: Path) -> Path:
@@ -69,8 +73,10 @@ def product(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def installed(wheel: Path, sandbox_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return install(tmp_path_factory.mktemp("environment"), wheel, sandbox_wheel)
+def installed(
+    wheel: Path, sandbox_wheel: Path, simulators_wheel: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    return install(tmp_path_factory.mktemp("environment"), wheel, sandbox_wheel, simulators_wheel)
 
 
 def test_wheel_holds_packages_and_data_and_no_tests(wheel: Path) -> None:
@@ -98,6 +104,20 @@ def test_wheel_of_the_sandbox_holds_all_of_it_and_nothing_else(sandbox_wheel: Pa
     assert {name.split("/")[0].split("-")[0] for name in names} == {"vkpsandbox", "vkprovider_sandbox"}
 
 
+def test_wheel_of_the_simulators_holds_all_of_them_and_runs_alone(simulators_wheel: Path, tmp_path: Path) -> None:
+    with zipfile.ZipFile(simulators_wheel) as archive:
+        names = set(archive.namelist())
+    shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / "vkpsim").rglob("*.py")}
+    assert shipped | {"vkpsim/py.typed"} <= names
+    assert {name.split("/")[0].split("-")[0] for name in names} == {"vkpsim", "vkprovider_simulators"}
+    alone = install(tmp_path, simulators_wheel)
+    script = "import sys; sys.modules.update(dict.fromkeys(('vkprovider', 'tunnels', 'vkpsandbox'))); "
+    script += "from vkpsim.sim import sim; sim(['{}', '--help'])"
+    for command in ("cml", "lds"):
+        assert "Usage" in run(alone / "python", "-c", script.format(command), cwd=tmp_path)
+    assert "cml" in run(alone / "vkpsim", "--help", cwd=tmp_path)
+
+
 def test_wheel_and_source_of_the_spawner_hold_all_of_it_and_no_tests(tmp_path: Path) -> None:
     shutil.copytree(ROOT / "hub", tmp_path / "hub", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
@@ -122,7 +142,7 @@ def test_wheel_and_source_of_the_spawner_hold_all_of_it_and_no_tests(tmp_path: P
 
 
 def test_the_product_alone_runs_without_the_sandbox(product: Path, tmp_path: Path) -> None:
-    script = "import sys; sys.modules['vkpsandbox'] = None; from vkprovider.cli.main import main; "
+    script = "import sys; sys.modules.update(vkpsandbox=None, vkpsim=None); from vkprovider.cli.main import main; "
     for command in ("run", "doctor", "crds"):
         assert "Usage" in run(product / "python", "-c", script + f"main(['{command}', '--help'])", cwd=tmp_path)
 
@@ -131,7 +151,8 @@ def test_commands_run_from_elsewhere(installed: Path, tmp_path: Path) -> None:
     assert run(installed / "vkprovider", "--version", cwd=tmp_path) == f"vkprovider, version {__version__}\n"
     text = run(installed / "vkprovider", "crds", cwd=tmp_path)
     assert text.count("kind: CustomResourceDefinition") == 2
-    assert "demo" in run(installed / "vkprovider", "--help", cwd=tmp_path)
+    offered = run(installed / "vkprovider", "--help", cwd=tmp_path)
+    assert all(command in offered for command in ("demo", "sandbox", "sim"))
 
 
 def test_plugin_and_its_completion_are_programs(product: Path, tmp_path: Path) -> None:
@@ -143,13 +164,12 @@ def test_sandbox_finds_its_data_in_the_wheel(installed: Path, tmp_path: Path) ->
     script = """
 import json, vkprovider
 from vkpsandbox.demo.mux import LABLETS
-from vkpsandbox.demo.stage import find_examples
 from vkpsandbox.controlplane.build import module_files
 from vkpsandbox.controlplane.versions import kubernetes_version
 from vkprovider.platform.shipped import find_manifests
 version = kubernetes_version(module_files()[0])
 LABLETS.read_text()
-print(json.dumps([vkprovider.__file__, str(find_manifests()), str(find_examples(("affinity.yaml",))), version]))
+print(json.dumps([vkprovider.__file__, str(find_manifests()), str(find_manifests() / "examples"), version]))
 """
     package, manifests, examples, version = json.loads(run(installed / "python", "-c", script, cwd=tmp_path))
     home = installed.parent

@@ -16,9 +16,9 @@ from tests.support.cluster import Cluster, is_ready
 from tests.support.simulator import Simulator
 from tests.support.waiting import until
 from vkpsandbox import Worker
-from vkpsandbox.cml.server import CmlSimulator
-from vkpsandbox.cml.simulation import Settings as CmlSettings
-from vkpsandbox.http.tls import self_signed, server_context
+from vkpsim.cml.server import CmlSimulator
+from vkpsim.cml.simulation import Settings as CmlSettings
+from vkpsim.http.tls import self_signed, server_context
 
 SYSTEM = "vkprovider-system"
 LOGINS = f"{SYSTEM}-logins"

@@ -1,4 +1,4 @@
-"""Programs of others that judge the CML simulator, each with packages of its own: `tests/component/sim/judges.txt`."""
+"""Programs of others that judge the CML simulator, each with packages of its own: `tests/simulators/cml/judges.txt`."""
 
 import os
 import subprocess

@@ -45,11 +45,11 @@ class LdsSide:
         self.admin("POST", f"/sessions/{session}/{act}", body)
 
     def fault(self, kind: str, route: str = "", **how: object) -> None:
-        """Put a fault of requests in force; see `vkpsandbox.http.faults`."""
+        """Put a fault of requests in force; see `vkpsim.http.faults`."""
         self.admin("POST", "/faults", {"kind": kind, "route": route, **how})
 
     def event_fault(self, kind: str, type: str = "", **how: object) -> None:  # noqa: A002 (as in the fault)
-        """Put a fault of events in force; see `vkpsandbox.lds.events.eventfaults`."""
+        """Put a fault of events in force; see `vkpsim.lds.events.eventfaults`."""
         self.admin("POST", "/event-faults", {"kind": kind, "type": type, **how})
 
     def clear_faults(self) -> None:

@@ -64,7 +64,7 @@ class Simulator:
         return answer
 
     def fault(self, kind: str, route: str = "", **how: object) -> None:
-        """Put a fault in force; see `vkpsandbox.http.faults`: `fault("status", "/start$", status=503, count=3)`."""
+        """Put a fault in force; see `vkpsim.http.faults`: `fault("status", "/start$", status=503, count=3)`."""
         self.admin("POST", "/faults", {"kind": kind, "route": route, **how})
 
     def clear_faults(self) -> None:

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PACKAGES = sorted(
     path.parent.relative_to(ROOT)
-    for top in ("vkprovider", "tunnels", "bench", "tools", "vkpsandbox", "hub")
+    for top in ("vkprovider", "tunnels", "bench", "tools", "vkpsim", "vkpsandbox", "hub")
     for path in ROOT.glob(f"{top}/**/__init__.py")
 )
 

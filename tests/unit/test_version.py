@@ -38,6 +38,8 @@ def test_a_version_that_semver_cannot_order_is_refused(version: str) -> None:
         ("hub/pyproject.toml", f'version = "{__version__}"'),
         ("vkpsandbox/pyproject.toml", f'version = "{__version__}"'),
         ("vkpsandbox/pyproject.toml", f'  "vkprovider=={__version__}",'),
+        ("vkpsandbox/pyproject.toml", f'  "vkprovider-simulators=={__version__}",'),
+        ("vkpsim/pyproject.toml", f'version = "{__version__}"'),
         ("manifests/deployment/kustomization.yaml", f"  newTag: {__version__}"),
         ("manifests/components/mux/kustomization.yaml", f"  newTag: {__version__}"),
         ("manifests/components/portal/kustomization.yaml", f"  newTag: {__version__}"),

@@ -147,6 +147,7 @@ def test_each_push_and_pull_request_has_two_quick_verdicts_and_then_the_whole() 
     assert all("needs" not in tests.jobs[job] for job in ("check", "component"))
     assert tests.runs("test") == ["make test"]
     assert set(tests.jobs["test"]["needs"]) == {"check", "component"}
+    assert tests.jobs["test"]["steps"][0]["with"]["fetch-depth"] == "0"  # for tools.changed
 
 
 def test_each_night_has_the_rest_on_every_version() -> None:

@@ -2,7 +2,6 @@
 
 * `sandbox`: start, list and stop sandboxes.
 * `demo`: play a Deployment of lablets on a sandbox.
-* `sim`: run one simulator alone.
 """
 
 from typing import Final
@@ -10,6 +9,5 @@ from typing import Final
 COMMANDS: Final = {
     "sandbox": ("vkpsandbox.commands.sandbox:sandbox", "A real Kubernetes control plane with simulated CML workers."),
     "demo": ("vkpsandbox.commands.demo:demo", "Show a Deployment of lablets on a sandbox, from start to finish."),
-    "sim": ("vkpsandbox.commands.sim:sim", "Run a simulator alone."),
 }
 """Subcommand: (module:attribute of the click command, one line of help)."""

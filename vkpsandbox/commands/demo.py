@@ -10,13 +10,13 @@ import click
 from vkprovider.platform.errors import VkproviderError
 from vkpsandbox.commands.sandbox import DOWNLOAD_HELP
 from vkpsandbox.controlplane.tunnels import Tunnel
-from vkpsandbox.demo.campus import labs_in_a_hub
+from vkpsandbox.demo.classroom import NAMES
 from vkpsandbox.demo.day import day_of_a_class
-from vkpsandbox.demo.door import lab_on_request
-from vkpsandbox.demo.learners import NAMES
-from vkpsandbox.demo.mux import NODES, behind_one_address
+from vkpsandbox.demo.deployment import labs_as_pods
+from vkpsandbox.demo.hub import labs_in_a_hub
+from vkpsandbox.demo.mux import behind_one_address
+from vkpsandbox.demo.portal import lab_on_request
 from vkpsandbox.demo.stage import tell
-from vkpsandbox.demo.story import labs_as_pods
 
 INTERRUPTED: Final = 130
 """What shells report for a program that Ctrl-C ended."""
@@ -70,7 +70,7 @@ def demo(
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         if mux:
-            play, workers = behind_one_address(), NODES
+            play = behind_one_address()
         elif portal:
             play = lab_on_request()
         elif hub:

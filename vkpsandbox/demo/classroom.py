@@ -1,16 +1,28 @@
-"""The lablets of a class at one time, and how what was found differs from what is wanted."""
+"""A class: its lablets at one time, how they differ from what is wanted, and its learners, who have no other access.
+
+Learners have neither a right in Kubernetes nor an account of CML.
+"""
 
 import json
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from vkprovider.lablet import names
-from vkpsandbox import Sandbox
+from vkpsandbox import Lds, Sandbox
+from vkpsandbox.demo.terminal import Caller
 
+NAMES: Final = (
+    *("alice", "bob", "carol", "dave", "erin", "frank", "grace", "heidi", "ivan", "judy", "kim", "leo"),
+    *("mallory", "nina", "olivia", "peggy", "quentin", "rupert", "sybil", "trent", "ursula", "victor", "wendy", "xena"),
+)
+ITEM: Final = "task-1"
+GOOD, BAD = "router ospf 1", "no idea"
+"""Answers to the only item of the exam, one that passes and one that does not."""
 _WIPE: Final = re.compile(r'"path":"/api/v0/labs/([0-9a-f-]+)/wipe"')
 
 
@@ -90,3 +102,36 @@ def unlike(wanted: Mapping[str, object], found: Mapping[str, object]) -> list[st
 def each(learners: Iterable[str], value: object) -> dict[str, object]:
     """Return the same value for each learner."""
     return dict.fromkeys(learners, value)
+
+
+def answer_of(learner: str) -> str:
+    """Return a learner's answer to the item: every third one's is wrong."""
+    return BAD if learner in NAMES[1::3] else GOOD
+
+
+def verdict_on(learner: str) -> str:
+    """Return the verdict by points.json on a learner's answer: whether it passes, and its score."""
+    return "yes 100" if answer_of(learner) == GOOD else "no 20"
+
+
+class Exam:
+    """The sessions of a simulated Lab Delivery System, in which the learners work.
+
+    Attributes:
+        url: Where it is.
+    """
+
+    def __init__(self, lds: Lds) -> None:
+        self.url = lds.url
+        self._orders = Caller(f"{lds.url}/sim")
+
+    def sessions(self) -> dict[str, str]:
+        """Return the sessions by the UID of the lablet's Pod."""
+        found = self._orders.expect(HTTPStatus.OK, "GET", "/sessions")
+        return {each["client_key"]: each["id"] for each in found if each["state"] != "ARCHIVED"}
+
+    def work(self, session: str, learner: str) -> None:
+        """Log in and answer."""
+        self._orders.expect(HTTPStatus.OK, "POST", f"/sessions/{session}/log-in")
+        answer = {"item": ITEM, "answer": answer_of(learner)}
+        self._orders.expect(HTTPStatus.OK, "POST", f"/sessions/{session}/answer", answer)

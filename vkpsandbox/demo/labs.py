@@ -1,19 +1,17 @@
-"""Read the labs of simulated workers with Cisco's own client, `virl2-client`."""
+"""The labs of simulated workers, by Cisco's own client, `virl2-client`, and whether Pods are Ready and have theirs."""
 
 import contextlib
 import importlib.util
 import logging
 import warnings
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
-from vkprovider.platform.errors import VkproviderError
+from vkprovider.platform.messages import count
 from vkpsandbox import Worker
-
-
-class LabsError(VkproviderError):
-    """The labs cannot be read; the message says what to do."""
+from vkpsandbox.demo.terminal import DemoError
 
 
 class Lab(NamedTuple):
@@ -39,9 +37,8 @@ class Labs:
         """Log in to every worker.
 
         Raises:
-            LabsError: If a worker refuses, or the client is not installed.
+            DemoError: If a worker refuses, or the client is not installed.
         """
-        require()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of an imported library, irrelevant here
             from virl2_client import ClientLibrary  # noqa: PLC0415 (optional)
@@ -57,41 +54,85 @@ class Labs:
         """List all labs with the states of their devices.
 
         Raises:
-            LabsError: If a worker does not answer.
+            DemoError: If a worker does not answer.
         """
         from virl2_client.exceptions import LabNotFound  # noqa: PLC0415 (optional)
 
         found = []
-        for name, client in self._clients.items():
-            with _translated(name):
-                for lab_id in client.get_lab_list(show_all=True):
-                    with contextlib.suppress(LabNotFound):  # it was deleted since, as the trial of a definition is
-                        lab = client.join_existing_lab(lab_id)
-                        devices = ", ".join(f"{node.label} {node.state}" for node in lab.nodes())
-                        found.append(Lab(name, lab.title, lab.state(), devices))
+        for worker, client, lab_id in self._listed():
+            with _translated(worker), contextlib.suppress(LabNotFound):  # deleted since, as a trial of a definition is
+                lab = client.join_existing_lab(lab_id)
+                devices = ", ".join(f"{node.label} {node.state}" for node in lab.nodes())
+                found.append(Lab(worker, lab.title, lab.state(), devices))
         return found
 
     def left(self) -> list[str]:
         """List all labs as `worker: id`, even those that are about to vanish.
 
         Raises:
-            LabsError: If a worker does not answer.
+            DemoError: If a worker does not answer.
         """
-        found = []
-        for name, client in self._clients.items():
-            with _translated(name):
-                found += [f"{name}: lab {lab_id}" for lab_id in client.get_lab_list(show_all=True)]
-        return found
+        return [f"{worker}: lab {lab_id}" for worker, _, lab_id in self._listed()]
+
+    def _listed(self) -> Iterator[tuple[str, Any, str]]:
+        """Yield the worker, its client and the id of each lab."""
+        for worker, client in self._clients.items():
+            with _translated(worker):
+                listed = client.get_lab_list(show_all=True)
+            yield from ((worker, client, lab_id) for lab_id in listed)
+
+
+def differences(pods: list[dict[str, Any]], labs: list[Lab]) -> list[str]:
+    """Compare pods and labs: each Pod has one started lab on the worker of its Node, and there is no other lab.
+
+    Args:
+        pods: As the API server has them.
+        labs: As the workers list them.
+    """
+    expected = {pod["metadata"]["uid"]: pod["spec"]["nodeName"] for pod in pods}
+    counts = Counter(uid_of(lab.title) for lab in labs)
+    wrong = [
+        f"pod {uid} on {node} has {count(counts[uid], 'lab')}" for uid, node in expected.items() if counts[uid] != 1
+    ]
+    for lab in labs:
+        node = expected.get(uid_of(lab.title))
+        if node is None:
+            wrong.append(f"lab {lab.title} on {lab.worker} belongs to no pod")
+        elif node != f"vnode.{lab.worker}":
+            wrong.append(f"lab {lab.title} is on {lab.worker}, its pod on {node}")
+        elif lab.state != "STARTED":
+            wrong.append(f"lab {lab.title} on {lab.worker} is {lab.state}")
+    return wrong
+
+
+def uid_of(title: str) -> str:
+    """Return the Pod's UID: the last 36 characters of a lab's title."""
+    return title[-36:]
+
+
+def is_ready(pod: dict[str, Any]) -> bool:
+    """Return whether a Pod is Ready."""
+    conditions = pod.get("status", {}).get("conditions", [])
+    return any(entry["type"] == "Ready" and entry["status"] == "True" for entry in conditions)
+
+
+def why_not_ready(pod: dict[str, Any]) -> str:
+    """Return why a Pod waits, in the words of its status."""
+    status = pod.get("status", {})
+    waits = [entry.get("state", {}).get("waiting", {}) for entry in status.get("containerStatuses", [])]
+    said = [f"{wait.get('reason', '')}: {wait.get('message', '')}" for wait in waits if wait]
+    unscheduled = [entry.get("message", "") for entry in status.get("conditions", []) if entry["status"] == "False"]
+    return f"({'; '.join(filter(None, said or unscheduled[:1])) or status.get('phase', 'unknown')})"
 
 
 def require() -> None:
     """Check that the client is installed.
 
     Raises:
-        LabsError: If it is not.
+        DemoError: If it is not.
     """
     if importlib.util.find_spec("virl2_client") is None:
-        raise LabsError(
+        raise DemoError(
             "the demo reads the labs with Cisco's own client, which is not installed: "
             "run `pip install virl2-client==2.10.1`"
         )
@@ -102,9 +143,9 @@ def _translated(worker: str) -> Iterator[None]:
     """Translate the errors of the client and of its HTTP library.
 
     Raises:
-        LabsError: If the client raises anything.
+        DemoError: If the client raises anything.
     """
     try:
         yield
     except Exception as error:
-        raise LabsError(f"the labs of {worker} cannot be read: {type(error).__name__}: {error}") from error
+        raise DemoError(f"the labs of {worker} cannot be read: {type(error).__name__}: {error}") from error

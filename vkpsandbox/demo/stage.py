@@ -1,21 +1,29 @@
-"""What all demos share: a sandbox for the time of one, how they tell what they do, and how they fail."""
+"""What all demos share: a sandbox for the time of one, its parts in turn, and how they tell what they do."""
 
+import inspect
+import json
 import shlex
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from vkprovider.platform.errors import VkproviderError
 from vkprovider.platform.messages import listed
 from vkprovider.platform.shipped import find_manifests
-from vkpsandbox import Sandbox, SandboxError
+from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.tunnels import Tunnel
-from vkpsandbox.demo.labs import require
+from vkpsandbox.demo.labs import Labs, require
+from vkpsandbox.demo.terminal import DemoError, Terminal
 from vkpsandbox.errors import log_tail
 
+BOOTS: Final = ("--boot-seconds=1-2", "--patty-poll-seconds=0.5")
+"""Of simulated workers, so that nobody waits long."""
+SOON_S: Final = 60.0
+"""How long a demo waits for what takes seconds."""
 POLL_S: Final = 0.1
 TELL_S: Final = 5.0
 """How often a long wait is explained."""
@@ -25,21 +33,70 @@ FEW: Final = 3
 Say = Callable[[str], None]
 
 
-class DemoError(VkproviderError):
-    """A check of the demo failed; the message says which, and what to look at."""
+class Part(NamedTuple):
+    """A part of a demo: its heading, a sentence on why it matters, and what shows it and checks what it shows."""
+
+    heading: str
+    why: str
+    show: Callable[[], object]
+
+    @classmethod
+    def of(cls, *shows: Callable[[], object]) -> "list[Part]":
+        """Return parts that are told as they are written: of the docstring, the first line is the heading.
+
+        Raises:
+            ValueError: A docstring has no reason after that line.
+        """
+        parts = []
+        for show in shows:
+            heading, why = (inspect.getdoc(show) or "").split("\n\n")
+            parts.append(cls(heading.removesuffix("."), " ".join(why.split()), show))
+        return parts
 
 
-class Narrator:
-    """Tells what a demo does on a sandbox, and waits for it."""
+class Play(NamedTuple):
+    """A demo.
 
-    def __init__(self, sandbox: Sandbox, say: Say) -> None:
-        self._sandbox = sandbox
-        self.say = say
+    Attributes:
+        title: Its first line.
+        sandbox: How its sandbox differs from a plain one: arguments of `Sandbox.up`.
+        parts: Called when the sandbox is up, for what follows its start.
+        again: Called with the same for what to do next, if the sandbox is kept.
+    """
 
-    def head(self, heading: str, why: str) -> None:
-        """Begin a step; one sentence says what it shows and why that matters."""
-        self.say(f"\n{heading}\n   {why}")
+    title: str
+    sandbox: Mapping[str, Any]
+    parts: "Callable[[Stage], list[Part]]"
+    again: "Callable[[Stage], str]"
 
+
+class Stage:
+    """A sandbox on which a demo shows its parts.
+
+    Attributes:
+        sandbox: The sandbox.
+        examples: The directory of the examples.
+        say: Prints a line.
+        admin: A shell whose commands run as the cluster's admin.
+        closing: What ends with the demo, also with one that fails.
+    """
+
+    def __init__(self, sandbox: Sandbox, say: Say, closing: ExitStack) -> None:
+        self.sandbox, self.say, self.closing = sandbox, say, closing
+        self.examples = find_manifests() / "examples"
+        self.admin = Terminal(sandbox, sandbox.kubeconfig, Path.cwd())
+
+    def play(self, parts: list[Part]) -> None:
+        """Show parts, numbered after the start of the sandbox.
+
+        Raises:
+            DemoError: If a check failed.
+        """
+        for number, part in enumerate(parts, 2):
+            self.say(f"\n{number}. {part.heading}\n   {part.why}")
+            part.show()
+
+    # ------------------------------------------------------------------------------------------ what is told
     def typed(self, command: str) -> None:
         """Show a command."""
         self.say(f"   $ {command}")
@@ -48,7 +105,26 @@ class Narrator:
         """Show what a command or a device printed."""
         self.say(textwrap.indent(text, "   "))
 
-    def wait(self, remaining: Callable[[], list[str]], within_s: float, what: str) -> float:
+    def table(self, rows: Sequence[tuple[str, ...]]) -> None:
+        """Print rows in columns."""
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        for row in rows:
+            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+            self.say("   " + "   ".join(cells).rstrip())
+
+    # ------------------------------------------------------------------------------------------ what is done
+    def run(self, command: str) -> str:
+        """Show a command, run it as admin, and show what it prints; return the latter.
+
+        Raises:
+            DemoError: If it fails.
+        """
+        self.typed(command)
+        said = self.admin.run(command).rstrip()
+        self.printed(said)
+        return said
+
+    def wait(self, remaining: Callable[[], list[str]], what: str, within_s: float = SOON_S) -> float:
         """Wait until nothing remains; return the elapsed seconds.
 
         Raises:
@@ -61,36 +137,35 @@ class Narrator:
                 told = now
                 self.say(f"   waiting for {what} for {now - started:.0f} s: {listed(left, FEW)}")
             if now > started + within_s:
-                log = log_tail(self._sandbox.layout.log("provider-1"))
+                log = log_tail(self.sandbox.layout.log("provider-1"))
                 lines = "\n".join(f"  {item}" for item in left)
                 raise DemoError(f"{what}: not after {within_s:.0f} s; still there:\n{lines}\n{log}")
             time.sleep(POLL_S)
         return time.monotonic() - started
 
-    def table(self, rows: Sequence[tuple[str, ...]]) -> None:
-        """Print rows in columns."""
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for row in rows:
-            cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
-            self.say("   " + "   ".join(cells).rstrip())
+    # ------------------------------------------------------------------------------------------ what there is
+    @cached_property
+    def labs(self) -> Labs:
+        """The labs of all workers."""
+        return Labs(self.sandbox.workers)
 
+    def get(self, *what: str) -> list[dict[str, Any]]:
+        """List objects: arguments of `kubectl get`."""
+        found: list[dict[str, Any]] = json.loads(self.sandbox.kubectl("get", *what, "-o", "json").stdout)["items"]
+        return found
 
-class Play(NamedTuple):
-    """A demo.
+    def names(self, *what: str) -> list[str]:
+        """List the names of objects."""
+        return [each["metadata"]["name"] for each in self.get(*what)]
 
-    Attributes:
-        title: Its first line.
-        files: The examples that it needs.
-        sandbox: How its sandbox differs from a plain one: arguments of `Sandbox.up`.
-        perform: Called when the sandbox is up, with the directory of the examples; it checks all that it shows.
-        again: Called with both for what to do next, if the sandbox is kept.
-    """
+    def lacks(self, what: str, names: Iterable[str]) -> list[str]:
+        """List the names that no object of a kind has."""
+        there = self.names(what)
+        return [name for name in names if name not in there]
 
-    title: str
-    files: tuple[str, ...]
-    sandbox: Mapping[str, Any]
-    perform: Callable[[Sandbox, Path, Narrator], None]
-    again: Callable[[Sandbox, Path], str]
+    def token(self, account: str, namespace: str) -> str:
+        """Return a token of a ServiceAccount."""
+        return self.sandbox.kubectl("create", "token", account, f"--namespace={namespace}").stdout.strip()
 
 
 def tell(play: Play, name: str, *, workers: int, tunnel: Tunnel, download: bool, keep: bool, say: Say) -> None:
@@ -100,26 +175,25 @@ def tell(play: Play, name: str, *, workers: int, tunnel: Tunnel, download: bool,
         DemoError: If a check failed.
         SandboxError: If the sandbox does not come up, or not down.
     """
-    examples = find_examples(play.files)
     require()
-    refuse_a_second(name)
     started = time.monotonic()
     say(f"{play.title}\n")
     say("1. Start the control plane, the workers and the provider")
     say("   The programs of Kubernetes are stock; only CML is simulated. Nothing needs root, a container or a licence.")
     sandbox = Sandbox.up(
         name,
-        workers=workers,
         policies=True,
         tunnel=tunnel,
         tied=not keep,
         download=download,
         on_progress=lambda line: say(f"   {line}"),
-        **play.sandbox,
+        **{"workers": workers, **play.sandbox},
     )
     hint = ""
     try:
-        play.perform(sandbox, examples, Narrator(sandbox, say))
+        with ExitStack() as closing:
+            stage = Stage(sandbox, say, closing)
+            stage.play(play.parts(stage))
         say(f"\nAll of it held, in {time.monotonic() - started:.0f} s.")
         hint = "; KEEP=1 (or --keep) leaves it running"
     except BaseException:
@@ -131,37 +205,11 @@ def tell(play: Play, name: str, *, workers: int, tunnel: Tunnel, download: bool,
             sandbox.down()
             say(f"\nThe sandbox {name} is gone{hint}.")
     if keep:
-        say(f"\nThe sandbox {name} keeps running. {farewell(sandbox)}\n\n{play.again(sandbox, examples)}")
-
-
-def find_examples(files: tuple[str, ...]) -> Path:
-    """Return the directory of the examples.
-
-    Raises:
-        DemoError: If one of these files is missing.
-    """
-    examples = find_manifests() / "examples"
-    if missing := [name for name in files if not (examples / name).is_file()]:
-        raise DemoError(f"{examples} lacks {', '.join(missing)}: reinstall vkprovider, or run it from a checkout")
-    return examples
-
-
-def refuse_a_second(name: str) -> None:
-    """Refuse to start beside a demo that was kept; the error says how to end it.
-
-    Raises:
-        DemoError: If one runs.
-    """
-    try:
-        running = [status for status in Sandbox.attach(name).processes() if status.state == "running"]
-    except SandboxError:
-        return
-    if running:
-        raise DemoError(f"a sandbox {name} runs already: end it with\n\n  {command('sandbox', 'down', '--name', name)}")
+        say(f"\nThe sandbox {name} keeps running. {farewell(sandbox)}\n\n{play.again(stage)}")
 
 
 def farewell(sandbox: Sandbox) -> str:
-    """Print how to use a kept sandbox, and how to end it."""
+    """Return how to use a kept sandbox, and how to end it."""
     return (
         "Use it with\n\n"
         f"  export KUBECONFIG={shlex.quote(str(sandbox.kubeconfig))}\n"
@@ -173,10 +221,10 @@ def farewell(sandbox: Sandbox) -> str:
 def command(*arguments: str) -> str:
     """Return a `vkprovider` command line as the reader can type it here."""
     program = Path(sys.executable).parent / "vkprovider"
-    return shlex.join([str(display(program)) if program.exists() else "vkprovider", *arguments])
+    return shlex.join([display(program) if program.exists() else "vkprovider", *arguments])
 
 
-def display(path: Path) -> Path:
-    """Shorten a path below the current directory."""
+def display(path: Path) -> str:
+    """Return a path as it is typed here: below the current directory, it is short."""
     here = Path.cwd()
-    return path.relative_to(here) if path.is_relative_to(here) else path
+    return shlex.quote(str(path.relative_to(here) if path.is_relative_to(here) else path))

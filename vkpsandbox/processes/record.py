@@ -175,8 +175,8 @@ def claimed(layout: Layout) -> Iterator[None]:
             raise SandboxError(f"a sandbox is being started in {layout.directory}: --name makes another one") from error
         if supervised(layout):
             raise SandboxError(
-                f"a sandbox runs already in {layout.directory}: `vkprovider sandbox down` ends it, "
-                "--name makes another one"
+                f"a sandbox runs already in {layout.directory}: --name makes another one, and this one is ended by\n\n"
+                f"  vkprovider sandbox down --dir={layout.directory}"
             )
         end_marked(layout.directory)
         remove_files(layout)

@@ -19,8 +19,8 @@ from tests.component.controllers.looking import eventually
 from tests.component.controllers.test_sessions_flow import TOKEN
 from tests.support.faultyapi import Fault
 from tests.support.topologies import topology
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 POOL, USER, UNTIL = "vkprovider.io/pool", "vkprovider.io/username", "vkprovider.io/timeslot-end"
 LABELS = {"app": "netlab", POOL: "warm"}

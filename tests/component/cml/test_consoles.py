@@ -23,8 +23,8 @@ from vkprovider.cml.operations import LABS_API, STREAMS_API
 from vkprovider.cml.spi import Credentials, Labs
 from vkprovider.cml.worker import CmlLabs
 from vkprovider.platform.errors import Fenced, Forbidden, NotFound, Unavailable
-from vkpsandbox.cml.consoles.patty import PattySettings
-from vkpsandbox.cml.simulation import Settings
+from vkpsim.cml.consoles.patty import PattySettings
+from vkpsim.cml.simulation import Settings
 
 TOPOLOGY = """
 lab: {version: 0.1.0, title: t}

@@ -10,8 +10,8 @@ import pytest
 
 from tests.component.cml.contract import Contract, connected
 from tests.support.cmlapi.simulator import CmlSimulator
-from vkpsandbox.cml.simulation import Settings
-from vkpsandbox.http.faults import Fault
+from vkpsim.cml.simulation import Settings
+from vkpsim.http.faults import Fault
 
 
 @pytest.fixture

@@ -17,9 +17,9 @@ from vkprovider.cml.worker import CmlLabs
 from vkprovider.lablet.observations import WorkerUsage
 from vkprovider.platform.errors import DeadlineExceeded, Fenced, Invalid, NotFound, TlsFailed, Unauthorized, Unavailable
 from vkprovider.rest.operations import allow_list
-from vkpsandbox.cml.simulation import Settings
-from vkpsandbox.http.faults import Fault
-from vkpsandbox.http.tls import self_signed, server_context
+from vkpsim.cml.simulation import Settings
+from vkpsim.http.faults import Fault
+from vkpsim.http.tls import self_signed, server_context
 
 TOPOLOGY = """
 lab:

@@ -17,8 +17,8 @@ from tunnels.base import ByteChannel
 from vkprovider.labs.controllers.console.devices import LabletDevices
 from vkprovider.labs.kubelet.spi import Exit, LogLine, LogOptions, Target
 from vkprovider.platform.errors import InputError, Unavailable
-from vkpsandbox.cml.consoles.patty import PattySettings
-from vkpsandbox.cml.world.model import Node
+from vkpsim.cml.consoles.patty import PattySettings
+from vkpsim.cml.world.model import Node
 
 DEVICES = {"r1": "iosv", "h0": "alpine", "h1": "alpine", "fw": "acme-fw", "sw": "unmanaged_switch"}
 TAGS = {

@@ -30,8 +30,8 @@ from vkprovider.labs.settings.cluster import Settings
 from vkprovider.labs.wiring.provider import provider
 from vkprovider.platform.kube.clock import monotonic
 from vkprovider.platform.runtime.context import connect
-from vkpsandbox.cml.consoles.patty import PattySettings
-from vkpsandbox.cml.simulation import Settings as CmlSettings
+from vkpsim.cml.consoles.patty import PattySettings
+from vkpsim.cml.simulation import Settings as CmlSettings
 
 PASSWORD: Final = "labs-password"
 _runs = itertools.count(1)

@@ -3,8 +3,8 @@
 from typing import Final
 
 from tests.support.cmlapi.simulator import CmlSimulator
-from vkpsandbox.cml.world.model import Lab
-from vkpsandbox.http.access_log import Entry
+from vkpsim.cml.world.model import Lab
+from vkpsim.http.access_log import Entry
 
 MADE: Final = ["import", "start"]
 TAKEN_DOWN: Final = ["stop", "wipe", "DELETE"]

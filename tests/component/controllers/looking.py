@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 from tests.support.apiserver import until
 from tests.support.cmlapi.simulator import CmlSimulator
-from vkpsandbox.http.access_log import Entry
+from vkpsim.http.access_log import Entry
 
 T = TypeVar("T")
 

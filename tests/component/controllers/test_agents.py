@@ -36,7 +36,7 @@ from vkprovider.labs.settings.cluster import Settings
 from vkprovider.labs.wiring.main import page_of
 from vkprovider.platform.http.page import Page
 from vkprovider.platform.shipped import find_manifests
-from vkpsandbox.http.access_log import Entry
+from vkpsim.http.access_log import Entry
 
 CAPACITY = {"cpu": "64", "memory": "256Gi", "labs": 200, "labNodes": 400}
 SPEC = {"capacity": CAPACITY, "portRange": {"start": 2000, "end": 2999}}

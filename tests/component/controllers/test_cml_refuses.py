@@ -12,7 +12,7 @@ from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import SHORT, Groups
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
-from vkpsandbox.http.faults import Fault
+from vkpsim.http.faults import Fault
 
 GROWING: Groups = {**SHORT, "lablets": {**SHORT["lablets"], "step_retry_first_s": 0.2, "step_retry_cap_s": 30.0}}
 """The first pause is short, and the pauses grow as far as they are shipped to."""

@@ -10,8 +10,8 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.looking import condition
 from tests.support.apiserver import GROUP
 from tests.support.topologies import topology
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 TOKEN = "token-of-the-lds"
 TOPOLOGY = topology({"pc": "ubuntu", "db": "server"}, {"pc": ["serial:4000"], "db": ["hidden", "serial:4001"]})

@@ -10,7 +10,7 @@ from tests.component.controllers.running import Replica
 from vkprovider.lablet import names
 from vkprovider.labs.controllers.lablet.exports import Exports, LabOfLablet
 from vkprovider.platform.errors import NotFound, OutsideError, Unavailable
-from vkpsandbox.http.faults import Fault
+from vkpsim.http.faults import Fault
 
 
 async def found_by(exports: Exports, key: str) -> LabOfLablet:

@@ -15,8 +15,8 @@ from tests.support.topologies import topology
 from vkprovider.lablet import exposure, names
 from vkprovider.mux.pure import muxnames
 from vkprovider.platform.shipped import find_manifests
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 PORT = topology({"r1": "iosv"}, {"r1": ["serial:4000"]})
 SLICES = "/endpointslices"

@@ -15,8 +15,8 @@ from tests.component.controllers.test_sessions_flow import PORT, TOKEN
 from vkprovider.labs.pure.lablet import leftovers
 from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers
 from vkprovider.platform.objects import ConfigMap
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 POOL = "vkprovider.io/pool"
 

@@ -18,9 +18,9 @@ from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import MORTAL, Running
 from tests.support.apiserver import CONFIG_MAPS, GROUP, SECRETS, SYSTEM, Refused
 from tests.support.topologies import topology
-from vkpsandbox.cml.server import CmlSimulator
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.cml.server import CmlSimulator
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 STEPS: Final = int(os.environ.get("HOSTILE_STEPS") or 40)
 WORKERS_MAX, LABLETS_MAX = 2, 6

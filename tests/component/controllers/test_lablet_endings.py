@@ -13,7 +13,7 @@ from tests.component.controllers.podhandle import Lablet
 from tests.support import topologies
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
-from vkpsandbox.http.faults import Fault
+from vkpsim.http.faults import Fault
 
 ROUTER = topology({"r1": "iosv"})
 TWO = topology({"h0": "alpine", "R 1": "alpine"})

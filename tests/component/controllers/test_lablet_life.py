@@ -12,7 +12,7 @@ from tests.component.controllers.running import MORTAL
 from tests.support.apiserver import CONFIG_MAPS
 from tests.support.faultyapi import Asked
 from tests.support.topologies import topology
-from vkpsandbox.http.faults import Fault
+from vkpsim.http.faults import Fault
 
 STATUS_WRITE: Final = r"^PATCH .*/pods/[^/]*/status"
 TAGGED = topology({"r1": "iosv", "h0": "alpine"}, {"r1": ["serial:4000"]})

@@ -11,7 +11,7 @@ from tests.component.controllers.running import MORTAL
 from tests.support.apiserver import GROUP
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
-from vkpsandbox.http.faults import Fault
+from vkpsim.http.faults import Fault
 
 CAPACITY = {"cpu": "64", "memory": "256Gi", "labs": 200, "labNodes": 400}
 PORT = topology({"r1": "iosv"}, {"r1": ["serial:4000"]})

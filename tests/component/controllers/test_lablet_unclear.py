@@ -7,8 +7,8 @@ from aiohttp import web
 from tests.component.controllers.harness import PASSWORD, World
 from tests.component.controllers.looking import imports, labs, requests, waiting, when
 from tests.component.controllers.podhandle import Lablet
-from vkpsandbox.cml import server
-from vkpsandbox.cml.simulation import Settings as CmlSettings
+from vkpsim.cml import server
+from vkpsim.cml.simulation import Settings as CmlSettings
 
 
 async def lab_in_use(world: World, url: str) -> Lablet:

@@ -12,8 +12,8 @@ from tests.component.controllers.test_sessions_flow import TOKEN, lend, said
 from tests.support.terminals import Terminal
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.times import unix
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 LAST = "vkprovider.io/last-activity"
 LEARNER = "vkprovider.io/learner"

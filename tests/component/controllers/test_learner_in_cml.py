@@ -7,7 +7,7 @@ from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.test_saved_copies import Somebody
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
-from vkpsandbox.http.faults import Fault
+from vkpsim.http.faults import Fault
 
 AUTHORS = "OSPF in two areas.\nSee the board."
 OSPF = topology({"h0": "alpine"}).replace("description: ''", '"description": "OSPF in two areas.\\nSee the board."')

@@ -11,10 +11,10 @@ from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import MORTAL
 from tests.support.apiserver import CONFIG_MAPS, SYSTEM
 from tests.support.topologies import topology
-from vkpsandbox.cml.server import CmlSimulator
-from vkpsandbox.http.faults import Fault
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.cml.server import CmlSimulator
+from vkpsim.http.faults import Fault
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 CONTENT = CONFIG_MAPS + "?labelSelector=vkprovider.io%2Fcomponent%3Dcontent"
 SIX = topology(

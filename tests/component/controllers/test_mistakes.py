@@ -20,10 +20,10 @@ from tests.support.apiserver import GROUP, SECRETS, Admin, ApiServer, Refused, u
 from tests.support.doctor import examined
 from tests.support.extra import ACCOUNT, cmlworker, secret
 from tests.support.topologies import definition, deployment, pod, pod_template, topology
-from vkpsandbox.cml.server import CmlSimulator
-from vkpsandbox.cml.simulation import Settings as CmlSettings
-from vkpsandbox.http.faults import Fault
-from vkpsandbox.http.tls import self_signed, server_context
+from vkpsim.cml.server import CmlSimulator
+from vkpsim.cml.simulation import Settings as CmlSettings
+from vkpsim.http.faults import Fault
+from vkpsim.http.tls import self_signed, server_context
 
 LINK: Final = {"id": "l0", "n1": "n0", "i1": "i0", "n2": "n99", "i2": "i1"}
 LINKED: Final = yaml.safe_dump(yaml.safe_load(topology({"h0": "alpine", "h1": "alpine"})) | {"links": [LINK]})

@@ -14,7 +14,7 @@ from tests.component.controllers.running import MORTAL
 from tests.support.apiserver import SYSTEM
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
-from vkpsandbox.http.faults import Fault
+from vkpsim.http.faults import Fault
 
 PASSWORD = "s3cr3t: {x}\n\"'"  # (breaks YAML wherever it stands bare)
 

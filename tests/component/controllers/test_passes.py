@@ -10,8 +10,8 @@ from tests.component.controllers.running import WITH_PASSES
 from tests.component.controllers.test_sessions_flow import TOKEN, said
 from tests.support.apiserver import CONFIG_MAPS
 from tests.support.topologies import topology
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 TAGGED = topology({"r1": "iosv", "h0": "alpine"}, {"r1": ["serial:4000"]})
 PASSES = 3

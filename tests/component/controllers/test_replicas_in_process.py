@@ -11,7 +11,7 @@ from tests.component.controllers.looking import condition, imports, is_ready, re
 from tests.component.controllers.running import MORTAL, SHORT, Running
 from tests.support.apiserver import MEMBERS, NODE_LEASES
 from vkprovider.platform.leases import UNCLAIMED_S
-from vkpsandbox.http.faults import Fault
+from vkpsim.http.faults import Fault
 
 
 def nodes_of(running: Running) -> set[str]:

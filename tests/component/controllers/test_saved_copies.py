@@ -19,8 +19,8 @@ from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
 from vkprovider.cml.factory import open_labs
 from vkprovider.cml.spi import Credentials, Labs
-from vkpsandbox.cml.world.model import Lab
-from vkpsandbox.http.faults import Fault
+from vkpsim.cml.world.model import Lab
+from vkpsim.http.faults import Fault
 
 PORTS = topology({"h0": "alpine"}, {"h0": ["serial:4001", "pat:4002:22"]})
 LOG_IN = """curl -s {url}/api/v0/authenticate -H 'Content-Type: application/json' \\

@@ -19,9 +19,9 @@ from vkprovider.labs.lds.client import LdsClient, open_deployment
 from vkprovider.labs.lds.spi import LabDelivery
 from vkprovider.labs.lds.wire import LabSessionInfo
 from vkprovider.labs.pure.session.inbox import EventOutcome, SessionEvent
-from vkpsandbox.http.faults import Fault
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.http.faults import Fault
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 PORT = topology({"r1": "iosv"}, {"r1": ["serial:4000"]})
 TOKEN = "token-of-the-lds"

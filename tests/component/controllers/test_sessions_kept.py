@@ -14,9 +14,9 @@ from tests.component.controllers.test_recovery import SOON
 from tests.component.controllers.test_sessions_flow import PORT, TOKEN, said
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
-from vkpsandbox.http.faults import Fault
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.http.faults import Fault
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 USER = {"vkprovider.io/username": "alice"}
 

@@ -8,10 +8,10 @@ from tests.component.controllers.looking import is_ready, when
 from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import SHORT, WITH_PASSES, Groups
 from tests.component.controllers.test_sessions_flow import PORT, TOKEN
-from vkpsandbox.http.faults import Fault
-from vkpsandbox.lds.model import Part, Session
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.http.faults import Fault
+from vkpsim.lds.model import Part, Session
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 
 async def learner(

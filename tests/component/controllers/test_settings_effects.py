@@ -18,10 +18,10 @@ from tests.support.topologies import topology
 from vkprovider.labs.settings.cluster import Settings
 from vkprovider.labs.wiring.main import page_of
 from vkprovider.platform.times import iso
-from vkpsandbox.cml.server import CmlSimulator
-from vkpsandbox.http.faults import Fault
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.cml.server import CmlSimulator
+from vkpsim.http.faults import Fault
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 
 def stop_devices(simulator: CmlSimulator) -> None:

@@ -8,9 +8,9 @@ import pytest
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually, requests, waiting
 from tests.support.topologies import topology
-from vkpsandbox.cml.server import CmlSimulator
-from vkpsandbox.cml.world.definition_json import from_json, node_definition_json
-from vkpsandbox.cml.world.platforms import DEFINITIONS
+from vkpsim.cml.server import CmlSimulator
+from vkpsim.cml.world.definition_json import from_json, node_definition_json
+from vkpsim.cml.world.platforms import DEFINITIONS
 
 
 def define(simulator: CmlSimulator, name: str, boot_timeout_s: int) -> None:

@@ -7,10 +7,10 @@ from tests.component.controllers.looking import is_ready, when
 from tests.component.controllers.running import Running
 from tests.support.apiserver import GROUP, NODES
 from tests.support.cmlapi.simulator import CmlSimulator
-from vkpsandbox.cml.world.definitions import image_id
-from vkpsandbox.cml.world.platforms import DEFINITIONS
-from vkpsandbox.http.access_log import Entry
-from vkpsandbox.http.faults import Fault
+from vkpsim.cml.world.definitions import image_id
+from vkpsim.cml.world.platforms import DEFINITIONS
+from vkpsim.http.access_log import Entry
+from vkpsim.http.faults import Fault
 
 NEW = {"id": "acme-os-1", "node_definition_id": "iosv", "label": "Acme", "disk_image": "a.qcow2", "read_only": False}
 FIVE_MINUTES_S = 300.0

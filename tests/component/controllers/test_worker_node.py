@@ -16,8 +16,8 @@ from tests.component.controllers.running import MORTAL, SHORT, WITH_PASSES, Grou
 from tests.support.apiserver import CONFIG_MAPS, GROUP, LOGINS, NODE_LEASES, NODES, SECRETS, SYSTEM
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
-from vkpsandbox.cml.world.model import Lab
-from vkpsandbox.http.faults import Fault, Kind
+from vkpsim.cml.world.model import Lab
+from vkpsim.http.faults import Fault, Kind
 
 EAGER: Final[Groups] = {**SHORT, "workers": {**SHORT["workers"], "login_check_s": 0.3}}
 PORT = topology({"r1": "iosv"}, {"r1": ["serial:4000"]})

@@ -11,7 +11,7 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.looking import when
 from tests.component.kubelet.kubectl import Kubectl
 from tests.support.apiserver import ApiServer
-from vkpsandbox.http.faults import Fault
+from vkpsim.http.faults import Fault
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from tests.component.controllers.harness import World
 from tests.support.apiserver import ApiServer
 from tests.support.ptys import Pty
 from vkprovider.platform.shipped import find_manifests
-from vkpsandbox.cml.consoles import inside
 from vkpsandbox.controlplane.build import find_kubectl
+from vkpsim.cml.consoles import inside
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import pytest
 import yaml
 
 from tests.component.lds.conftest import given
-from tests.component.sim.plain import eventually
+from tests.simulators.cml.plain import eventually
 from tests.support.lds_simulator import FORM, TOKEN, lds_client
 from vkprovider.labs.lds.client import LdsClient, open_deployment
 from vkprovider.labs.lds.deployments import Deployments
@@ -31,9 +31,9 @@ from vkprovider.platform.errors import (
     Unavailable,
 )
 from vkprovider.rest.dialect import may_have_happened
-from vkpsandbox.http.faults import Fault
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.http.faults import Fault
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 START = datetime.now(UTC)
 END = START + timedelta(hours=1)

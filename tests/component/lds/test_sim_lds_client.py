@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.component.lds.conftest import given
-from tests.component.sim.plain import eventually
+from tests.simulators.cml.plain import eventually
 from tests.support.lds_simulator import FORM, TOKEN
 from vkprovider.labs.lds.client import LdsClient, open_deployment
 from vkprovider.labs.lds.dialect import Full, Lacking
@@ -18,10 +18,10 @@ from vkprovider.labs.pure.topology.devices import DeviceAccessInfo
 from vkprovider.labs.settings.services import GraderSettings
 from vkprovider.platform.errors import NotFound, OutsideError, Throttled, Unauthorized, Unavailable
 from vkprovider.rest.dialect import may_have_happened
-from vkpsandbox.http.faults import Fault, Kind
-from vkpsandbox.lds.grading import Check, Grader
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.http.faults import Fault, Kind
+from vkpsim.lds.grading import Check, Grader
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 WORKSTATION = DeviceAccessInfo("workstation", "vnc", "10.0.1.50", 10012, "vnc://10.0.1.50:10012", "cisco", "cisco")
 

@@ -26,9 +26,9 @@ from vkprovider.platform import wellknown
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.events import EventRecorder
 from vkprovider.platform.runtime.context import Context
-from vkpsandbox.http.faults import Fault
-from vkpsandbox.lds.server import LdsSimulator
-from vkpsandbox.lds.settings import LdsSettings
+from vkpsim.http.faults import Fault
+from vkpsim.lds.server import LdsSimulator
+from vkpsim.lds.settings import LdsSettings
 
 HOUR_S = 3600
 

@@ -10,10 +10,10 @@ from aiohttp import web
 from vkprovider.labs.http.events import Receiver
 from vkprovider.labs.pure.session import inbox
 from vkprovider.labs.pure.session.inbox import EventOutcome, SessionEvent, SessionEvents
-from vkpsandbox.lds.events.cloudevents import Mode
-from vkpsandbox.lds.events.eventfaults import EventFault, EventFaults
-from vkpsandbox.lds.events.sender import EventSettings, Sender
-from vkpsandbox.lds.model import Event
+from vkpsim.lds.events.cloudevents import Mode
+from vkpsim.lds.events.eventfaults import EventFault, EventFaults
+from vkpsim.lds.events.sender import EventSettings, Sender
+from vkpsim.lds.model import Event
 
 SOURCE = "https://lds.example.com"
 NOW = time.time()

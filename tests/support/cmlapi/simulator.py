@@ -7,7 +7,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.support.cmlapi.table import UnlikeCmlError, check
-from vkpsandbox.cml import server
+from vkpsim.cml import server
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 

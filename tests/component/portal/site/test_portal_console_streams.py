@@ -19,7 +19,7 @@ from vkprovider.labs.controllers.console.devices import LabletDevices
 from vkprovider.labs.kubelet.spi import Exit, RemoteCommand, Target
 from vkprovider.portal.web.consoles import configurations
 from vkprovider.portal.web.consoles.frames import UNSHOWN_BYTES_MAX
-from vkpsandbox.http.faults import Fault
+from vkpsim.http.faults import Fault
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from vkprovider.lablet.models.definition import ResourcesSpec
 from vkprovider.labs.pure.topology.resources import SHIPPED, NodeDefinition, Resources, need_of
 from vkprovider.labs.pure.topology.topology import Topology, parse
 from vkprovider.platform.errors import InputError
-from vkpsandbox.cml.world.platforms import DEFINITIONS
+from vkpsim.cml.world.platforms import DEFINITIONS
 
 GIB = 2**30
 MIB = 2**20

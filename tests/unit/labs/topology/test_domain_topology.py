@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from vkprovider.labs.pure.topology import topology
 from vkprovider.labs.pure.topology.topology import parse
 from vkprovider.platform.errors import InputError
-from vkpsandbox.cml.world.topology import parse as parse_as_cml
+from vkpsim.cml.world.topology import parse as parse_as_cml
 
 SMALL: dict[str, Any] = {
     "lab": {"version": "0.3.0", "title": "theirs", "notes": "by the author", "description": "d"},

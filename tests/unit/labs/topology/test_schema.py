@@ -8,9 +8,9 @@ import yaml
 
 from tests.support.topologies import TEST_LAB, topology
 from vkprovider.labs.pure.topology.topology import Topology, parse
-from vkpsandbox.cml.errors import CmlError
-from vkpsandbox.cml.world.topology import VERSIONS_2_10
-from vkpsandbox.cml.world.topology import parse as parse_as_cml
+from vkpsim.cml.errors import CmlError
+from vkpsim.cml.world.topology import VERSIONS_2_10
+from vkpsim.cml.world.topology import parse as parse_as_cml
 
 Change = Callable[[dict[str, Any]], object]
 LINK = {"id": "l0", "n1": "n0", "i1": "i0", "n2": "n1", "i2": "i1"}

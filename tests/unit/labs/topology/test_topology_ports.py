@@ -14,8 +14,8 @@ from tests.unit.labs.topology.test_tags import port_tags, with_outside
 from vkprovider.lablet.ports import parse_tag
 from vkprovider.labs.pure.topology.topology import Topology, parse
 from vkprovider.platform.errors import InputError
-from vkpsandbox.cml.world.topology import VERSIONS_2_10
-from vkpsandbox.cml.world.topology import parse as parse_as_cml
+from vkpsim.cml.world.topology import VERSIONS_2_10
+from vkpsim.cml.world.topology import parse as parse_as_cml
 
 WORKSTATION = ["serial:5065", "vnc:5066", "pat:5067:22"]
 

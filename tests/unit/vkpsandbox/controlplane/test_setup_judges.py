@@ -25,8 +25,8 @@ for word; do [ "$last" != --prefix ] || mkdir -p "$word/node_modules"; last=$wor
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
     """Make a checkout with a list of two judges and an environment."""
-    (tmp_path / "tests/component/sim").mkdir(parents=True)
-    (tmp_path / "tests/component/sim/judges.txt").write_text(
+    (tmp_path / "tests/simulators/cml").mkdir(parents=True)
+    (tmp_path / "tests/simulators/cml/judges.txt").write_text(
         "# a comment\nold-1.0  client==1.0 other==2\nnew-2.0 client==2.0\n"
     )
     (tmp_path / "tests/support").mkdir()
@@ -75,7 +75,7 @@ def test_a_changed_list_installs_the_judges_of_pages_again(checkout: Path) -> No
 
 def test_a_changed_line_installs_its_judge_again(checkout: Path) -> None:
     install(checkout)
-    listed = checkout / "tests/component/sim/judges.txt"
+    listed = checkout / "tests/simulators/cml/judges.txt"
     listed.write_text(listed.read_text().replace("client==2.0", "client==2.1"))
     assert "new-2.0: installing client==2.1" in install(checkout)
     assert len(calls(checkout)) == 3
@@ -97,7 +97,7 @@ def test_a_long_installation_says_for_how_long_it_has_run(checkout: Path) -> Non
     """What pip answers is still its exit code: a judge that fails after a while is not taken for installed."""
     (checkout / "sleep").write_text("#!/bin/sh\nexec /bin/sleep 0.1\n")
     (checkout / "sleep").chmod(0o755)
-    (checkout / "tests/component/sim/judges.txt").write_text("slow-1.0 client==1.0\n")
+    (checkout / "tests/simulators/cml/judges.txt").write_text("slow-1.0 client==1.0\n")
     (checkout / "venv/bin/python").write_text("#!/bin/sh\n/bin/sleep 3\nexit 1\n")
     said = install(checkout, first=str(checkout))
     assert "slow-1.0: installing client==1.0\n  10 s so far\n  20 s so far\n" in said
