@@ -24,8 +24,7 @@ from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.making import Contents
-from vkprovider.portal.service.records import Records
-from vkprovider.portal.service.requests import Requests, new_id
+from vkprovider.portal.service.records import Records, new_id
 from vkprovider.portal.settings import PortalSettings
 
 _log: Final = structlog.get_logger(__name__)
@@ -42,7 +41,6 @@ class Keeper:
         index: UserLabIndex,
         locks: Locks,
         membership: Membership,
-        requests: Requests,
         choices: Choices,
         wake: Callable[[str], None],
         *,
@@ -56,7 +54,6 @@ class Keeper:
             index: The labs.
             locks: Those of users without a lab are released.
             membership: Tells whether this replica leads.
-            requests: Tells which users have a request in hand.
             choices: The menu, which says what the warm labs run.
             wake: Called with the namespace of each lab.
             records: Writes the Namespaces.
@@ -66,7 +63,6 @@ class Keeper:
         self._index = index
         self._locks = locks
         self._membership = membership
-        self._requests = requests
         self._choices = choices
         self._wake = wake
         self._records = records
@@ -114,7 +110,8 @@ class Keeper:
             if holder != self._ctx.replica and not self._membership.leads():
                 continue
             left = holder in {"", self._ctx.replica} or self._membership.members.is_gone(holder)
-            if not left or key in self._requests.in_hand or self._locks.holds(key) or not await self._locks.take(key):
+            mine = self._locks.is_in_request(key) or self._locks.holds(key)
+            if not left or mine or not await self._locks.take(key):
                 continue
             if self._is_idle(key):
                 await self._locks.release(key)
@@ -142,7 +139,7 @@ class Keeper:
             raise Fenced("this replica does not lead any more")
 
     def _is_idle(self, key: str) -> bool:
-        return key not in self._requests.in_hand and not self._index.namespaces_of(key)
+        return not self._locks.is_in_request(key) and not self._index.namespaces_of(key)
 
 
 _UNSEEN_S: Final = 1.0

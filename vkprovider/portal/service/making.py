@@ -36,7 +36,7 @@ _BINDINGS: Final = kind("/apis/rbac.authorization.k8s.io/v1", "rolebindings", Pa
 
 
 class Contents:
-    """Writes Secrets, ConfigMaps, ServiceAccounts and RoleBindings."""
+    """Writes Secrets, ConfigMaps, ServiceAccounts and RoleBindings, and remembers whose Secrets it has written."""
 
     def __init__(self, ctx: Context) -> None:
         self._kube = ctx.kube
@@ -44,16 +44,24 @@ class Contents:
         self._config_maps = Resource(ctx.kube, CONFIG_MAPS).metadata_only
         self._accounts = Resource(ctx.kube, _ACCOUNTS).metadata_only
         self._bindings = Resource(ctx.kube, _BINDINGS).metadata_only
+        self._sealed: dict[str, str] = {}
 
-    async def secret(
-        self, namespace: str, name: str, labels: Mapping[str, str], token: str, env: Mapping[str, str], guard: Guard
-    ) -> None:
-        """Create the Secret.
+    async def secret(self, namespace: str, body: Mapping[str, Any], request: str, guard: Guard) -> None:
+        """Create the Secret of a request, whose id is remembered with the namespace.
 
         Raises:
             Conflict: There is one.
         """
-        await self._secrets.within(namespace).create(objects.secret(name, labels, token, env), guard=guard)
+        await self._secrets.within(namespace).create(body, guard=guard)
+        self._sealed[namespace] = request
+
+    def has_written_secret(self, namespace: str, request: str) -> bool:
+        """Return whether the last Secret that this replica wrote in a namespace is that of a request."""
+        return self._sealed.get(namespace) == request
+
+    def forget(self, namespace: str) -> None:
+        """Forget a namespace that has no lab any more."""
+        self._sealed.pop(namespace, None)
 
     async def has_secret(self, namespace: str, name: str, labels: Mapping[str, str], guard: Guard) -> bool:
         """Return whether the Secret is there: the portal cannot read Secrets, so it tries a dry run of making it."""
@@ -121,6 +129,7 @@ class LabObjects(NamedTuple):
 
     records: Records
     pods: Pods
+    contents: Contents
 
 
 def lab_objects(ctx: Context, seen: PortalInformers) -> LabObjects:
@@ -130,7 +139,7 @@ def lab_objects(ctx: Context, seen: PortalInformers) -> LabObjects:
         ctx: The replica.
         seen: What is followed; it shows what they write.
     """
-    return LabObjects(Records(ctx, seen.namespaces.wrote), Pods(ctx, seen.pods.wrote))
+    return LabObjects(Records(ctx, seen.namespaces.wrote), Pods(ctx, seen.pods.wrote), Contents(ctx))
 
 
 class Making:

@@ -1,7 +1,9 @@
 """Namespaces and Pods of user labs: made, taken, marked and deleted, each only as it was seen."""
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from typing import Final
 
 from vkprovider.platform.errors import Conflict
 from vkprovider.platform.kube.client import Guard
@@ -14,6 +16,8 @@ from vkprovider.portal.pure.portalnames import user_key
 from vkprovider.portal.pure.record import LabRecord, record_of
 from vkprovider.portal.service import objects
 from vkprovider.portal.service.objects import metadata
+
+_ID_BYTES: Final = 8
 
 
 class Pods:
@@ -167,3 +171,8 @@ class Records:
         await self._namespaces.metadata_only.delete(
             record.namespace, uid=record.uid, resource_version=record.resource_version, guard=guard
         )
+
+
+def new_id() -> str:
+    """Return the id of a new operation."""
+    return secrets.token_hex(_ID_BYTES)
