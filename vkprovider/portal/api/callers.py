@@ -90,19 +90,6 @@ class KnownCaller(NamedTuple):
     caller: LabCaller
 
 
-class Entitled(NamedTuple):
-    """Somebody who may act on the lab of a user.
-
-    Attributes:
-        caller: Who it is.
-        of_class: The class that gives the right to; None if the right is to any lab of the user. A learner's next lab
-            may be of another class.
-    """
-
-    caller: LabCaller
-    of_class: str | None = None
-
-
 class CallerSource(Protocol):
     """Finds out who asks."""
 
@@ -211,79 +198,50 @@ class PortalCallers:
         """
         return self._taken_as(await self._access.user_of(token, of_session=True), token)
 
-    async def manager(self, request: web.Request, user: str = "") -> LabCaller:
-        """Return the sender of a request, who may manage the lab of a user, or all labs.
+    async def check_manager(self, known: KnownCaller) -> None:
+        """Check that somebody may manage all labs.
 
         Raises:
-            Refused: 401, 403, or 503.
+            Refused: 403, 429, or 503.
         """
-        known = await self.known(request)
-        if not await self.manages(known, user):
+        if not await self.manages(known, ""):
             raise _refusal(known)
-        return known.caller
 
-    async def owner(self, request: web.Request, user: str) -> LabCaller:
-        """Return the sender of a request, whose name the lab has, and who may use the portal.
+    async def check_owner(self, known: KnownCaller, user: str) -> None:
+        """Check that somebody has the name of a lab, and may use the portal.
 
         Raises:
-            Refused: 401, 403, or 503.
+            Refused: 403, 429, or 503.
         """
-        known = await self.known(request)
         if not await self.owns(known, user):
             raise _refusal(known)
-        return known.caller
 
-    async def manager_or_teacher(self, request: web.Request, user: str, class_: str) -> Entitled:
-        """Return the sender of a request, who may manage the lab of a user, or teach its class.
+    async def as_manager(self, known: KnownCaller, user: str, class_: str) -> str | None:
+        """Check that somebody may manage the lab of a user, or teach its class; return the class that gives the right.
 
         Args:
-            request: What is asked.
+            known: Who asks.
             user: Whose lab.
             class_: The namespace of the lab's class; "" if it has none, or there is no lab.
 
-        Raises:
-            Refused: 401, 403, or 503.
-        """
-        known = await self.known(request)
-        if await self.manages(known, user):
-            return Entitled(known.caller)
-        if await self.teaches(known, user, class_):
-            return Entitled(known.caller, class_)
-        raise _refusal(known)
-
-    async def owner_or_teacher(self, request: web.Request, user: str, class_: str) -> Entitled:
-        """Return the sender of a request, whose name the lab has, or who may teach its class.
+        Returns:
+            None if the right is to any lab of the user, whose next one may be of another class.
 
         Raises:
-            Refused: 401, 403, or 503.
+            Refused: 403, 429, or 503.
         """
-        known = await self.known(request)
-        if await self.owns(known, user):
-            return Entitled(known.caller)
-        if await self.teaches(known, user, class_):
-            return Entitled(known.caller, class_)
-        raise _refusal(known)
+        return None if await self.manages(known, user) else await self._as_teacher(known, user, class_)
 
-    async def myself(self, request: web.Request) -> LabCaller:
-        """Return the sender of a request, who may have a lab.
+    async def as_owner(self, known: KnownCaller, user: str, class_: str) -> str | None:
+        """As `as_manager`, for somebody whose name the lab has, or who may teach its class."""
+        return None if await self.owns(known, user) else await self._as_teacher(known, user, class_)
 
-        Raises:
-            Refused: 401, 403, or 503.
-        """
-        known = await self.known(request)
-        if not await self.owns(known, known.caller.user):
+    async def _as_teacher(self, known: KnownCaller, user: str, class_: str) -> str:
+        if not await self.teaches(known, user, class_):
             raise _refusal(known)
-        return known.caller
+        return class_
 
-    async def usable(self, request: web.Request, definitions: Collection[str]) -> frozenset[str]:
-        """Return those of some definitions that the sender of a request may use.
-
-        Raises:
-            Refused: 401, or 503.
-        """
-        return await self.usable_by(await self.known(request), definitions)
-
-    async def usable_by(self, known: KnownCaller, definitions: Collection[str]) -> frozenset[str]:
+    async def usable(self, known: KnownCaller, definitions: Collection[str]) -> frozenset[str]:
         """Return those of some definitions that somebody may use.
 
         Raises:

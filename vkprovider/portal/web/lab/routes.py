@@ -144,7 +144,7 @@ class LabPages:
         menu = self._site.choices.menu()
         if not self._site.settings.require_use:
             return menu
-        return menu.only(await self._site.callers.usable_by(known, menu.definitions))
+        return menu.only(await self._site.callers.usable(known, menu.definitions))
 
 
 def _class_of(request: web.Request) -> str:
