@@ -190,12 +190,13 @@ class PortalPage:
     async def _events(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
         user = request.match_info["username"]
 
-        async def review() -> None:
+        async def still() -> bool:
             await self._callers.as_owner(await self._callers.known(request), user, self._class_of(user))
+            return True
 
         await self._callers.as_owner(known, user, self._class_of(user))
         await self._find(known.caller, user)
-        return await self.streams.serve(request, user, review)
+        return await self.streams.serve(request, user, known.caller, still)
 
     async def _extend(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
         user, caller = request.match_info["username"], known.caller

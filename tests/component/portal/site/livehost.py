@@ -12,6 +12,7 @@ from tests.support.tcp import port_of
 from vkprovider.platform.http.access import Right, User
 from vkprovider.platform.http.answers import NotAllowed
 from vkprovider.platform.http.connections import listen, runner_of
+from vkprovider.platform.http.open import ReviewTimes
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller, LabRight
 from vkprovider.portal.service.index import Listeners
@@ -20,7 +21,7 @@ from vkprovider.portal.web.answers import answering
 from vkprovider.portal.web.cookie import keys_of
 from vkprovider.portal.web.layout import HERE, VIEWS, Assets, Layout
 from vkprovider.portal.web.live.rendered import Rendered
-from vkprovider.portal.web.live.reviews import Reviews, ReviewTimes
+from vkprovider.portal.web.live.reviews import VisitorReviews
 from vkprovider.portal.web.live.streams import Streams
 from vkprovider.portal.web.live.topics import Topics, TopicSource, TopicView
 from vkprovider.portal.web.visitor import Visitor
@@ -53,7 +54,7 @@ class Host:
         self._visitors = Visitors(self, keys_of(b"k" * 32))
         self.topics = Topics()
         self.topics.register(TopicSource("board", self._may_see, self._render, self._listeners.listen))
-        self.reviews = Reviews(self._ask, ReviewTimes(first_s=0.5, every_s=1.0, again_s=0.5))
+        self.reviews = VisitorReviews(self._ask, ReviewTimes(first_s=0.5, every_s=1.0, again_s=0.5))
         self.streams = Streams(self._visitors, self.topics, self.reviews, age_s=lambda: self.age_s)
 
     def write(self, name: str, state: str, **rows: str) -> None:

@@ -217,6 +217,12 @@ async def test_the_configurations_of_all_devices_in_one_archive(bench: Bench) ->
         assert answer.status == 404
 
 
+@pytest.fixture
+def one_download(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(configurations, "DOWNLOADS_MAX", 1)
+
+
+@pytest.mark.usefixtures("one_download")
 async def test_one_visitor_downloads_once_at_a_time_and_not_after_leaving(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -243,7 +249,6 @@ async def test_one_visitor_downloads_once_at_a_time_and_not_after_leaving(
     async with asyncio.timeout(20):
         others = await asyncio.gather(*(download(headers) for _ in range(9)))
     assert others == [(429, "another download of yours goes on: wait for its end, and try again")] * 9
-    monkeypatch.setattr(configurations, "_DOWNLOADS_MAX", 1)
     ben = {**headers, "Cookie": await bench.cookie(await bench.teacher("ben"))}
     assert await download(ben) == (429, "too many others download configurations now: try again in some seconds")
     assert executed == ["config r1"], "who is refused reads nothing"

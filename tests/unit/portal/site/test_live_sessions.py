@@ -6,7 +6,7 @@ import time
 from vkprovider.platform.http.access import Right, User
 from vkprovider.portal.api.callers import KnownCaller, LabRight
 from vkprovider.portal.service.requests import LabCaller
-from vkprovider.portal.web.live.reviews import OpenLogins, Reviews
+from vkprovider.portal.web.live.reviews import OpenLogins, VisitorReviews
 from vkprovider.portal.web.visitor import Visitor
 
 USE = LabRight("use", "portal", "alice")
@@ -22,7 +22,7 @@ async def yes(visitor: Visitor, right: Right) -> bool:  # noqa: ARG001 (as an AP
 
 
 async def test_a_session_that_is_over_ends_what_is_open_of_it_and_wakes_it() -> None:
-    reviews, wake = Reviews(yes), asyncio.Event()
+    reviews, wake = VisitorReviews(yes), asyncio.Event()
     soon, later = visitor("one", time.time() + 0.2), visitor("two", time.time() + 3600)
     async with (
         reviews.holding(soon, USE, wake) as first,
@@ -38,12 +38,12 @@ async def test_a_session_that_is_over_ends_what_is_open_of_it_and_wakes_it() -> 
 
 
 async def test_a_session_that_was_over_before_ends_at_once() -> None:
-    async with Reviews(yes).holding(visitor("one", time.time() - 60), USE) as over:
+    async with VisitorReviews(yes).holding(visitor("one", time.time() - 60), USE) as over:
         await asyncio.wait_for(over.wait(), 5)
 
 
 async def test_who_logs_out_ends_all_of_one_session() -> None:
-    reviews = Reviews(yes)
+    reviews = VisitorReviews(yes)
     mine, phone = visitor("one", time.time() + 3600), visitor("two", time.time() + 3600)
     async with (
         reviews.holding(mine, USE) as first,

@@ -5,9 +5,7 @@ faster loses output, as it does for every session that reads too slowly, and nev
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
 
@@ -17,6 +15,7 @@ from aiohttp import WSMsgType, web
 from vkprovider.platform.errors import OutsideError, Unavailable
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.connections import uncount
+from vkprovider.platform.http.open import Places
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.portal.web.consoles import frames, words
 from vkprovider.portal.web.consoles.frames import Backlog, BytesShown, ConsoleEnd, FrameError, Mode, OutputWindow, Typed
@@ -27,6 +26,7 @@ CONSOLES_MAX: Final = 500
 """The most consoles of a replica."""
 OF_CALLER_MAX: Final = 24
 """The most consoles of one person: those of a class, watched side by side."""
+_TOO_MANY: Final = "too many consoles are open here: close others, or try again"
 _PING_S: Final = 25.0
 """The pause between two pings of a browser: proxies end a connection that is silent for 30 to 60 s."""
 _SAY_S: Final = 5.0
@@ -47,16 +47,15 @@ class BrowserConsoles:
 
     def __init__(self) -> None:
         """Begin without consoles."""
-        self._open: Counter[str] = Counter()
-        self._leaving = asyncio.Event()
+        self._places = Places(CONSOLES_MAX, OF_CALLER_MAX, lambda _: TooManyConsoles(_TOO_MANY))
 
     def __len__(self) -> int:
         """Count the consoles."""
-        return self._open.total()
+        return len(self._places)
 
     def close(self) -> None:
         """End all consoles, and those that begin later at once: their pages go to another replica."""
-        self._leaving.set()
+        self._places.close()
 
     async def serve(
         self,
@@ -80,7 +79,8 @@ class BrowserConsoles:
         Raises:
             Refused: There are too many.
         """
-        async with self._place(caller):
+        leaving = asyncio.Event()
+        with self._places.taken(caller, leaving):
             uncount(request)
             socket = web.WebSocketResponse(
                 compress=False, heartbeat=_PING_S, max_msg_size=frames.TYPED_BYTES_MAX + 1, timeout=_SAY_S
@@ -88,7 +88,7 @@ class BrowserConsoles:
             await socket.prepare(request)
             about = {"user": caller, "namespace": target.namespace, "pod": target.pod, "device": target.device}
             _log.info("a console begins", mode=mode, **about)
-            bridge = Bridge(socket, target, mode, withdrawn, self._leaving)
+            bridge = Bridge(socket, target, mode, withdrawn, leaving)
             end = await bridge.run(kube)
             _log.info("a console has ended", why=end.why, bytes=bridge.sent_bytes, **about)
             with suppress(ConnectionResetError, TimeoutError):
@@ -96,17 +96,6 @@ class BrowserConsoles:
                     await socket.send_str(frames.ended(end))
                     await socket.close(code=frames.CLOSE_CODES[end.why], message=_cut(end.text))
             return socket
-
-    @asynccontextmanager
-    async def _place(self, caller: str) -> AsyncIterator[None]:
-        if len(self) >= CONSOLES_MAX or self._open[caller] >= OF_CALLER_MAX:
-            raise TooManyConsoles("too many consoles are open here: close others, or try again")
-        self._open[caller] += 1
-        try:
-            yield
-        finally:
-            self._open[caller] -= 1
-            self._open += Counter()  # drops callers without a console
 
 
 class Bridge:

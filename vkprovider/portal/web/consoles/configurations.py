@@ -3,14 +3,14 @@
 import io
 import time
 import zipfile
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.open import Places
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.portal.web.consoles import words
 from vkprovider.portal.web.consoles.frames import Why
@@ -18,7 +18,7 @@ from vkprovider.portal.web.consoles.upstream import ConsoleTarget, printed
 
 _AT_ONCE: Final = 4
 """As many as a worker extracts at once."""
-_DOWNLOADS_MAX: Final = 4
+DOWNLOADS_MAX: Final = 4
 """The most downloads of a replica: each has what it has read in memory."""
 _ARCHIVE_BYTES_MAX: Final = 8 * 1024 * 1024
 FAILURES: Final = "not-read.txt"
@@ -48,28 +48,15 @@ class TooManyDownloads(Refused):
     retry_s = 5
 
 
-class ConfigurationDownloads:
-    """The downloads of configurations that a replica serves: a few, and one for each visitor."""
+def downloads() -> Places:
+    """Return the places of a replica's downloads of configurations: a few, and one for each visitor."""
+    return Places(DOWNLOADS_MAX, 1, _too_many)
 
-    def __init__(self) -> None:
-        self._users: set[str] = set()
 
-    @contextmanager
-    def place(self, user: str) -> Iterator[None]:
-        """Count a download of a visitor while the block runs.
-
-        Raises:
-            Refused: There are too many.
-        """
-        if user in self._users:
-            raise TooManyDownloads("another download of yours goes on: wait for its end, and try again")
-        if len(self._users) >= _DOWNLOADS_MAX:
-            raise TooManyDownloads("too many others download configurations now: try again in some seconds")
-        self._users.add(user)
-        try:
-            yield
-        finally:
-            self._users.discard(user)
+def _too_many(own: bool) -> TooManyDownloads:  # noqa: FBT001 (as `Places` calls it)
+    if own:
+        return TooManyDownloads("another download of yours goes on: wait for its end, and try again")
+    return TooManyDownloads("too many others download configurations now: try again in some seconds")
 
 
 async def collected(kube: KubeClient, targets: Sequence[ConsoleTarget]) -> list[DeviceConfiguration]:

@@ -9,16 +9,17 @@ from aiohttp import web
 
 from vkprovider.platform.http.access import ResourceRight
 from vkprovider.platform.http.connections import unless_left
+from vkprovider.platform.http.open import Places
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles
-from vkprovider.portal.web.consoles.configurations import ConfigurationDownloads, archive, collected
+from vkprovider.portal.web.consoles.configurations import archive, collected, downloads
 from vkprovider.portal.web.consoles.frames import Mode
 from vkprovider.portal.web.consoles.upstream import ConsoleTarget
 from vkprovider.portal.web.context import SiteContext
 from vkprovider.portal.web.layout import link
-from vkprovider.portal.web.live.reviews import Reviews
+from vkprovider.portal.web.live.reviews import VisitorReviews
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.visitor import Visitor
 from vkprovider.portal.web.visitors import Handler
@@ -64,7 +65,7 @@ Finder = Callable[[web.Request, Visitor], Awaitable[LabPlace]]
 """Called with each request to find its lab; raises `HTTPNotFound` for a visitor who may not see it."""
 
 
-class Places:
+class LabFinder:
     """Finds labs by the paths of requests."""
 
     def __init__(self, site: SiteContext) -> None:
@@ -121,22 +122,22 @@ class ConsoleViews(NamedTuple):
 
     Attributes:
         site: What all views share.
-        places: Finds labs.
+        finder: Finds labs.
         reviews: Asks whether somebody still may open a console.
         consoles: The open ones.
         downloads: Those of configurations that go on.
     """
 
     site: SiteContext
-    places: Places
-    reviews: Reviews
+    finder: LabFinder
+    reviews: VisitorReviews
     consoles: BrowserConsoles
-    downloads: ConfigurationDownloads
+    downloads: Places
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths."""
         found: list[Route] = []
-        for lab, find in ((_LAB, self.places.of_user), (_LABLET, self.places.of_class)):
+        for lab, find in ((_LAB, self.finder.of_user), (_LABLET, self.finder.of_class)):
             found += [
                 Route("GET", f"{lab}/consoles/{{device}}", self._page_of(find)),
                 Route("GET", f"{lab}/consoles/{{device}}/stream", self._stream_of(find)),
@@ -194,7 +195,7 @@ class ConsoleViews(NamedTuple):
                 raise web.HTTPNotFound
             devices = [container.name for container in place.pod.spec.containers[1:]]
             user, targets = visitor.known.of_cluster.username, [place.target(device) for device in devices]
-            with self.downloads.place(user):
+            with self.downloads.taken(user):
                 async with self.site.as_visitor.client(visitor.token) as kube:
                     found = await unless_left(request, collected(kube, targets))
             if found is None:
@@ -230,4 +231,4 @@ def _first_mode(request: web.Request) -> Mode:
 
 def routes(site: SiteContext, live: Live, consoles: BrowserConsoles) -> tuple[Route, ...]:
     """Return the paths."""
-    return ConsoleViews(site, Places(site), live.reviews, consoles, ConfigurationDownloads()).routes()
+    return ConsoleViews(site, LabFinder(site), live.reviews, consoles, downloads()).routes()
