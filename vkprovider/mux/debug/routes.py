@@ -17,8 +17,9 @@ from vkprovider.mux.index import MuxIndex
 from vkprovider.mux.memory import MuxMemory
 from vkprovider.mux.settings import DebugWebSettings, MuxSettings
 from vkprovider.platform.errors import shorten
-from vkprovider.platform.http.access import AccessControl, ResourceRight, User
+from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.answers import NotAllowed, QueryInvalid, Refused
+from vkprovider.platform.rights import Right, User
 from vkprovider.platform.runtime.parts import Route
 
 _log: Final = structlog.get_logger(__name__)
@@ -67,7 +68,7 @@ class DebugCaller:
         user, found = self._user, []
         for key in sorted(keys):
             namespace, _, name = key.partition("/")
-            if await self._access.may(user, ResourceRight("get", "services", namespace, name)):
+            if await self._access.may(user, Right("get", "services", namespace, name)):
                 found.append(key)
         return found
 

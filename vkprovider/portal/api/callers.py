@@ -13,17 +13,16 @@ A caller who lacks the right gets the same answer, whether the lab exists or not
 """
 
 import hmac
-from collections import OrderedDict
 from collections.abc import Callable, Collection
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
-import msgspec
 from aiohttp import web
 
 from vkprovider.platform import wellknown
-from vkprovider.platform.http.access import AccessControl, Right, User
+from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.answers import NotAllowed, Starting, TokenInvalid, TokenMissing, TooManyReviews, bearer
-from vkprovider.platform.kube.flow import TokenBucket
+from vkprovider.platform.kube.flow import TokenBuckets
+from vkprovider.platform.rights import Right, User
 from vkprovider.portal.origin import may_change
 from vkprovider.portal.pure.options import BODY, Grounds
 from vkprovider.portal.pure.portalnames import user_of, username_of
@@ -36,7 +35,6 @@ TOKEN: Final = "X-Auth-Request-Token"  # noqa: S105 (the name of a header)
 _NAMES_PER_S: Final = 20.0
 _NAMES_BURST: Final = 100.0
 """The limits of one caller who asks for many users or classes: each takes a review, and all callers share those."""
-_CALLERS_MAX: Final = 2000
 _READS: Final = frozenset({"GET", "HEAD"})
 ATTEND_ROLE: Final = "vkprovider-class-learner"
 """The ClusterRole of the learners of a class, in its namespace."""
@@ -45,37 +43,12 @@ _DEFINITIONS: Final = "labletdefinitions"
 _AUTHENTICATED: Final = "system:authenticated"
 
 
-class LabRight(msgspec.Struct, frozen=True):
-    """A right on user labs, or on definitions; without a name, on all of them."""
+def lab_right(verb: str, namespace: str, name: str = "", resource: str = "userlabs") -> Right:
+    """Return a right on user labs, or on definitions; without a name, on all of them.
 
-    verb: str
-    namespace: str
-    name: str = ""
-    resource: str = "userlabs"
-
-    @property
-    def role(self) -> str:
-        """Refusals name no ClusterRole: the caller need not learn which right it was."""
-        return ""
-
-    @property
-    def is_namespaced(self) -> bool:
-        """A RoleBinding in the namespace suffices."""
-        return True
-
-    def attributes(self) -> dict[str, Any]:
-        """Return it as the spec of a SubjectAccessReview."""
-        named = {"name": self.name} if self.name else {}
-        about = {
-            "group": wellknown.GROUP,
-            "version": wellknown.VERSION,
-            "resource": self.resource,
-            "namespace": self.namespace,
-        }
-        return {"resourceAttributes": {**about, "verb": self.verb, **named}}
-
-    def __str__(self) -> str:
-        return f"{self.verb} {self.resource}.{wellknown.GROUP}"
+    Refusals name no ClusterRole: the caller need not learn which right it was.
+    """
+    return Right(verb, resource, namespace, name, wellknown.GROUP, wellknown.VERSION)
 
 
 class KnownCaller(NamedTuple):
@@ -172,7 +145,7 @@ class PortalCallers:
         self._source = source
         self._namespace = namespace
         self._prefix = username_prefix
-        self._pace: OrderedDict[tuple[str, str], TokenBucket] = OrderedDict()
+        self._names: TokenBuckets[tuple[str, str]] = TokenBuckets(_NAMES_PER_S, _NAMES_BURST)
 
     async def known(self, request: web.Request) -> KnownCaller:
         """Return the sender of a request.
@@ -248,10 +221,10 @@ class PortalCallers:
             Refused: 429, or 503.
         """
         user, namespace = known.of_cluster, self._namespace
-        if await self._access.may(user, LabRight("use", namespace, resource=_DEFINITIONS)):
+        if await self._access.may(user, lab_right("use", namespace, resource=_DEFINITIONS)):
             return frozenset(definitions)
         asked = sorted(definitions)
-        allowed = [await self._access.may(user, LabRight("use", namespace, name, _DEFINITIONS)) for name in asked]
+        allowed = [await self._access.may(user, lab_right("use", namespace, name, _DEFINITIONS)) for name in asked]
         return frozenset(name for name, may in zip(asked, allowed, strict=True) if may)
 
     async def check_class(self, known: KnownCaller, class_: str) -> None:
@@ -283,7 +256,7 @@ class PortalCallers:
             Refused: 429, or 503.
         """
         self._count(known.caller, "classes")
-        return await self._access.may(known.of_cluster, LabRight("attend", class_))
+        return await self._access.may(known.of_cluster, lab_right("attend", class_))
 
     async def manages(self, known: KnownCaller, user: str) -> bool:
         """Return whether somebody may manage all labs, which is one question for all polls of a hub, or a user's.
@@ -317,7 +290,7 @@ class PortalCallers:
         self._count(known.caller, "classes")
         if not class_:
             return False
-        return await self._access.may(known.of_cluster, LabRight("teach", class_, user))
+        return await self._access.may(known.of_cluster, lab_right("teach", class_, user))
 
     async def teaches_everywhere(self, known: KnownCaller) -> bool:
         """Return whether somebody may teach every class, as some admins may.
@@ -325,7 +298,7 @@ class PortalCallers:
         Raises:
             Refused: 429, or 503.
         """
-        return await self._access.may(known.of_cluster, LabRight("teach", ""))
+        return await self._access.may(known.of_cluster, lab_right("teach", ""))
 
     async def may(self, known: KnownCaller, right: Right) -> bool:
         """Return whether somebody has a right.
@@ -351,17 +324,11 @@ class PortalCallers:
         Raises:
             Refused: 429: one caller asks for too many.
         """
-        key = caller.username, of
-        pace = self._pace.setdefault(key, TokenBucket(_NAMES_PER_S, _NAMES_BURST))
-        self._pace.move_to_end(key)
-        if len(self._pace) > _CALLERS_MAX:
-            self._pace.popitem(last=False)
-        if pace.reserve() > 0:
-            pace.cancel()
+        if not self._names.take((caller.username, of)):
             raise TooManyReviews(f"you ask for the labs of too many {of} at once; try again")
 
     async def _may(self, known: KnownCaller, verb: str, user: str) -> bool:
-        return await self._access.may(known.of_cluster, LabRight(verb, self._namespace, user))
+        return await self._access.may(known.of_cluster, lab_right(verb, self._namespace, user))
 
 
 def _refusal(known: KnownCaller) -> NotAllowed:

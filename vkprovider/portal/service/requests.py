@@ -5,7 +5,6 @@ replica can finish it, and until then nobody has been told that there is one.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
@@ -15,7 +14,7 @@ import structlog
 from vkprovider.lablet import names
 from vkprovider.platform.errors import Conflict, Fenced, InputError, NotFound, OutsideError
 from vkprovider.platform.kube.client import Guard
-from vkprovider.platform.kube.flow import TokenBucket
+from vkprovider.platform.kube.flow import TokenBuckets
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.times import iso
@@ -53,7 +52,6 @@ _AGAIN_S: Final = 0.05
 _LOOKS_PER_S: Final = 0.5
 _LOOKS_BURST: Final = 5.0
 """The limits of one user whose lab is missing here: each look takes a list of Namespaces."""
-_LOOKERS_MAX: Final = 2000
 
 
 class Rejected(Exception):  # noqa: N818 (reads well where it is raised)
@@ -133,7 +131,7 @@ class Requests:
         self._contents = effects.contents
         self._pods = effects.pods
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._looks: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._looks: TokenBuckets[str] = TokenBuckets(_LOOKS_PER_S, _LOOKS_BURST)
 
     async def find(self, caller: LabCaller) -> None:
         """Look for the own lab of a caller where it is made, if it is missing here: the watches may be late.
@@ -143,14 +141,7 @@ class Requests:
         Raises:
             Rejected: The API server cannot be asked.
         """
-        if self._index.lab(caller.user) is not None:
-            return
-        pace = self._looks.setdefault(caller.user, TokenBucket(_LOOKS_PER_S, _LOOKS_BURST))
-        self._looks.move_to_end(caller.user)
-        if len(self._looks) > _LOOKERS_MAX:
-            self._looks.popitem(last=False)
-        if pace.reserve() > 0:
-            pace.cancel()
+        if self._index.lab(caller.user) is not None or not self._looks.take(caller.user):
             return
         with _told(f"look for the lab of user {caller.user!r}"):
             if (record := await self._records.of_user(caller.user)) is not None:

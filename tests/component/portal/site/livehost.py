@@ -9,12 +9,12 @@ from markupsafe import escape
 
 from tests.support.proxy import Proxy
 from tests.support.tcp import port_of
-from vkprovider.platform.http.access import Right, User
 from vkprovider.platform.http.answers import NotAllowed
 from vkprovider.platform.http.connections import listen, runner_of
 from vkprovider.platform.http.open import ReviewTimes
+from vkprovider.platform.rights import Right, User
 from vkprovider.platform.runtime.parts import Route
-from vkprovider.portal.api.callers import KnownCaller, LabRight
+from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.service.index import Listeners
 from vkprovider.portal.service.requests import LabCaller
 from vkprovider.portal.web.answers import answering
@@ -87,7 +87,7 @@ class Host:
     async def _may_see(self, visitor: Visitor, name: str) -> TopicView:  # noqa: ARG002 (as its caller has it)
         if not self.allowed or name == "secret":
             raise NotAllowed("no")
-        return TopicView("owner", LabRight("use", "portal", name))
+        return TopicView("owner", lab_right("use", "portal", name))
 
     async def _ask(self, visitor: Visitor, right: Right) -> bool:  # noqa: ARG002 (as its caller has it)
         return self.allowed

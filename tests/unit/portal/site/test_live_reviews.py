@@ -6,17 +6,17 @@ import pytest
 
 from tests.component.controllers.looking import when
 from vkprovider.platform.errors import InputError, Unavailable
-from vkprovider.platform.http.access import Right, User
 from vkprovider.platform.http.answers import ApiServerUnavailable, NotAllowed, TokenInvalid
 from vkprovider.platform.http.open import ReviewTimes
 from vkprovider.platform.reasons import StartReason
-from vkprovider.portal.api.callers import KnownCaller, LabRight
+from vkprovider.platform.rights import Right, User
+from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.service.requests import LabCaller
 from vkprovider.portal.web.live.reviews import VisitorReviews
 from vkprovider.portal.web.visitor import Visitor
 
 SHORT = ReviewTimes(first_s=0.1, every_s=0.2, again_s=0.05)
-USE = LabRight("use", "portal", "alice")
+USE = lab_right("use", "portal", "alice")
 
 
 def visitor(name: str = "alice") -> Visitor:
@@ -58,7 +58,7 @@ async def test_callers_and_rights_are_asked_for_apart() -> None:
     async with (
         reviews.holding(visitor(), USE),
         reviews.holding(visitor("bob"), USE),
-        reviews.holding(visitor(), LabRight("teach", "net101")),
+        reviews.holding(visitor(), lab_right("teach", "net101")),
     ):
         await when(lambda: len(set(answers.asked)) == 3, "each caller and right")
 

@@ -3,13 +3,13 @@
 import asyncio
 import time
 
-from vkprovider.platform.http.access import Right, User
-from vkprovider.portal.api.callers import KnownCaller, LabRight
+from vkprovider.platform.rights import Right, User
+from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.service.requests import LabCaller
 from vkprovider.portal.web.live.reviews import OpenLogins, VisitorReviews
 from vkprovider.portal.web.visitor import Visitor
 
-USE = LabRight("use", "portal", "alice")
+USE = lab_right("use", "portal", "alice")
 
 
 def visitor(session: str, ends_at: float | None) -> Visitor:
@@ -26,7 +26,7 @@ async def test_a_session_that_is_over_ends_what_is_open_of_it_and_wakes_it() -> 
     soon, later = visitor("one", time.time() + 0.2), visitor("two", time.time() + 3600)
     async with (
         reviews.holding(soon, USE, wake) as first,
-        reviews.holding(soon, LabRight("teach", "net101")) as second,
+        reviews.holding(soon, lab_right("teach", "net101")) as second,
         reviews.holding(later, USE) as other,
         reviews.holding(visitor("ingress:alice", None), USE) as without,
     ):

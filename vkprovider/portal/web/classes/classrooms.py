@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 from aiohttp import web
 
 from vkprovider.platform.concurrency import at_most
-from vkprovider.platform.http.access import ResourceRight
 from vkprovider.platform.objects import Pod
-from vkprovider.portal.api.callers import KnownCaller, LabRight, PortalCallers
+from vkprovider.platform.rights import Right
+from vkprovider.portal.api.callers import KnownCaller, PortalCallers, lab_right
 from vkprovider.portal.pure.classes import ACTS, Row, of_lab, of_lablet
 from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.service.index import UserLabIndex
@@ -57,9 +57,9 @@ async def powers_of(callers: PortalCallers, visitor: Visitor, namespace: str, la
         Refused: 429, or 503.
     """
     known, writes = visitor.known, bool(visitor.token)
-    lablets = writes and await callers.may(known, ResourceRight("patch", "pods", namespace))
+    lablets = writes and await callers.may(known, Right("patch", "pods", namespace))
     there = [lab.record.namespace for lab in labs if not lab.record.deleted]
-    of_labs = writes and bool(there) and await callers.may(known, ResourceRight("patch", "pods", there[0]))
+    of_labs = writes and bool(there) and await callers.may(known, Right("patch", "pods", there[0]))
     return Powers(lablets, of_labs, ends=bool(there))
 
 
@@ -131,7 +131,7 @@ class Classrooms:
         asked = [*sorted(named), *others[:_ASKED_MAX]]
 
         async def teaches(namespace: str) -> bool:
-            return await self._callers.may(known, LabRight("teach", namespace))
+            return await self._callers.may(known, lab_right("teach", namespace))
 
         answers = await at_most(_AT_ONCE, teaches, asked)
         mine = sorted(namespace for namespace, answer in zip(asked, answers, strict=True) if answer)

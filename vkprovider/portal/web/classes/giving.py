@@ -12,11 +12,11 @@ from vkprovider.classroom.pods import Assignment
 from vkprovider.classroom.roster import RosterError, learners_in
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.platform.errors import Forbidden, InputError, OutsideError
-from vkprovider.platform.http.access import ResourceRight
 from vkprovider.platform.http.bodies import FORM, FORM_WITH_FILES, Body, File, read_form
 from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.messages import listed
 from vkprovider.platform.objects import Metadata
+from vkprovider.platform.rights import Right
 from vkprovider.platform.times import iso
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.requests import Rejected
@@ -70,7 +70,7 @@ class Assigning:
         if not visitor.token:
             return False
         for group, resource in (("apps", "deployments"), ("", "pods")):
-            right = ResourceRight("patch", resource, namespace, group=group)
+            right = Right("patch", resource, namespace, group=group)
             if not await self._site.callers.may(visitor.known, right):
                 return False
         return True

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 from vkprovider.lablet.standings import Standing
 from vkprovider.platform.messages import count, listed
 from vkprovider.platform.times import clock, iso
-from vkprovider.portal.api.callers import LabRight
+from vkprovider.portal.api.callers import lab_right
 from vkprovider.portal.pure.classes import Row, RowFilter, chosen, counted, held_up, wish_of
 from vkprovider.portal.web.classes.classrooms import Classrooms, powers_of
 from vkprovider.portal.web.context import SiteContext
@@ -55,7 +55,7 @@ class Grid:
         await self._classrooms.check(visitor.known, namespace)
         labs = self._classrooms.labs(namespace)
         powers = await powers_of(self._site.callers, visitor, namespace, labs)
-        return TopicView(powers.role, LabRight("teach", namespace))
+        return TopicView(powers.role, lab_right("teach", namespace))
 
     def render(self, name: str, role: str, base: str) -> Rendered:
         """Return what a class looks like, as the wish that is in its name has it."""

@@ -7,10 +7,10 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from vkprovider.platform.http.access import ResourceRight
 from vkprovider.platform.http.connections import unless_left
 from vkprovider.platform.http.open import Places
 from vkprovider.platform.objects import Pod
+from vkprovider.platform.rights import Right
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles
@@ -177,7 +177,7 @@ class ConsoleViews(NamedTuple):
             target = place.target(request.match_info["device"])
             user, right = (
                 visitor.known.of_cluster.username,
-                ResourceRight("create", "pods/exec", target.namespace, target.pod),
+                Right("create", "pods/exec", target.namespace, target.pod),
             )
             async with (
                 self.site.as_visitor.client(visitor.token) as kube,

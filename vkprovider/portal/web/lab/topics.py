@@ -9,7 +9,8 @@ from aiohttp import web
 
 from vkprovider.lablet.inputs import tag_of
 from vkprovider.lablet.models.status import DefinitionStatus, definition_status
-from vkprovider.portal.api.callers import KnownCaller, LabRight
+from vkprovider.platform.rights import Right
+from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.pure.view import LabView, from_pod, from_userlab
 from vkprovider.portal.web.context import SiteContext
 from vkprovider.portal.web.lab.pieces import (
@@ -58,16 +59,16 @@ class LabTopics:
         told = role_for(visitor, role)
         return TopicView(f"{told}:{right.namespace}" if role == TEACHER else told, right)
 
-    async def _role(self, known: KnownCaller, user: str) -> tuple[str, LabRight | None]:
+    async def _role(self, known: KnownCaller, user: str) -> tuple[str, Right | None]:
         callers, home = self._site.callers, self._site.ctx.namespace
         if await callers.owns(known, user):
             await self._site.requests.find(known.caller)
-            return OWNER, LabRight("use", home, user)
+            return OWNER, lab_right("use", home, user)
         lab = self._site.index.lab(user)
         class_ = lab.record.class_ if lab is not None else ""
         if await callers.teaches(known, user, class_):
-            return TEACHER, LabRight("teach", class_, user)
-        return (MANAGER, LabRight("manage", home, user)) if await callers.manages(known, user) else ("", None)
+            return TEACHER, lab_right("teach", class_, user)
+        return (MANAGER, lab_right("manage", home, user)) if await callers.manages(known, user) else ("", None)
 
     def render(self, user: str, role: str, base: str) -> Rendered | None:
         """Return what the lab of a user looks like in a role, also if there is none.
@@ -129,7 +130,7 @@ class LabletTopics:
         namespace = name.partition("/")[0]
         if not await self._site.callers.teaches(visitor.known, "", namespace):
             raise web.HTTPNotFound
-        return TopicView(role_for(visitor, TEACHER), LabRight("teach", namespace))
+        return TopicView(role_for(visitor, TEACHER), lab_right("teach", namespace))
 
     def render(self, name: str, role: str, base: str) -> Rendered | None:
         """Return what a lablet looks like in a role; None if it is gone."""

@@ -6,14 +6,14 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
 from vkprovider.platform.errors import Forbidden, Unauthorized
-from vkprovider.platform.http.access import Right
 from vkprovider.platform.http.open import Reviews, ReviewTimes, answer_of
-from vkprovider.platform.kube.resources import Resource, kind
+from vkprovider.platform.kube.access import may
+from vkprovider.platform.rights import Right
 from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.web.visitor import Visitor
 from vkprovider.portal.web.visitors import AsVisitor
@@ -115,17 +115,6 @@ class VisitorReviews:
         return await answer_of(visitor.known.of_cluster.username, partial(self._ask, visitor, right))
 
 
-class _Answer(msgspec.Struct, frozen=True):
-    allowed: bool = False
-
-
-class _SelfReview(msgspec.Struct, frozen=True):
-    status: _Answer = _Answer()
-
-
-_SELF_REVIEWS: Final = kind("/apis/authorization.k8s.io/v1", "selfsubjectaccessreviews", _SelfReview)
-
-
 class Asking:
     """Asks the API server whether a visitor has a right: with the visitor's token, by one request for both."""
 
@@ -149,14 +138,9 @@ class Asking:
             OutsideError: It cannot be asked.
         """
         if visitor.token and self._own_tokens:
-            body: dict[str, Any] = {
-                "apiVersion": "authorization.k8s.io/v1",
-                "kind": "SelfSubjectAccessReview",
-                "spec": right.attributes(),
-            }
             try:
                 async with self._as_visitor.client(visitor.token) as kube:
-                    return (await Resource(kube, _SELF_REVIEWS).create(body, timeout_s=_ASK_S)).status.allowed
+                    return await may(kube, right.attributes(), timeout_s=_ASK_S)
             except Unauthorized:
                 return False
             except Forbidden:

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple
 
 import structlog
 
-from vkprovider.platform.http.access import Right
+from vkprovider.platform.rights import Right
 from vkprovider.portal.web.live.rendered import Rendered, Rendering, change
 from vkprovider.portal.web.visitor import Visitor
 
