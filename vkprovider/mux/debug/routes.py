@@ -5,10 +5,9 @@ import base64
 import contextlib
 import hmac
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
-import structlog
 from aiohttp import web
 
 from vkprovider.mux.debug import views
@@ -19,10 +18,9 @@ from vkprovider.mux.settings import DebugWebSettings, MuxSettings
 from vkprovider.platform.errors import shorten
 from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.answers import NotAllowed, QueryInvalid, Refused
+from vkprovider.platform.http.served import Handler, served, strict_headers
 from vkprovider.platform.rights import Right, User
 from vkprovider.platform.runtime.parts import Route
-
-_log: Final = structlog.get_logger(__name__)
 
 SLOW_S: Final = 2.0
 """How long a wrong password is not answered."""
@@ -145,17 +143,11 @@ class BackendProbe:
 
 _PORT_MAX: Final = 65535
 _QUOTED_CHARS: Final = 60
-HEADERS: Final = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": f"default-src 'none'; style-src {views.STYLE_SOURCE}; frame-ancestors 'none'; "
-    "base-uri 'none'; form-action 'none'",
+_HEADERS: Final = {
+    **strict_headers(views.STYLE_SOURCE),
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""The security headers of every answer."""
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class DebugPage:
@@ -193,17 +185,20 @@ class DebugPage:
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths; only that for probes if the page is off."""
-        alive = Route("GET", "/healthz", _wrapped(self._alive))
+        alive = self._route("/healthz", self._alive)
         if not self._settings.enabled:
             return (alive,)
         return (
             alive,
-            Route("GET", "/", _wrapped(self._page)),
-            Route("GET", "/api/state", _wrapped(self._state)),
-            Route("GET", "/api/topology", _wrapped(self._topology)),
-            Route("GET", "/api/config", _wrapped(self._config)),
-            Route("GET", "/api/test-tcp", _wrapped(self._test_tcp)),
+            self._route("/", self._page),
+            self._route("/api/state", self._state),
+            self._route("/api/topology", self._topology),
+            self._route("/api/config", self._config),
+            self._route("/api/test-tcp", self._test_tcp),
         )
+
+    def _route(self, path: str, handler: Handler) -> Route:
+        return Route("GET", path, served(handler, _HEADERS))
 
     async def _alive(self, _: web.Request) -> web.StreamResponse:
         return web.json_response({"status": "ok"})
@@ -256,24 +251,3 @@ class DebugPage:
             raise NotAllowed("no mux that you may see, and this replica serves, leads to this address and port by TCP")
         result = await self._probe.test(host, port)
         return web.json_response({"host": host, "port": port, "resource": wanted, **result})
-
-
-def _wrapped(handler: Handler) -> Handler:
-    """Return a handler whose answers, refusals too, have the security headers, and whose requests are logged."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        began, status = time.monotonic(), 500
-        try:
-            response = await handler(request)
-            status = response.status
-            response.headers.update(HEADERS)
-        except web.HTTPException as refusal:
-            status = refusal.status
-            refusal.headers.update(HEADERS)
-            raise
-        finally:
-            took_ms = round((time.monotonic() - began) * 1000, 1)
-            _log.info("request", method=request.method, path=request.path, status=status, took_ms=took_ms)
-        return response
-
-    return handle

@@ -7,6 +7,7 @@
 * `bodies`: the gate for bodies: every body that a server of ours reads comes through `read` or `read_form`.
 * `connections`: limits on the connections of a server: how many there are, and how long one may wait for a reader.
 * `open`: what is open at a replica, such as streams and consoles: how much, and for how long those who opened it may.
+* `served`: what every answer of our pages has: security headers, and a line in the log.
 * `sse`: server-sent events: an open stream to one client, and an event as it is sent.
 * `tls`: TLS of servers: certificate and key from files, read again when they change, or made by the replica itself.
 """

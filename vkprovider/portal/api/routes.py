@@ -1,21 +1,19 @@
 """The paths of the API, made of all that serves them."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from email.utils import formatdate
-from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
-import structlog
 from aiohttp import web
 
 from vkprovider.platform.http.access import AccessControl, Pace
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.bodies import Body, BodyLate, BodyTooLarge, read
+from vkprovider.platform.http.served import Handler, served, strict_headers
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.platform.settings import reveal
@@ -34,20 +32,11 @@ from vkprovider.portal.service.informers import PortalInformers
 from vkprovider.portal.service.requests import LabCaller, Rejected, Requests
 from vkprovider.portal.settings import PortalSettings
 
-_log: Final = structlog.get_logger(__name__)
 BASE: Final = "/nublado"
 SPAWNER: Final = f"{BASE}/spawner/v1"
-HEADERS: Final = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-"""The security headers of every answer but a stream."""
 _BODY: Final = Body(1 << 20)
 _LATE_S: Final = 10.0
 """How much longer than a deletion may take its caller waits for the answer."""
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 KnownHandler = Callable[[web.Request, KnownCaller], Awaitable[web.StreamResponse]]
 
 
@@ -90,7 +79,7 @@ class PortalPage:
         """Return the paths."""
         lab = f"{SPAWNER}/labs/{{username}}"
         return (
-            Route("GET", f"{BASE}/openapi.json", _wrapped(self._document)),
+            Route("GET", f"{BASE}/openapi.json", _answering(self._document)),
             self._route("GET", f"{SPAWNER}/labs", self._labs),
             self._route("GET", lab, self._lab),
             self._route("DELETE", lab, self._delete),
@@ -109,7 +98,7 @@ class PortalPage:
         async def handle(request: web.Request) -> web.StreamResponse:
             return await handler(request, await self._callers.known(request))
 
-        return Route(method, path, _wrapped(handle))
+        return Route(method, path, _answering(handle))
 
     async def finish(self) -> None:
         """End the streams, so that their listeners go to another replica, and finish the requests in hand."""
@@ -281,27 +270,18 @@ def _seconds(body: Any) -> int | None:
     return seconds
 
 
-def _wrapped(handler: Handler) -> Handler:
-    """Return a handler whose refusals have the body of the dialects, and whose requests are logged."""
+def _answering(handler: Handler) -> Handler:
+    """Return a handler whose refusals have the body of the dialects."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        began, status = time.monotonic(), int(HTTPStatus.INTERNAL_SERVER_ERROR)
         try:
-            try:
-                response = await handler(request)
-            except Rejected as error:
-                response = rejected([error.rejection])
-            except Refused as refusal:
-                response = refused(refusal)
-            status = response.status
-            if not response.prepared:
-                response.headers.update(HEADERS)
-        finally:
-            took_ms = round((time.monotonic() - began) * 1000, 1)
-            _log.info("request", method=request.method, path=request.path, status=status, took_ms=took_ms)
-        return response
+            return await handler(request)
+        except Rejected as error:
+            return rejected([error.rejection])
+        except Refused as refusal:
+            return refused(refusal)
 
-    return handle
+    return served(handle, strict_headers())
 
 
 _PACE: Final = Pace(at_once=16, per_s=100, burst=500)

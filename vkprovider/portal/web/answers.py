@@ -1,19 +1,16 @@
 """How requests end: each with its headers, refusals as pages, and a line in the log."""
 
-import time
 from http import HTTPStatus
 from typing import Final
 
-import structlog
 from aiohttp import web
 
 from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.served import Handler, served
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.layout import HEADERS, PIECE, Layout
-from vkprovider.portal.web.visitors import Handler
 
-_log: Final = structlog.get_logger(__name__)
 _REDIRECTS: Final = range(300, 400)
 _WORDS: Final = {
     404: "The page does not exist, or it is not for you.",
@@ -25,19 +22,9 @@ def answering(layout: Layout, route: Route) -> Route:
     """Return a route whose refusals are pages, and whose requests are logged by the route: a path may hold a secret."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        began, status = time.monotonic(), int(HTTPStatus.INTERNAL_SERVER_ERROR)
-        try:
-            response = await _answer(layout, route.handler, request)
-            status = response.status
-            if not response.prepared:
-                for name, value in HEADERS.items():
-                    response.headers.setdefault(name, value)
-        finally:
-            took_ms = round((time.monotonic() - began) * 1000, 1)
-            _log.info("request", method=request.method, path=route.path, status=status, took_ms=took_ms)
-        return response
+        return await _answer(layout, route.handler, request)
 
-    return route._replace(handler=handle)
+    return route._replace(handler=served(handle, HEADERS, route.path))
 
 
 async def _answer(layout: Layout, handler: Handler, request: web.Request) -> web.StreamResponse:

@@ -18,6 +18,7 @@ from yarl import URL
 
 from tunnels.outgoing import ProxyUnsupportedError, open_session, proxy_of
 from vkprovider.platform.http.answers import TokenInvalid, TokenMissing
+from vkprovider.platform.http.served import Handler
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.origin import safe_next
@@ -25,7 +26,7 @@ from vkprovider.portal.web import cookie
 from vkprovider.portal.web.cookie import Keys, is_marked, mark
 from vkprovider.portal.web.layout import BASE, Layout, link
 from vkprovider.portal.web.login import Login
-from vkprovider.portal.web.visitors import Handler, KnownVisitor, Visitors, VisitorSource
+from vkprovider.portal.web.visitors import KnownVisitor, Visitors, VisitorSource
 
 _log: Final = structlog.get_logger(__name__)
 

@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 import jinja2
 from aiohttp import web
 
+from vkprovider.platform.http.served import strict_headers
 from vkprovider.portal.web.visitor import Visitor
 
 PREFIX: Final = "/static"
@@ -224,11 +225,10 @@ def policy(nonce: str = "", *, framed: bool = False) -> str:
 
 
 HEADERS: Final = {
-    "Cache-Control": "no-store",
+    **strict_headers(),
     "Content-Security-Policy": policy(),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "same-origin",  # with no-referrer a browser hides the origin of forms
-    "X-Content-Type-Options": "nosniff",
 }
 """The headers; an answer may have others of these names."""

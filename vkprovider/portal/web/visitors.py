@@ -5,7 +5,7 @@ with its own rights, and impersonates nobody.
 """
 
 import hmac
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import quote
@@ -14,6 +14,7 @@ from aiohttp import web
 
 from vkprovider.platform.http.answers import NotAllowed, TokenInvalid, TokenMissing
 from vkprovider.platform.http.bodies import FORM, Body, read_form
+from vkprovider.platform.http.served import Handler
 from vkprovider.platform.kube.client import KubeClient, user_agent
 from vkprovider.platform.kube.http import auth
 from vkprovider.platform.kube.http.credentials import ClusterAccess
@@ -75,7 +76,6 @@ CSRF_FIELD: Final = "csrf"
 CSRF_HEADER: Final = "X-CSRF-Token"
 FORM_BODY: Final = Body(1 << 20, (FORM,))
 """The forms of people who have logged in: a class has up to 2,000 rows."""
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class KnownVisitor(NamedTuple):

@@ -9,6 +9,7 @@ from aiohttp import web
 
 from vkprovider.platform.http.connections import unless_left
 from vkprovider.platform.http.open import Places
+from vkprovider.platform.http.served import Handler
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.rights import Right
 from vkprovider.platform.runtime.parts import Route
@@ -22,7 +23,6 @@ from vkprovider.portal.web.layout import link
 from vkprovider.portal.web.live.reviews import VisitorReviews
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.visitor import Visitor
-from vkprovider.portal.web.visitors import Handler
 
 
 class LabPlace(NamedTuple):
