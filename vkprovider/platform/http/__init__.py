@@ -5,6 +5,7 @@
   components.
 * `answers`: refusals, each kind a class, and bearer tokens.
 * `bodies`: the gate for bodies: every body that a server of ours reads comes through `read` or `read_form`.
+* `client`: one request to a server that is no API server.
 * `connections`: limits on the connections of a server: how many there are, and how long one may wait for a reader.
 * `open`: what is open at a replica, such as streams and consoles: how much, and for how long those who opened it may.
 * `served`: what every answer of our pages has: security headers, and a line in the log.
