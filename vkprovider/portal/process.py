@@ -17,7 +17,7 @@ from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.runtime.metrics import Measure, by_name, counter, gauge, value
 from vkprovider.platform.runtime.parts import Change, Part, Work
 from vkprovider.platform.runtime.process import Process
-from vkprovider.portal.api.routes import portal_callers, portal_page
+from vkprovider.portal.api.routes import portal_api, portal_callers
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.service.choices import Choices, read_config
 from vkprovider.portal.service.index import UserLabIndex
@@ -100,7 +100,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     labs = UserLabs(ctx, effects, of_portal, index, locks, membership, making)
     keeper = Keeper(ctx, of_portal, index, locks, membership, choices, wake, records=effects.records)
     callers = portal_callers(ctx, of_portal, objects)
-    page = portal_page(ctx, of_portal, index, requests, choices, callers)
+    page = portal_api(ctx, of_portal, index, requests, choices, callers)
     site = portal_site(ctx, settings, index, lablets, instructors, requests, choices, callers)
 
     async def finish() -> None:

@@ -40,7 +40,7 @@ _LATE_S: Final = 10.0
 KnownHandler = Callable[[web.Request, KnownCaller], Awaitable[web.StreamResponse]]
 
 
-class PortalPage:
+class PortalApi:
     """The handlers."""
 
     def __init__(
@@ -297,7 +297,7 @@ def portal_callers(ctx: Context, settings: PortalSettings, objects: PortalInform
     return PortalCallers(access, source, ctx.namespace, prefix, objects.are_complete)
 
 
-def portal_page(
+def portal_api(
     ctx: Context,
     settings: PortalSettings,
     index: UserLabIndex,
@@ -305,7 +305,7 @@ def portal_page(
     choices: Choices,
     callers: PortalCallers,
     times: StreamTimes | None = None,
-) -> PortalPage:
+) -> PortalApi:
     """Make the page of a replica.
 
     Args:
@@ -318,7 +318,7 @@ def portal_page(
         times: Those of streams; None for the usual ones.
     """
     dialect = DIALECTS[settings.dialect]
-    return PortalPage(
+    return PortalApi(
         settings,
         index,
         requests,

@@ -13,7 +13,7 @@ from vkprovider.platform.times import clock, unix
 from vkprovider.portal.pure import stream
 from vkprovider.portal.pure.facts import UserLab, UserLabStatus
 from vkprovider.portal.pure.portalnames import UserLabReason
-from vkprovider.portal.pure.stream import LineKind, ToldOperation
+from vkprovider.portal.pure.stream import LabOperation, LineKind
 
 _LINES_MAX: Final = 12
 """The lines of a story that a page shows, the last ones."""
@@ -56,7 +56,7 @@ def started_again(pod: Pod, events: Iterable[Event]) -> stream.LabStory:
     since = next((at for at in changed if at is not None), created) if pod.status.phase == "Running" else created
     deletes = pod.metadata.deletion_timestamp is not None
     title = "The lab is to be deleted" if deletes else "The lab starts"
-    return stream.tell_of(ToldOperation(pod.metadata.uid, deletes, at=since, title=title, since=since), pod, events)
+    return stream.tell_of(LabOperation(pod.metadata.uid, deletes, at=since, title=title, since=since), pod, events)
 
 
 def going_on(told: stream.LabStory, now: float) -> SeenProgress:

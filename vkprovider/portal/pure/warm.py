@@ -63,7 +63,7 @@ def _waits(lab: UserLab) -> bool:
 def _serves(lab: UserLab, pod_image: str) -> bool:
     pod = lab.own_pod
     whole = pod is not None and not pod.terminal and pod.metadata.deletion_timestamp is None
-    return whole and _waits(lab) and lab.record.operation is None and _image_of(lab) == pod_image
+    return whole and _waits(lab) and lab.record.last_outcome is None and _image_of(lab) == pod_image
 
 
 def _image_of(lab: UserLab) -> str:
@@ -72,4 +72,4 @@ def _image_of(lab: UserLab) -> str:
 
 def _worth(lab: UserLab) -> tuple[bool, bool, float, str]:
     """Return the key by which labs are kept: what has not failed, then what is Ready, then what is older."""
-    return lab.record.operation is not None, lab.ready_at is None, lab.record.created_at, lab.record.uid
+    return lab.record.last_outcome is not None, lab.ready_at is None, lab.record.created_at, lab.record.uid

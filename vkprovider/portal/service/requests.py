@@ -21,7 +21,7 @@ from vkprovider.platform.times import iso
 from vkprovider.portal.pure import facts, portalnames, warm
 from vkprovider.portal.pure.facts import UserLab, may_create, may_reset, unknown
 from vkprovider.portal.pure.menu import Menu
-from vkprovider.portal.pure.options import USERNAME, Grounds, Rejection, WantedLab
+from vkprovider.portal.pure.options import USERNAME, Grounds, LabWish, Rejection
 from vkprovider.portal.pure.portalnames import env_name, namespace_of, secret_name, user_key
 from vkprovider.portal.pure.record import (
     Ending,
@@ -147,7 +147,7 @@ class Requests:
             if (record := await self._records.of_user(caller.user)) is not None:
                 await self._pods.of_lab(record.namespace)
 
-    async def create(self, caller: LabCaller, wanted: WantedLab, menu: Menu) -> Accepted:
+    async def create(self, caller: LabCaller, wanted: LabWish, menu: Menu) -> Accepted:
         """Begin to make the lab of a user.
 
         Args:
@@ -248,7 +248,7 @@ class Requests:
 
     # ------------------------------------------------------------------------------------------ create
 
-    async def _create(self, caller: LabCaller, wanted: WantedLab, request: LabRequest) -> Accepted:
+    async def _create(self, caller: LabCaller, wanted: LabWish, request: LabRequest) -> Accepted:
         key = user_key(caller.user)
         with _told(f"make a lab for user {caller.user!r}"):
             await self._refuse_if_present(caller.user)

@@ -58,7 +58,7 @@ def test_the_one_that_waits_longest_is_taken_first() -> None:
         lab(1, ENDING),
         lab(1, deleted=True),
         lab(1, phase="Succeeded"),
-        lab(1, record.LabOperation(id="w1", kind="create", phase="failed", at=NOW)),
+        lab(1, record.LabOutcome(id="w1", kind="create", phase="failed", at=NOW)),
         lab(1, annotations={"vkprovider.io/operation": "{"}),
         lab(1)._replace(pod=None),
         lab(1)._replace(pod=pod("", request="w1", ready=True, deleted=True)),
