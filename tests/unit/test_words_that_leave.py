@@ -21,7 +21,7 @@ from vkprovider.platform.errors import InputError
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.kube.flow import Flow
 from vkprovider.portal.pure.decide import LabStep
-from vkprovider.portal.pure.instructors import change
+from vkprovider.portal.pure.leading import change
 from vkprovider.portal.service.choices import read_config
 
 T = TypeVar("T")

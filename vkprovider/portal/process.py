@@ -21,9 +21,8 @@ from vkprovider.portal.api.routes import portal_api, portal_callers
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.service.choices import Choices, read_config
 from vkprovider.portal.service.index import UserLabIndex
-from vkprovider.portal.service.informers import PortalInformers, informers
+from vkprovider.portal.service.informers import OtherLablets, PortalInformers, informers
 from vkprovider.portal.service.keeper import Instructors, Keeper
-from vkprovider.portal.service.lablets import OtherLablets
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.making import Making, lab_objects
 from vkprovider.portal.service.reconciler import UserLabs

@@ -21,9 +21,9 @@ from aiohttp import web
 from vkprovider.platform import wellknown
 from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.answers import NotAllowed, Starting, TokenInvalid, TokenMissing, TooManyReviews, bearer
+from vkprovider.platform.http.origin import may_change
 from vkprovider.platform.kube.flow import TokenBuckets
 from vkprovider.platform.rights import Right, User
-from vkprovider.portal.origin import may_change
 from vkprovider.portal.pure.options import BODY, Grounds
 from vkprovider.portal.pure.portalnames import user_of, username_of
 from vkprovider.portal.service.requests import LabCaller, Rejected

@@ -22,14 +22,22 @@ from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.times import iso
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.instructors import BINDING, Bind, Unbind
+from vkprovider.portal.pure.leading import BINDING, Bind, Unbind
 from vkprovider.portal.pure.portalnames import binding_name, env_name, learner_of, pod_name, secret_name, username_of
 from vkprovider.portal.pure.record import labels_for, warm_labels_for
-from vkprovider.portal.service import objects
 from vkprovider.portal.service.index import with_pod
 from vkprovider.portal.service.informers import PortalInformers
-from vkprovider.portal.service.objects import device_containers
-from vkprovider.portal.service.records import Pods, Records
+from vkprovider.portal.service.records import (
+    Pods,
+    Records,
+    config_map_body,
+    device_containers,
+    instructors_body,
+    named,
+    role_binding_body,
+    secret_body,
+    service_account_body,
+)
 
 _ACCOUNTS: Final = kind("/api/v1", "serviceaccounts", PartialObject)
 _BINDINGS: Final = kind("/apis/rbac.authorization.k8s.io/v1", "rolebindings", PartialObject)
@@ -65,7 +73,7 @@ class Contents:
 
     async def has_secret(self, namespace: str, name: str, labels: Mapping[str, str], guard: Guard) -> bool:
         """Return whether the Secret is there: the portal cannot read Secrets, so it tries a dry run of making it."""
-        body = msgspec.json.encode(objects.secret(name, labels, "", {}))
+        body = msgspec.json.encode(secret_body(name, labels, "", {}))
         path = self._secrets.within(namespace).path
         try:
             await self._kube.create(path, body, params={"dryRun": "All"}, guard=guard, brief=True)
@@ -77,17 +85,17 @@ class Contents:
         self, namespace: str, name: str, labels: Mapping[str, str], data: Mapping[str, str], guard: Guard
     ) -> None:
         """Create the ConfigMap."""
-        await self._create(self._config_maps, namespace, objects.config_map(name, labels, data), guard)
+        await self._create(self._config_maps, namespace, config_map_body(name, labels, data), guard)
 
     async def service_account(self, namespace: str, name: str, labels: Mapping[str, str], guard: Guard) -> None:
         """Create the ServiceAccount."""
-        await self._create(self._accounts, namespace, objects.service_account(name, labels), guard)
+        await self._create(self._accounts, namespace, service_account_body(name, labels), guard)
 
     async def role_binding(
         self, namespace: str, name: str, labels: Mapping[str, str], username: str, guard: Guard
     ) -> None:
         """Create the RoleBinding."""
-        await self._create(self._bindings, namespace, objects.role_binding(name, labels, username), guard)
+        await self._create(self._bindings, namespace, role_binding_body(name, labels, username), guard)
 
     async def instructors(self, namespace: str, labels: Mapping[str, str], step: Bind | Unbind, guard: Guard) -> None:
         """Have a lab name the instructors of its class.
@@ -101,9 +109,9 @@ class Contents:
         match step:
             case Bind(subjects=subjects, present=RoleBinding(metadata=meta)):
                 held: ChangeHow = {"uid": meta.uid, "resource_version": meta.resource_version, "guard": guard}
-                await bindings.patch(meta.name, {"subjects": objects.named(subjects)}, **held)
+                await bindings.patch(meta.name, {"subjects": named(subjects)}, **held)
             case Bind(subjects=subjects):
-                await bindings.create(objects.instructors_binding(labels, subjects), guard=guard)
+                await bindings.create(instructors_body(labels, subjects), guard=guard)
             case Unbind(present=present):
                 await bindings.delete(present.metadata.name, uid=present.metadata.uid, guard=guard)
 

@@ -18,7 +18,7 @@ from vkprovider.platform.kube.flow import TokenBuckets
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.times import iso
-from vkprovider.portal.pure import facts, portalnames, warm
+from vkprovider.portal.pure import facts, leading, portalnames
 from vkprovider.portal.pure.facts import UserLab, may_create, may_reset, unknown
 from vkprovider.portal.pure.menu import Menu
 from vkprovider.portal.pure.options import USERNAME, Grounds, LabWish, Rejection
@@ -34,12 +34,11 @@ from vkprovider.portal.pure.record import (
     labels_for,
     replaced,
 )
-from vkprovider.portal.service import objects
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.making import LabObjects
-from vkprovider.portal.service.records import new_id
+from vkprovider.portal.service.records import new_id, secret_body
 from vkprovider.portal.settings import PortalSettings
 
 R = TypeVar("R")
@@ -258,7 +257,7 @@ class Requests:
                 labels = labels_for(self._ctx.namespace, caller.user, class_=wanted.class_)
                 namespace = await self._record(caller.user, request, labels)
                 guard = self._locks.guard(key)
-                body = objects.secret(secret_name(key), labels, caller.token, wanted.env)
+                body = secret_body(secret_name(key), labels, caller.token, wanted.env)
                 await self._contents.secret(namespace, body, request.id, guard)
             except Rejected:
                 await self._locks.release(key)
@@ -303,7 +302,7 @@ class Requests:
             if (rejection := may_create(UserLab(record))) is not None:
                 raise Rejected(*rejection)
             return await self._replace(record, request, labels, guard)
-        for lab in warm.takeable(self._index.warm(), request.definition):
+        for lab in leading.takeable(self._index.warm(), request.definition):
             try:
                 await self._records.patch(lab.record, annotations_for(user, request), guard, labels)
             except (Conflict, NotFound):  # another user was quicker, or it is being deleted

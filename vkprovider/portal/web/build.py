@@ -11,24 +11,22 @@ from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
+from vkprovider.portal.service.informers import OtherLablets
 from vkprovider.portal.service.keeper import Instructors
-from vkprovider.portal.service.lablets import OtherLablets
 from vkprovider.portal.service.requests import Requests
 from vkprovider.portal.settings import PortalProcessSettings, PortalSettings
-from vkprovider.portal.web.answers import answering
 from vkprovider.portal.web.classes.routes import routes as classes_routes
 from vkprovider.portal.web.codes import Codes
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles
 from vkprovider.portal.web.consoles.routes import routes as consoles_routes
-from vkprovider.portal.web.context import SiteContext
 from vkprovider.portal.web.cookie import KEY_BYTES, Keys, keys_of
 from vkprovider.portal.web.hub import BoundToHub, HubLogin, HubLogins, HubPlace, hub_routes, mounted
 from vkprovider.portal.web.lab.routes import routes as lab_routes
-from vkprovider.portal.web.layout import HERE, PREFIX, VIEWS, Assets, Layout, link
+from vkprovider.portal.web.layout import HERE, PREFIX, VIEWS, Assets, Layout, SiteContext, answering
 from vkprovider.portal.web.live.streams import Live, live_parts
 from vkprovider.portal.web.live.streams import routes as live_routes
 from vkprovider.portal.web.login import Login
-from vkprovider.portal.web.visitors import AsVisitor, Visitors, source_of
+from vkprovider.portal.web.visitors import AsVisitor, Visitors, link, source_of
 
 _ELSEWHERE: Final = "/{path:(?!nublado/).*}"
 """Every path but those of the routes for hubs."""

@@ -17,15 +17,15 @@ from yarl import URL
 from tunnels.outgoing import open_session
 from vkprovider.platform.http.answers import TokenInvalid, TokenMissing
 from vkprovider.platform.http.client import SilentError, ask
+from vkprovider.platform.http.origin import safe_next
 from vkprovider.platform.http.served import Handler
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
-from vkprovider.portal.origin import safe_next
 from vkprovider.portal.web import cookie
 from vkprovider.portal.web.cookie import Keys, is_marked, mark
-from vkprovider.portal.web.layout import BASE, Layout, link
+from vkprovider.portal.web.layout import Layout
 from vkprovider.portal.web.login import Login
-from vkprovider.portal.web.visitors import KnownVisitor, Visitors, VisitorSource
+from vkprovider.portal.web.visitors import BASE, KnownVisitor, Visitors, VisitorSource, link
 
 _log: Final = structlog.get_logger(__name__)
 

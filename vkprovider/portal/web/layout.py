@@ -1,10 +1,14 @@
-"""Pages and pieces of pages: templates, links, and files under names that change with their content."""
+"""What all views share: templates and files of pages, how requests end, and what every view is given.
+
+Files have names that change with their content. Each answer has its headers; refusals are pages.
+"""
 
 import gzip
 import hashlib
 import mimetypes
 import secrets
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
@@ -12,8 +16,18 @@ from typing import Any, Final, NamedTuple
 import jinja2
 from aiohttp import web
 
-from vkprovider.platform.http.served import strict_headers
-from vkprovider.portal.web.visitor import Visitor
+from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.served import Handler, served, strict_headers
+from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.runtime.parts import Route
+from vkprovider.portal.api.callers import PortalCallers
+from vkprovider.portal.service.choices import Choices
+from vkprovider.portal.service.index import UserLabIndex
+from vkprovider.portal.service.informers import OtherLablets
+from vkprovider.portal.service.keeper import Instructors
+from vkprovider.portal.service.requests import Rejected, Requests
+from vkprovider.portal.settings import PortalSettings
+from vkprovider.portal.web.visitors import BASE, VISITOR, AsVisitor, Visitors, link_to
 
 PREFIX: Final = "/static"
 _DIGEST_CHARS: Final = 12
@@ -93,10 +107,6 @@ def kind_of(name: str) -> str:
 HERE: Final = Path(__file__).parent
 VIEWS: Final = ("classes", "consoles", "lab", "live")
 """The packages that have templates, whose names begin with the package's, and assets of their own."""
-BASE: Final = web.RequestKey("base", str)
-"""Under this key a request knows the path that is before those of the site; without it there is none."""
-VISITOR: Final = web.RequestKey("visitor", Visitor)
-"""Under this key a request knows its sender, once that was asked for."""
 PIECE: Final = "X-Piece"
 """The header of a request of a script, which puts the answer into the page that is there."""
 _PACKED_BYTES_MIN: Final = 4096
@@ -198,16 +208,6 @@ _TITLES: Final = {
 }
 
 
-def link_to(base: str, path: str) -> str:
-    """Return a path of the site as a browser asks for it."""
-    return f"{base.rstrip('/')}{path}"
-
-
-def link(request: web.Request, path: str) -> str:
-    """Return a path of the site as the browser of a request asks for it."""
-    return link_to(request.get(BASE, ""), path)
-
-
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'{nonce}; img-src 'self'; connect-src 'self'; "
     "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors {framed}"
@@ -232,3 +232,74 @@ HEADERS: Final = {
     "Referrer-Policy": "same-origin",  # with no-referrer a browser hides the origin of forms
 }
 """The headers; an answer may have others of these names."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteContext:
+    """What every view of the site is given.
+
+    Attributes:
+        ctx: The replica.
+        settings: The portal's.
+        index: All user labs.
+        lablets: All other lablets.
+        instructors: Whom the RoleBindings of classes name.
+        requests: Makes, deletes and extends labs.
+        choices: The menu and the quotas.
+        callers: Says what somebody may.
+        visitors: Finds out who asks; wraps handlers of forms.
+        layout: Makes pages.
+        as_visitor: Reaches the API server in a visitor's name.
+    """
+
+    ctx: Context
+    settings: PortalSettings
+    index: UserLabIndex
+    lablets: OtherLablets
+    instructors: Instructors
+    requests: Requests
+    choices: Choices
+    callers: PortalCallers
+    visitors: Visitors
+    layout: Layout
+    as_visitor: AsVisitor
+
+
+_REDIRECTS: Final = range(300, 400)
+_WORDS: Final = {
+    404: "The page does not exist, or it is not for you.",
+    400: "The portal cannot read this request; load the page again.",
+}
+
+
+def answering(layout: Layout, route: Route) -> Route:
+    """Return a route whose refusals are pages, and whose requests are logged by the route: a path may hold a secret."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await _answer(layout, route.handler, request)
+
+    return route._replace(handler=served(handle, HEADERS, route.path))
+
+
+async def _answer(layout: Layout, handler: Handler, request: web.Request) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except Rejected as error:
+        return _refusal(layout, request, error.rejection.grounds.status, error.rejection.msg)
+    except Refused as refusal:
+        response = _refusal(layout, request, refusal.status_code, refusal.message)
+        response.headers.update(refusal.directions())
+        return response
+    except web.HTTPException as error:
+        if error.status in _REDIRECTS and PIECE in request.headers and request.method == "POST":
+            return web.Response(status=HTTPStatus.NO_CONTENT, headers={"X-Location": error.headers["Location"]})
+        if error.status in _REDIRECTS:
+            return web.Response(status=error.status, headers={"Location": error.headers["Location"]})
+        return _refusal(layout, request, error.status, _WORDS.get(error.status) or error.text or error.reason)
+
+
+def _refusal(layout: Layout, request: web.Request, status: int, words: str) -> web.Response:
+    """Return a refusal as a page, or as JSON for a program: `{"code": 403, "message": "…"}`."""
+    if "application/json" in request.headers.get("Accept", ""):
+        return web.json_response({"code": status, "message": words}, status=status)
+    return layout.refusal(request, status, words)

@@ -20,15 +20,25 @@ from vkprovider.platform.http.answers import (
     bearer,
 )
 from vkprovider.platform.http.bodies import FORM, Body
+from vkprovider.platform.http.origin import is_from_elsewhere, is_loopback, is_own, keeps_cookies, safe_next
 from vkprovider.platform.kube.flow import TokenBuckets
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
-from vkprovider.portal.origin import is_from_elsewhere, is_loopback, is_own, keeps_cookies, safe_next
 from vkprovider.portal.web import cookie
 from vkprovider.portal.web.codes import CODE_S, Codes
 from vkprovider.portal.web.cookie import Keys, is_marked, mark
-from vkprovider.portal.web.layout import BASE, PIECE, VISITOR, Layout, link
-from vkprovider.portal.web.visitors import COOKIE, CSRF_FIELD, Visitors, cookie_name, form_field, require_own
+from vkprovider.portal.web.layout import PIECE, Layout
+from vkprovider.portal.web.visitors import (
+    BASE,
+    COOKIE,
+    CSRF_FIELD,
+    VISITOR,
+    Visitors,
+    cookie_name,
+    form_field,
+    link,
+    require_own,
+)
 
 
 def attempt_of(peer: str, secret: str) -> str:

@@ -14,18 +14,59 @@ from aiohttp import web
 
 from vkprovider.platform.http.answers import NotAllowed, TokenInvalid, TokenMissing
 from vkprovider.platform.http.bodies import FORM, Body, read_form
+from vkprovider.platform.http.origin import is_loopback, is_own
 from vkprovider.platform.http.served import Handler
 from vkprovider.platform.kube.client import KubeClient, user_agent
 from vkprovider.platform.kube.http import auth
 from vkprovider.platform.kube.http.credentials import ClusterAccess
 from vkprovider.platform.settings import KubeSettings
 from vkprovider.portal.api.callers import KnownCaller, PortalCallers
-from vkprovider.portal.origin import is_loopback, is_own
 from vkprovider.portal.settings import PortalSettings
 from vkprovider.portal.web import cookie
 from vkprovider.portal.web.cookie import Keys, mark
-from vkprovider.portal.web.layout import BASE, VISITOR, link
-from vkprovider.portal.web.visitor import Visitor
+
+
+class Visitor(NamedTuple):
+    """Somebody who looks at the site.
+
+    Attributes:
+        known: Who it is.
+        csrf: What each of their forms sends along.
+        token: Theirs, of the cluster; "" if an ingress names them and sends none.
+        base: The path before those of the site.
+        leaves: Whether they can log out here.
+        session: Tells their session from others.
+        ends_at: When it is over, in Unix seconds; None if an ingress names them with each request.
+    """
+
+    known: KnownCaller
+    csrf: str
+    token: str
+    base: str = ""
+    leaves: bool = True
+    session: str = ""
+    ends_at: float | None = None
+
+    @property
+    def user(self) -> str:
+        """Their name in paths; "" if they can have no lab."""
+        return self.known.caller.user
+
+
+BASE: Final = web.RequestKey("base", str)
+"""Under this key a request knows the path that is before those of the site; without it there is none."""
+VISITOR: Final = web.RequestKey("visitor", Visitor)
+"""Under this key a request knows its sender, once that was asked for."""
+
+
+def link_to(base: str, path: str) -> str:
+    """Return a path of the site as a browser asks for it."""
+    return f"{base.rstrip('/')}{path}"
+
+
+def link(request: web.Request, path: str) -> str:
+    """Return a path of the site as the browser of a request asks for it."""
+    return link_to(request.get(BASE, ""), path)
 
 
 class AsVisitor:

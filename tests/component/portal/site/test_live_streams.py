@@ -21,10 +21,9 @@ from vkprovider.platform.rights import User
 from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.service.index import Listeners
 from vkprovider.portal.service.requests import LabCaller
-from vkprovider.portal.web.live.rendered import Rendered
 from vkprovider.portal.web.live.streams import OF_CALLER_MAX, TOPICS_MAX
-from vkprovider.portal.web.live.topics import TopicSource, TopicView
-from vkprovider.portal.web.visitor import Visitor
+from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView
+from vkprovider.portal.web.visitors import Visitor
 
 KEY = b64encode(os.urandom(32)).decode()
 OWN = {"Accept": "text/event-stream", "Sec-Fetch-Site": "same-origin"}

@@ -7,7 +7,7 @@ from vkprovider.platform.rights import Right, User
 from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.service.requests import LabCaller
 from vkprovider.portal.web.live.reviews import OpenLogins, VisitorReviews
-from vkprovider.portal.web.visitor import Visitor
+from vkprovider.portal.web.visitors import Visitor
 
 USE = lab_right("use", "portal", "alice")
 

@@ -21,10 +21,9 @@ from vkprovider.platform.times import iso
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.classes.acting import Outcome
-from vkprovider.portal.web.classes.classrooms import Classrooms
-from vkprovider.portal.web.classes.grid import path_of
-from vkprovider.portal.web.context import SiteContext
-from vkprovider.portal.web.visitor import Visitor
+from vkprovider.portal.web.classes.classrooms import Classrooms, path_of
+from vkprovider.portal.web.layout import SiteContext
+from vkprovider.portal.web.visitors import Visitor
 
 _log: Final = structlog.get_logger(__name__)
 _HOURS: Final = {"1": 1, "2": 2, "3": 3, "4": 4, "6": 6, "8": 8, "": 0}

@@ -18,7 +18,7 @@ from vkprovider.portal.pure.form import FormOffer
 from vkprovider.portal.pure.options import LabWish, Rejection
 from vkprovider.portal.pure.view import LabView, command_for
 from vkprovider.portal.web.layout import Layout
-from vkprovider.portal.web.live.rendered import Rendering, time_left
+from vkprovider.portal.web.live.topics import Rendering, time_left
 
 _FIELDS = {"image": "image_list", "size": "size", "class": "class"}
 """The option of a request that a field of the form is."""

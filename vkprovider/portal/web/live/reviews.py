@@ -15,8 +15,7 @@ from vkprovider.platform.http.open import Reviews, ReviewTimes, answer_of
 from vkprovider.platform.kube.access import may
 from vkprovider.platform.rights import Right
 from vkprovider.portal.api.callers import PortalCallers
-from vkprovider.portal.web.visitor import Visitor
-from vkprovider.portal.web.visitors import AsVisitor
+from vkprovider.portal.web.visitors import AsVisitor, Visitor
 
 
 class _Session(NamedTuple):

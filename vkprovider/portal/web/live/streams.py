@@ -17,13 +17,11 @@ from vkprovider.platform.http.open import Places
 from vkprovider.platform.http.sse import EventStream
 from vkprovider.platform.runtime.metrics import Measure, by_name, counter, gauge, value
 from vkprovider.platform.runtime.parts import Route
-from vkprovider.portal.web.context import SiteContext
-from vkprovider.portal.web.live import rendered
-from vkprovider.portal.web.live.rendered import Rendering
+from vkprovider.portal.web.layout import SiteContext
+from vkprovider.portal.web.live import topics as rendered
 from vkprovider.portal.web.live.reviews import Asking, VisitorReviews
-from vkprovider.portal.web.live.topics import Topic, Topics, TopicView
-from vkprovider.portal.web.visitor import Visitor
-from vkprovider.portal.web.visitors import Visitors, require_own
+from vkprovider.portal.web.live.topics import Rendering, Topic, Topics, TopicView
+from vkprovider.portal.web.visitors import Visitor, Visitors, require_own
 
 TOPICS_MAX: Final = 20
 _CHARS_MAX: Final = 1000
