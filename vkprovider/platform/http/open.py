@@ -1,7 +1,8 @@
 """What is open at a replica, such as streams and consoles: how much, and for how long those who opened it still may.
 
-A place is counted by who has it. A right that is withdrawn ends what is open; while the API server cannot be asked, it
-goes on: nobody sees that but the metrics. A fault of the replica itself is told in its log as well.
+A place is counted by who has it. What is open of a login session ends with it. A right that is withdrawn ends what is
+open; while the API server cannot be asked, it goes on: nobody sees that but the metrics. A fault of the replica itself
+is told in its log as well.
 """
 
 import asyncio
@@ -78,6 +79,70 @@ class Places:
             self._wake.difference_update(wake)
             self._taken[caller] -= 1
             self._taken += Counter()  # drops callers without a place
+
+
+class _Session(NamedTuple):
+    """A session of which something is open.
+
+    Attributes:
+        holders: For each thing that is open, the events that are set when it is to end.
+        timer: Ends them all at once.
+    """
+
+    holders: set[tuple[asyncio.Event, ...]]
+    timer: asyncio.TimerHandle
+
+
+class OpenLogins:
+    """The sessions of which something is open at this replica."""
+
+    def __init__(self, wall: Callable[[], float]) -> None:
+        """Begin with nothing open; `wall` returns Unix seconds."""
+        self._wall = wall
+        self._open: dict[str, _Session] = {}
+
+    def __len__(self) -> int:
+        """Count them."""
+        return len(self._open)
+
+    @contextmanager
+    def during(self, name: str, ends_at: float | None, *events: asyncio.Event) -> Iterator[None]:
+        """Have events be set when a session ends.
+
+        Args:
+            name: Of the session.
+            ends_at: When it is over, in Unix seconds; None if there is none, such as behind an ingress.
+            events: Of this block alone.
+        """
+        if ends_at is None:
+            yield
+            return
+        session = self._open.get(name) or self._begin(name, ends_at)
+        session.holders.add(events)
+        try:
+            yield
+        finally:
+            session.holders.discard(events)
+            if not session.holders:
+                session.timer.cancel()
+                if self._open.get(name) is session:
+                    del self._open[name]
+
+    def end(self, session: str) -> None:
+        """End what is open of a session."""
+        ended = self._open.pop(session, None)
+        if ended is None:
+            return
+        ended.timer.cancel()
+        for events in ended.holders:
+            for event in events:
+                event.set()
+
+    def _begin(self, session: str, ends_at: float) -> _Session:
+        left_s = max(0.0, ends_at - self._wall())
+        timer = asyncio.get_running_loop().call_later(left_s, self.end, session)
+        self._open[session] = begun = _Session(set(), timer)
+        return begun
 
 
 class ReviewTimes(msgspec.Struct, frozen=True):

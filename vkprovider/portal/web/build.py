@@ -1,11 +1,14 @@
-"""The web pages of the portal, made of all their views, and the front page that leads to each."""
+"""The web pages of the portal, made of all their views: how each request ends, and the front page that leads to all."""
 
 import os
+from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from aiohttp import web
 
+from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.served import Handler, served
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
@@ -13,7 +16,7 @@ from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import OtherLablets
 from vkprovider.portal.service.keeper import Instructors
-from vkprovider.portal.service.requests import Requests
+from vkprovider.portal.service.requests import Rejected, Requests
 from vkprovider.portal.settings import PortalProcessSettings, PortalSettings
 from vkprovider.portal.web.classes.routes import routes as classes_routes
 from vkprovider.portal.web.codes import Codes
@@ -22,7 +25,7 @@ from vkprovider.portal.web.consoles.routes import routes as consoles_routes
 from vkprovider.portal.web.cookie import KEY_BYTES, Keys, keys_of
 from vkprovider.portal.web.hub import BoundToHub, HubLogin, HubLogins, HubPlace, hub_routes, mounted
 from vkprovider.portal.web.lab.routes import routes as lab_routes
-from vkprovider.portal.web.layout import HERE, PREFIX, VIEWS, Assets, Layout, SiteContext, answering
+from vkprovider.portal.web.layout import HEADERS, HERE, PIECE, PREFIX, VIEWS, Assets, Layout, SiteContext
 from vkprovider.portal.web.live.streams import Live, live_parts
 from vkprovider.portal.web.live.streams import routes as live_routes
 from vkprovider.portal.web.login import Login
@@ -30,6 +33,46 @@ from vkprovider.portal.web.visitors import AsVisitor, Visitors, link, source_of
 
 _ELSEWHERE: Final = "/{path:(?!nublado/).*}"
 """Every path but those of the routes for hubs."""
+
+
+_REDIRECTS: Final = range(300, 400)
+_WORDS: Final = {
+    404: "The page does not exist, or it is not for you.",
+    400: "The portal cannot read this request; load the page again.",
+}
+
+
+def answering(layout: Layout, route: Route) -> Route:
+    """Return a route whose refusals are pages, and whose requests are logged by the route: a path may hold a secret."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await _answer(layout, route.handler, request)
+
+    return route._replace(handler=served(handle, HEADERS, route.path))
+
+
+async def _answer(layout: Layout, handler: Handler, request: web.Request) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except Rejected as error:
+        return _refusal(layout, request, error.rejection.grounds.status, error.rejection.msg)
+    except Refused as refusal:
+        response = _refusal(layout, request, refusal.status_code, refusal.message)
+        response.headers.update(refusal.directions())
+        return response
+    except web.HTTPException as error:
+        if error.status in _REDIRECTS and PIECE in request.headers and request.method == "POST":
+            return web.Response(status=HTTPStatus.NO_CONTENT, headers={"X-Location": error.headers["Location"]})
+        if error.status in _REDIRECTS:
+            return web.Response(status=error.status, headers={"Location": error.headers["Location"]})
+        return _refusal(layout, request, error.status, _WORDS.get(error.status) or error.text or error.reason)
+
+
+def _refusal(layout: Layout, request: web.Request, status: int, words: str) -> web.Response:
+    """Return a refusal as a page, or as JSON for a program: `{"code": 403, "message": "…"}`."""
+    if "application/json" in request.headers.get("Accept", ""):
+        return web.json_response({"code": status, "message": words}, status=status)
+    return layout.refusal(request, status, words)
 
 
 class Front:

@@ -1,24 +1,33 @@
-"""Who looks at the pages, by cookies or headers, and requests to the API server in their name.
+"""Who looks at the pages, by cookies or headers, whether they still may, and requests to the API server in their name.
 
 Every request of a visitor has the visitor's token; without it nothing is asked: the portal never acts for a visitor
 with its own rights, and impersonates nobody.
 """
 
+import asyncio
+import hashlib
 import hmac
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import quote
 
+import msgspec
 from aiohttp import web
 
+from vkprovider.platform.errors import Forbidden, Unauthorized
 from vkprovider.platform.http.answers import NotAllowed, TokenInvalid, TokenMissing
 from vkprovider.platform.http.bodies import FORM, Body, read_form
+from vkprovider.platform.http.open import OpenLogins, Reviews, ReviewTimes, answer_of
 from vkprovider.platform.http.origin import is_loopback, is_own
 from vkprovider.platform.http.served import Handler
+from vkprovider.platform.kube.access import may
 from vkprovider.platform.kube.client import KubeClient, user_agent
 from vkprovider.platform.kube.http import auth
 from vkprovider.platform.kube.http.credentials import ClusterAccess
+from vkprovider.platform.rights import Right
 from vkprovider.platform.settings import KubeSettings
 from vkprovider.portal.api.callers import KnownCaller, PortalCallers
 from vkprovider.portal.settings import PortalSettings
@@ -110,6 +119,83 @@ class AsVisitor:
             yield client
         finally:
             await client.close()
+
+
+_ASK_S: Final = 5.0
+_TIMES: Final = ReviewTimes()
+AskVisitor = Callable[[Visitor, Right], Awaitable[bool]]
+"""Returns whether a visitor still has a right; raises `Refused` or `OutsideError` if that is unknown."""
+
+
+class VisitorReviews:
+    """Asks again for the rights of visitors.
+
+    Attributes:
+        answers_total: Reviews by their answer: allowed, refused, or unknown.
+        sessions: Ends what is open of a session with it.
+    """
+
+    def __init__(self, ask: AskVisitor, times: ReviewTimes = _TIMES, wall: Callable[[], float] = time.time) -> None:
+        """Begin with nothing open; `wall` returns Unix seconds."""
+        self._reviews = Reviews(times)
+        self._ask = ask
+        self.answers_total = self._reviews.answers_total
+        self.sessions = OpenLogins(wall)
+
+    @asynccontextmanager
+    async def holding(
+        self, visitor: Visitor, right: Right, wake: asyncio.Event | None = None
+    ) -> AsyncIterator[asyncio.Event]:
+        """Yield an event that is set, and with it `wake`, when a visitor has a right no more, or their session ends."""
+        over = asyncio.Event()
+        events = (over, wake) if wake is not None else (over,)
+        user, ask = visitor.known.of_cluster.username, partial(self._ask, visitor, right)
+        async with self._reviews.holding(user, _key(visitor, right), ask, *events):
+            with self.sessions.during(visitor.session, visitor.ends_at, *events):
+                yield over
+
+    async def may(self, visitor: Visitor, right: Right) -> bool | None:
+        """Return whether a visitor has a right now; None if nobody knows."""
+        return await answer_of(visitor.known.of_cluster.username, partial(self._ask, visitor, right))
+
+
+class Asking:
+    """Asks the API server whether a visitor has a right: with the visitor's token, by one request for both."""
+
+    def __init__(self, as_visitor: AsVisitor, callers: PortalCallers, *, own_tokens: bool) -> None:
+        """Create it.
+
+        Args:
+            as_visitor: Asks in a visitor's name.
+            callers: Asks about a visitor.
+            own_tokens: Whether the API server takes the tokens of visitors; not if they are meant for the portal alone.
+        """
+        self._as_visitor = as_visitor
+        self._callers = callers
+        self._own_tokens = own_tokens
+
+    async def ask(self, visitor: Visitor, right: Right) -> bool:
+        """Return whether a visitor still has a right.
+
+        Raises:
+            Refused: 401: the token is not known any more; 503: the API server cannot be asked.
+            OutsideError: It cannot be asked.
+        """
+        if visitor.token and self._own_tokens:
+            try:
+                async with self._as_visitor.client(visitor.token) as kube:
+                    return await may(kube, right.attributes(), timeout_s=_ASK_S)
+            except Unauthorized:
+                return False
+            except Forbidden:
+                pass  # some clusters let nobody ask about themselves
+        known = await self._callers.of_session(visitor.token) if visitor.token else visitor.known
+        return await self._callers.may(known, right)
+
+
+def _key(visitor: Visitor, right: Right) -> bytes:
+    asked = msgspec.json.encode([visitor.known.of_cluster.username, visitor.token, right.attributes()])
+    return hashlib.sha256(asked).digest()
 
 
 COOKIE: Final = "vkprovider-portal"

@@ -17,12 +17,12 @@ from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.service.index import Listeners
 from vkprovider.portal.service.requests import LabCaller
+from vkprovider.portal.web.build import answering
 from vkprovider.portal.web.cookie import keys_of
-from vkprovider.portal.web.layout import HERE, VIEWS, Assets, Layout, answering
-from vkprovider.portal.web.live.reviews import VisitorReviews
+from vkprovider.portal.web.layout import HERE, VIEWS, Assets, Layout
 from vkprovider.portal.web.live.streams import Streams
 from vkprovider.portal.web.live.topics import Rendered, Topics, TopicSource, TopicView
-from vkprovider.portal.web.visitors import KnownVisitor, Visitor, Visitors
+from vkprovider.portal.web.visitors import KnownVisitor, Visitor, VisitorReviews, Visitors
 
 LOST: Final = "Connection lost; your lab goes on."
 _END: Final = "2099-01-01T00:00:00Z"

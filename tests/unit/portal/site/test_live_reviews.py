@@ -12,8 +12,7 @@ from vkprovider.platform.reasons import StartReason
 from vkprovider.platform.rights import Right, User
 from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.service.requests import LabCaller
-from vkprovider.portal.web.live.reviews import VisitorReviews
-from vkprovider.portal.web.visitors import Visitor
+from vkprovider.portal.web.visitors import Visitor, VisitorReviews
 
 SHORT = ReviewTimes(first_s=0.1, every_s=0.2, again_s=0.05)
 USE = lab_right("use", "portal", "alice")

@@ -3,11 +3,11 @@
 import asyncio
 import time
 
+from vkprovider.platform.http.open import OpenLogins
 from vkprovider.platform.rights import Right, User
 from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.service.requests import LabCaller
-from vkprovider.portal.web.live.reviews import OpenLogins, VisitorReviews
-from vkprovider.portal.web.visitors import Visitor
+from vkprovider.portal.web.visitors import Visitor, VisitorReviews
 
 USE = lab_right("use", "portal", "alice")
 
@@ -62,8 +62,8 @@ async def test_who_logs_out_ends_all_of_one_session() -> None:
 async def test_a_stream_that_closes_leaves_what_else_is_open_of_its_session() -> None:
     sessions = OpenLogins(time.time)
     mine, over = visitor("one", time.time() + 0.3), asyncio.Event()
-    with sessions.during(mine, over):
-        with sessions.during(mine, asyncio.Event()):
+    with sessions.during(mine.session, mine.ends_at, over):
+        with sessions.during(mine.session, mine.ends_at, asyncio.Event()):
             assert len(sessions) == 1
         async with asyncio.timeout(5):
             await over.wait()

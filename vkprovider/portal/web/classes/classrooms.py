@@ -189,7 +189,7 @@ KIND: Final = "class"
 ROWS: Final = "grid-rows"
 """The id of the element that holds the rows."""
 _LEARNERS_SHOWN: Final = 6
-_GRID_KEPT_MAX: Final = 32
+_RENDERINGS_KEPT: Final = 32
 
 
 class Grid:
@@ -250,7 +250,7 @@ class Grid:
         now = {row.key: kept if (kept := before.get(row.key)) and kept[0] == row else (row, "") for row in rows}
         made = {name: (row, html or self._row(namespace, role, base, row)) for name, (row, html) in now.items()}
         self._kept[key] = {**before, **made} if len(before) <= 2 * len(made) else made
-        if len(self._kept) > _GRID_KEPT_MAX:
+        if len(self._kept) > _RENDERINGS_KEPT:
             self._kept.popitem(last=False)
         return {f"row-{name}": html for name, (_, html) in made.items()}
 

@@ -26,9 +26,8 @@ from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles, ConsoleTarget, printed
 from vkprovider.portal.web.consoles.frames import Mode, Why
 from vkprovider.portal.web.layout import SiteContext
-from vkprovider.portal.web.live.reviews import VisitorReviews
 from vkprovider.portal.web.live.streams import Live
-from vkprovider.portal.web.visitors import Visitor, link
+from vkprovider.portal.web.visitors import Visitor, VisitorReviews, link
 
 _AT_ONCE: Final = 4
 """As many as a worker extracts at once."""

@@ -18,10 +18,8 @@ from vkprovider.platform.http.sse import EventStream
 from vkprovider.platform.runtime.metrics import Measure, by_name, counter, gauge, value
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.web.layout import SiteContext
-from vkprovider.portal.web.live import topics as rendered
-from vkprovider.portal.web.live.reviews import Asking, VisitorReviews
-from vkprovider.portal.web.live.topics import Rendering, Topic, Topics, TopicView
-from vkprovider.portal.web.visitors import Visitor, Visitors, require_own
+from vkprovider.portal.web.live.topics import Rendering, Topic, Topics, TopicView, beat, gone
+from vkprovider.portal.web.visitors import Asking, Visitor, VisitorReviews, Visitors, require_own
 
 TOPICS_MAX: Final = 20
 _CHARS_MAX: Final = 1000
@@ -166,7 +164,7 @@ class Streams:
         async with AsyncExitStack() as stack:
             stack.enter_context(self._places.taken(caller, news))
             stack.enter_context(self._following(caller, [each.topic for each in fitting]))
-            stack.enter_context(self._reviews.sessions.during(visitor, ended, news))
+            stack.enter_context(self._reviews.sessions.during(visitor.session, visitor.ends_at, ended, news))
             try:
                 stream = await EventStream.begin(request)
             except ConnectionResetError:
@@ -175,7 +173,7 @@ class Streams:
             with suppress(ConnectionResetError):
                 for each in asked:
                     if each not in fitting:
-                        await stream.send(rendered.gone(each.topic, _TOO_MUCH if each in allowed else _WITHDRAWN))
+                        await stream.send(gone(each.topic, _TOO_MUCH if each in allowed else _WITHDRAWN))
                 await self._follow(stream, news, open_, ended)
             return stream.answer
 
@@ -237,7 +235,7 @@ class Streams:
         sent: dict[Subscription, Rendering | None] = {
             each: its.topic.recent(each.version) for each, its in open_.items()
         }
-        await stream.send(rendered.beat(self._wall(), self._age_s()))
+        await stream.send(beat(self._wall(), self._age_s()))
         while sent and not self._places.is_closed and not ended.is_set():
             news.clear()
             for each, its in open_.items():
@@ -245,7 +243,7 @@ class Streams:
                     break  # it sets `over` as well, and takes no right away
                 if each in sent and (its.over.is_set() or its.topic.shown is None):
                     del sent[each]
-                    await stream.send(rendered.gone(each.topic, _WITHDRAWN if its.over.is_set() else _GONE))
+                    await stream.send(gone(each.topic, _WITHDRAWN if its.over.is_set() else _GONE))
                 elif each in sent and (frame := its.topic.frame(sent[each])):
                     sent[each] = its.topic.shown  # before the frame is on its way: it may change meanwhile
                     await stream.send(frame)
@@ -253,7 +251,7 @@ class Streams:
                 async with asyncio.timeout(BEAT_S):
                     await news.wait()
             except TimeoutError:
-                await stream.send(rendered.beat(self._wall(), self._age_s()))
+                await stream.send(beat(self._wall(), self._age_s()))
 
 
 class Live(NamedTuple):
