@@ -277,7 +277,7 @@ class Live(NamedTuple):
         )
         yield counter(
             "vkprovider_portal_reviews_total",
-            "VisitorReviews of who looks at something; unknown: the API server could not be asked.",
+            "Reviews of who looks at something; unknown: the API server could not be asked.",
             lambda: by_name(reviews.answers_total),
             "answer",
         )
