@@ -121,14 +121,7 @@ def informers(ctx: Context, prefix: str) -> PortalInformers:
             patience=ALERT,
         ),
         lablets=lablet_informer(ctx),
-        bindings=Informer(
-            ctx.kube,
-            _BINDINGS,
-            RoleBinding,
-            name="rolebindings",
-            keep=_instructs,
-            patience=ALERT,
-        ),
+        bindings=Informer(ctx.kube, _BINDINGS, RoleBinding, name="rolebindings", keep=_instructs, patience=ALERT),
     )
 
 

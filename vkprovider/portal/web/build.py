@@ -175,22 +175,28 @@ def portal_site(
     live, consoles = live_parts(site), BrowserConsoles()
     ended = live.reviews.sessions.end
     login = Login(visitors, callers, layout, keys, ctx.wall, codes, ended, by_ingress=by_ingress)
-    routes = (
+    served_here = (
         Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),
         *login.routes(),
-        *lab_routes(site, live),
-        *consoles_routes(site, live, consoles),
-        *classes_routes(site, live),
-        *live_routes(live),
+        *_routes_of_views(site, live, consoles),
         *Front(visitors, callers).routes(),
     )
-    answered = [answering(layout, route) for route in routes]
+    answered = [answering(layout, route) for route in served_here]
     if place is None or settings.portal.hub_token is None:
         return PortalSite(tuple(answered), site, live, codes, consoles)
     logins = HubLogins(place, settings.portal.hub_token.get_secret_value())
     at_hub = hub_routes(HubLogin(place, logins, login, callers, layout, ctx.wall), visitors)
     behind = mounted(place, [answering(layout, route) for route in at_hub], answered)
     return PortalSite((*behind, *answered), site, live, codes, consoles)
+
+
+def _routes_of_views(site: SiteContext, live: Live, consoles: BrowserConsoles) -> tuple[Route, ...]:
+    return (
+        *lab_routes(site, live),
+        *consoles_routes(site, live, consoles),
+        *classes_routes(site, live),
+        *live_routes(live),
+    )
 
 
 def _hub_of(settings: PortalSettings) -> HubPlace | None:
