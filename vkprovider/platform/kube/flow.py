@@ -112,15 +112,16 @@ _KEYS_MAX: Final = 2000
 class TokenBuckets(Generic[K]):
     """A bucket of tokens for each key, such as a caller; of too many, that of who was silent longest is dropped."""
 
-    def __init__(self, rate_per_s: float, burst: float) -> None:
+    def __init__(self, rate_per_s: float, burst: float, *, now: Callable[[], float] = time.monotonic) -> None:
         """Begin with full buckets; see `TokenBucket`."""
         self._rate_per_s = rate_per_s
         self._burst = burst
+        self._now = now
         self._of: OrderedDict[K, TokenBucket] = OrderedDict()
 
     def take(self, key: K) -> bool:
         """Take a token of a key; return whether there was one."""
-        bucket = self._of.setdefault(key, TokenBucket(self._rate_per_s, self._burst))
+        bucket = self._of.setdefault(key, TokenBucket(self._rate_per_s, self._burst, now=self._now))
         self._of.move_to_end(key)
         if len(self._of) > _KEYS_MAX:
             self._of.popitem(last=False)
