@@ -42,7 +42,7 @@ def warm_images(menu: Menu) -> dict[str, tuple[str, int]]:
     return wanted
 
 
-def plan(labs: Iterable[UserLab], wanted: Mapping[str, tuple[str, int]]) -> WarmPlan:
+def warm_plan(labs: Iterable[UserLab], wanted: Mapping[str, tuple[str, int]]) -> WarmPlan:
     """Return the labs to make and to end.
 
     A failed lab counts until its record is removed, so that what cannot be made is not tried without a pause.

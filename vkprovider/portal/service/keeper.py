@@ -16,8 +16,15 @@ from vkprovider.platform.kube.queue import DONE, Result
 from vkprovider.platform.objects import RoleBinding
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.membership import Membership
-from vkprovider.portal.pure import leading
-from vkprovider.portal.pure.leading import change, is_of_class, is_of_lab, names_somebody, of_class
+from vkprovider.portal.pure.leading import (
+    change,
+    is_of_class,
+    is_of_lab,
+    names_somebody,
+    of_class,
+    warm_images,
+    warm_plan,
+)
 from vkprovider.portal.pure.portalnames import lease_name, namespace_name, warm_key
 from vkprovider.portal.pure.record import LabRequest, annotation, ending, labels_for, warm_labels_for
 from vkprovider.portal.service.choices import Choices
@@ -120,7 +127,7 @@ class Keeper:
 
     async def _keep_warm(self) -> None:
         """Begin to make warm labs where there are too few, and end those that nobody will take."""
-        plan = leading.plan(self._index.warm(), leading.warm_images(self._choices.menu()))
+        plan = warm_plan(self._index.warm(), warm_images(self._choices.menu()))
         for family, (pod_image, number) in plan.make.items():
             for _ in range(number):
                 name = namespace_name(self._settings.namespace_prefix, warm_key(secrets.randbits(_KEY_BITS)))

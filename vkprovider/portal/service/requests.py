@@ -18,8 +18,9 @@ from vkprovider.platform.kube.flow import TokenBuckets
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.times import iso
-from vkprovider.portal.pure import facts, leading, portalnames
+from vkprovider.portal.pure import facts, portalnames
 from vkprovider.portal.pure.facts import UserLab, may_create, may_reset, unknown
+from vkprovider.portal.pure.leading import takeable
 from vkprovider.portal.pure.menu import Menu
 from vkprovider.portal.pure.options import USERNAME, Grounds, LabWish, Rejection
 from vkprovider.portal.pure.portalnames import env_name, namespace_of, secret_name, user_key
@@ -302,7 +303,7 @@ class Requests:
             if (rejection := may_create(UserLab(record))) is not None:
                 raise Rejected(*rejection)
             return await self._replace(record, request, labels, guard)
-        for lab in leading.takeable(self._index.warm(), request.definition):
+        for lab in takeable(self._index.warm(), request.definition):
             try:
                 await self._records.patch(lab.record, annotations_for(user, request), guard, labels)
             except (Conflict, NotFound):  # another user was quicker, or it is being deleted

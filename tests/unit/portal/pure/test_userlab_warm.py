@@ -73,7 +73,7 @@ def test_a_lab_that_has_a_user_is_not_taken_again() -> None:
     taken = lab(1)
     taken = taken._replace(record=taken.record._replace(user="alice", key="alice"))
     assert leading.takeable([taken], "netlab-small:1.1") == []
-    assert leading.plan([taken], WANTED) == leading.WarmPlan({"netlab": ("netlab-small:1.1", 2)}, ())
+    assert leading.warm_plan([taken], WANTED) == leading.WarmPlan({"netlab": ("netlab-small:1.1", 2)}, ())
 
 
 def test_the_recommended_version_waits_in_the_usual_size() -> None:
@@ -85,30 +85,30 @@ def test_the_recommended_version_waits_in_the_usual_size() -> None:
 
 
 def test_what_lacks_is_made_and_what_is_too_much_ends() -> None:
-    assert leading.plan([], WANTED).make == WANTED
+    assert leading.warm_plan([], WANTED).make == WANTED
     one, two, three = lab(1), lab(2), lab(3)
-    assert leading.plan([one], WANTED) == leading.WarmPlan({"netlab": ("netlab-small:1.1", 1)}, ())
-    assert leading.plan([three, one, two], WANTED) == leading.WarmPlan({}, (three,))
+    assert leading.warm_plan([one], WANTED) == leading.WarmPlan({"netlab": ("netlab-small:1.1", 1)}, ())
+    assert leading.warm_plan([three, one, two], WANTED) == leading.WarmPlan({}, (three,))
     booting = lab(0, ready_at=None)
-    assert leading.plan([booting, one, two], WANTED) == leading.WarmPlan({}, (booting,))
+    assert leading.warm_plan([booting, one, two], WANTED) == leading.WarmPlan({}, (booting,))
 
 
 def test_labs_of_an_old_version_or_family_end() -> None:
     old, other = lab(1, image="netlab-small:1.0"), lab(2, family="gone")
-    found = leading.plan([old, other], WANTED)
+    found = leading.warm_plan([old, other], WANTED)
     assert found.end == (old, other)
     assert found.make == WANTED
 
 
 def test_what_fails_is_not_tried_without_a_pause() -> None:
     failed = lab(1, FAILED)
-    assert leading.plan([failed, lab(2)], WANTED) == leading.WarmPlan({}, ())
-    assert leading.plan([failed, lab(2), lab(3)], WANTED).end == (failed,)
+    assert leading.warm_plan([failed, lab(2)], WANTED) == leading.WarmPlan({}, ())
+    assert leading.warm_plan([failed, lab(2), lab(3)], WANTED).end == (failed,)
 
 
 def test_what_is_damaged_or_ends_is_left_alone() -> None:
     labs = [lab(1, annotations={"vkprovider.io/request": "{"}), lab(2, ENDING), lab(3, deleted=True)]
-    assert leading.plan(labs, {}) == leading.WarmPlan({}, ())
+    assert leading.warm_plan(labs, {}) == leading.WarmPlan({}, ())
 
 
 IMAGES = st.sampled_from(["netlab-small:1.1", "netlab-small:1.0"])
@@ -119,8 +119,8 @@ LABS = st.lists(st.tuples(IMAGES, st.booleans()), max_size=8)
 def test_a_plan_that_was_carried_out_plans_nothing_more(found: list[tuple[str, bool]], number: int) -> None:
     labs = [lab(n, image=image, ready_at=NOW if ready else None) for n, (image, ready) in enumerate(found)]
     wanted = {"netlab": ("netlab-small:1.1", number)}
-    first = leading.plan(labs, wanted)
+    first = leading.warm_plan(labs, wanted)
     kept = [each for each in labs if each not in first.end]
     made = [lab(100 + n) for n in range(first.make.get("netlab", ("", 0))[1])]
     assert len(kept) + len(made) == number
-    assert leading.plan([*kept, *made], wanted) == leading.WarmPlan({}, ())
+    assert leading.warm_plan([*kept, *made], wanted) == leading.WarmPlan({}, ())

@@ -337,7 +337,7 @@ class World:
 
     def keep_warm(self, replica: Replica) -> bool:
         """Have a replica make and end warm labs, as far as it knows them."""
-        plan = leading.plan([lab for lab in self.labs(replica.seen) if lab.record.warm], {"netlab": (IMAGE, WARM)})
+        plan = leading.warm_plan([lab for lab in self.labs(replica.seen) if lab.record.warm], {"netlab": (IMAGE, WARM)})
         if not self.lock(replica, "warm"):
             return False
         replica.tasks["warm"] = self._keep_warm(plan)
