@@ -18,7 +18,7 @@ from vkprovider.mux.settings import DebugWebSettings, MuxSettings
 from vkprovider.platform.errors import shorten
 from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.answers import NotAllowed, QueryInvalid, Refused
-from vkprovider.platform.http.served import Handler, served, strict_headers
+from vkprovider.platform.http.served import served, strict_headers
 from vkprovider.platform.rights import Right, User
 from vkprovider.platform.runtime.parts import Route
 
@@ -185,20 +185,17 @@ class DebugPage:
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths; only that for probes if the page is off."""
-        alive = self._route("/healthz", self._alive)
+        alive = Route("GET", "/healthz", served(self._alive, _HEADERS))
         if not self._settings.enabled:
             return (alive,)
         return (
             alive,
-            self._route("/", self._page),
-            self._route("/api/state", self._state),
-            self._route("/api/topology", self._topology),
-            self._route("/api/config", self._config),
-            self._route("/api/test-tcp", self._test_tcp),
+            Route("GET", "/", served(self._page, _HEADERS)),
+            Route("GET", "/api/state", served(self._state, _HEADERS)),
+            Route("GET", "/api/topology", served(self._topology, _HEADERS)),
+            Route("GET", "/api/config", served(self._config, _HEADERS)),
+            Route("GET", "/api/test-tcp", served(self._test_tcp, _HEADERS)),
         )
-
-    def _route(self, path: str, handler: Handler) -> Route:
-        return Route("GET", path, served(handler, _HEADERS))
 
     async def _alive(self, _: web.Request) -> web.StreamResponse:
         return web.json_response({"status": "ok"})
