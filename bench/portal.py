@@ -32,7 +32,7 @@ from vkprovider.lablet import names
 from vkprovider.platform.shipped import find_manifests
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.portalnames import lease_name, namespace_of
-from vkprovider.portal.service import objects
+from vkprovider.portal.service.records import pod_body
 from vkpsandbox import Sandbox
 from vkpsandbox.controlplane.content import NAMESPACE
 from vkpsandbox.controlplane.kubeconfig import read_cluster
@@ -230,9 +230,7 @@ class _School:
 
         async def make(user: str) -> None:
             notes = {names.ANNOTATION_USERNAME: user}
-            body = objects.pod(
-                "default", {}, notes, _IMAGE
-            )  # as the portal's, but with the ServiceAccount that is there
+            body = pod_body("default", {}, notes, _IMAGE)  # as the portal's, but with the ServiceAccount that is there
             body["metadata"]["name"] = f"nb-{user}"
             pods.asked[user] = time.time()
             await self._send("POST", f"/api/v1/namespaces/{_plain(user)}/pods", body)

@@ -21,7 +21,7 @@ from vkprovider.platform.errors import InputError
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.kube.flow import Flow
 from vkprovider.portal.pure.decide import LabStep
-from vkprovider.portal.pure.instructors import change
+from vkprovider.portal.pure.leading import change
 from vkprovider.portal.service.choices import read_config
 
 T = TypeVar("T")
@@ -58,7 +58,7 @@ MADE_OF_NAMES = {
     "_look: type(error).__name__": "compared in its process",
     "_kubectl: __name__": "a key in its process",
     "answer: type(error).__name__": "an error that nobody expected",
-    "_ask: type(error).__name__": "an error of a library",
+    "ask: type(error).__name__": "an error of a library",
     "_asked: type(error).__name__": "an error of a library",
     "_from: type(error).__name__": "an error of a library",
     "_merged: type(error).__name__": "an error of a library",

@@ -8,6 +8,7 @@
 * `reasons`: what a reason is: a word, its explanation, and the traits that decisions depend on; the reasons of a start.
 * `messages`: a reason with its message, and words of messages: singular and plural, lists of which only the first are
   shown.
+* `rights`: who asks, and a right in the cluster: a verb on a resource, or on a path, as an access review names it.
 * `times`: times as Kubernetes writes them, and as people read them.
 * `quantities`: Kubernetes quantities as integers: millicores and bytes.
 * `selectors`: label selectors as kubectl writes them, for objects whose labels the API server does not select by.

@@ -7,7 +7,6 @@ another, and none is asked twice.
 * `service`: what the portal keeps and does: user labs are made, extended and taken away.
 * `api`: the REST API of the portal: the routes by which a user has a lab, and a hub or an instructor looks after labs.
 * `web`: the site: what the portal shows people in a browser.
-* `origin`: whether a request comes from a page of the site itself, and where a visitor may be sent: pure rules.
 * `settings`: settings of the portal: user labs, who may have them, and their times.
 * `process`: the process of one replica of the portal: its list of parts; connect, listen, run, stop.
 """

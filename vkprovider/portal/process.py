@@ -18,13 +18,12 @@ from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.runtime.metrics import Measure, by_name, counter, gauge, value
 from vkprovider.platform.runtime.parts import Change, Part, Work
 from vkprovider.platform.runtime.process import Process
-from vkprovider.portal.api.routes import portal_callers, portal_page
+from vkprovider.portal.api.routes import portal_api, portal_callers
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.service.choices import Choices, read_config
 from vkprovider.portal.service.index import UserLabIndex
-from vkprovider.portal.service.informers import PortalInformers, informers
+from vkprovider.portal.service.informers import OtherLablets, PortalInformers, informers
 from vkprovider.portal.service.keeper import Instructors, Keeper
-from vkprovider.portal.service.lablets import OtherLablets
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.making import Making, lab_objects
 from vkprovider.portal.service.reconciler import UserLabs
@@ -94,10 +93,10 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     choices = Choices(config, objects)
     requests = Requests(ctx, effects, of_portal, index, locks, membership, choices, queue.add)
     making = Making(ctx, effects.pods, of_portal.username_prefix, config.env, index.definition)
-    labs = UserLabs(ctx, effects, of_portal, index, locks, membership, requests, making)
-    keeper = Keeper(ctx, of_portal, index, locks, membership, requests, choices, wake, records=effects.records)
+    labs = UserLabs(ctx, effects, of_portal, index, locks, membership, making)
+    keeper = Keeper(ctx, of_portal, index, locks, membership, choices, wake, records=effects.records)
     callers = portal_callers(ctx, of_portal, objects)
-    page = portal_page(ctx, of_portal, index, requests, choices, callers)
+    page = portal_api(ctx, of_portal, index, requests, choices, callers)
     site = portal_site(ctx, settings, index, lablets, instructors, requests, choices, callers)
 
     async def finish() -> None:

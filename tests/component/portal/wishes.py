@@ -3,13 +3,13 @@
 from typing import Any
 
 from tests.component.portal.harness import PortalWorld, Running
-from vkprovider.portal.pure.options import Grounds, ImageBy, WantedLab
+from vkprovider.portal.pure.options import Grounds, ImageBy, LabWish
 from vkprovider.portal.service.requests import Accepted, Rejected
 
 
-def wanted(definition: str, **more: Any) -> WantedLab:
+def wanted(definition: str, **more: Any) -> LabWish:
     """Return the wish for a lab of a definition."""
-    return WantedLab(ImageBy.REFERENCE, f"{definition}:1.0.0", **more)
+    return LabWish(ImageBy.REFERENCE, f"{definition}:1.0.0", **more)
 
 
 async def ask(world: PortalWorld, running: Running, user: str, definition: str, **more: Any) -> Accepted:

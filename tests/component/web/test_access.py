@@ -10,15 +10,15 @@ from aiohttp.test_utils import make_mocked_request
 
 from tests.component.web.reviews import RIGHTS, TOKENS, says
 from tests.support.scripted import ScriptedServer, refuse
-from vkprovider.labs.http.refusals import PageResource
-from vkprovider.labs.http.refusals import Path as Url
+from vkprovider.labs.http.refusals import lablet_right, path_right
 from vkprovider.platform.http import access
-from vkprovider.platform.http.access import AccessControl, User
+from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.rights import User
 
 ANN = {"username": "ann", "uid": "u-1", "groups": ["team"], "extra": {"scopes": ["a", "b"]}}
-STATS = Url("/admin/stats", "get")
+STATS = path_right("/admin/stats", "get")
 
 
 def asking(token: str = "t-1") -> web.Request:  # noqa: S107 (made up)
@@ -55,7 +55,7 @@ async def test_who_may_passes_and_the_cluster_is_asked_once(server: ScriptedServ
 
 async def test_what_is_asked_about_a_lablet(server: ScriptedServer, kube: KubeClient) -> None:
     says(server, when=RIGHTS, allowed=True)
-    await AccessControl(kube).check(User("ann"), PageResource("download", "team-a", "pod-1"))
+    await AccessControl(kube).check(User("ann"), lablet_right("download", "team-a", "pod-1"))
     assert server.seen[0].json["spec"] == {
         "user": "ann",
         "resourceAttributes": {
@@ -76,7 +76,7 @@ async def test_one_right_says_nothing_about_another(server: ScriptedServer, kube
     says(server, when=RIGHTS, allowed=False, times=2)
     assert await guard.may(User("ann"), STATS)
     assert not await guard.may(User("bob"), STATS)
-    status, reason, message = await refused(guard.check(User("ann"), Url("/admin/trigger-reconcile", "post")))
+    status, reason, message = await refused(guard.check(User("ann"), path_right("/admin/trigger-reconcile", "post")))
     assert (status, reason) == (403, "NotAllowed")
     assert "'ann' may not post the non-resource URL /admin/trigger-reconcile" in message
     assert await guard.may(User("ann"), STATS)

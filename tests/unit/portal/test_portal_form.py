@@ -7,7 +7,7 @@ import pytest
 
 from vkprovider.portal.api.bodies import form_html
 from vkprovider.portal.pure.form import FormEntry, FormOffer
-from vkprovider.portal.pure.options import USE_DROPDOWN, WantedLab, parse
+from vkprovider.portal.pure.options import USE_DROPDOWN, LabWish, parse
 
 OFFER = FormOffer(
     images=(FormEntry("net:2.0", "net: 2.0", usual=True), FormEntry("net:w_1", "net: weekly 1")),
@@ -60,14 +60,14 @@ def test_it_offers_images_and_sizes_and_labels_each() -> None:
 def test_what_a_browser_sends_untouched_is_a_request() -> None:
     options = parse_qs(urlencode(Browser(form_html(OFFER)).sent))
     wanted = parse({"options": options})
-    assert isinstance(wanted, WantedLab)
+    assert isinstance(wanted, LabWish)
     assert (wanted.image, wanted.size) == ("net:2.0", "small")
 
 
 def test_the_dropdown_counts_if_it_is_chosen() -> None:
     options = {"image_list": [USE_DROPDOWN], "image_dropdown": ["net:1.0"], "size": ["large"]}
     wanted = parse({"options": options})
-    assert isinstance(wanted, WantedLab)
+    assert isinstance(wanted, LabWish)
     assert wanted.image == "net:1.0"
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.unit.portal.pure.builders import COMPLETE, NOW, REQUEST, lab, pod
 from tests.unit.portal.view.seen import BOOTED, DEFINITION, PORTS, imported
 from vkprovider.lablet.devices import Port
-from vkprovider.portal.pure.options import Grounds, ImageBy, Rejection, WantedLab
+from vkprovider.portal.pure.options import Grounds, ImageBy, LabWish, Rejection
 from vkprovider.portal.pure.view import LabView, from_userlab
 from vkprovider.portal.settings import PortalSettings
 from vkprovider.portal.web.lab.pieces import (
@@ -94,12 +94,12 @@ def test_buttons_are_those_of_ones_role(role: str, paths: list[str]) -> None:
 @pytest.mark.parametrize(
     ("form", "wanted"),
     [
-        ({"image": "a:1", "size": "small"}, WantedLab(ImageBy.REFERENCE, "a:1", "small")),
-        ({"image": "a:1", "size": "", "class": "net101"}, WantedLab(ImageBy.REFERENCE, "a:1", class_="net101")),
-        ({"image": "a:1", "csrf": "x", "env": "y"}, WantedLab(ImageBy.REFERENCE, "a:1")),
+        ({"image": "a:1", "size": "small"}, LabWish(ImageBy.REFERENCE, "a:1", "small")),
+        ({"image": "a:1", "size": "", "class": "net101"}, LabWish(ImageBy.REFERENCE, "a:1", class_="net101")),
+        ({"image": "a:1", "csrf": "x", "env": "y"}, LabWish(ImageBy.REFERENCE, "a:1")),
     ],
 )
-def test_form_as_a_request(form: dict[str, object], wanted: WantedLab) -> None:
+def test_form_as_a_request(form: dict[str, object], wanted: LabWish) -> None:
     assert wanted_of(form) == wanted
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from vkprovider.platform.kube.watch import Head
 from vkprovider.platform.objects import Pod
-from vkprovider.portal.service.lablets import OtherLablets, keep, slim
+from vkprovider.portal.service.informers import OtherLablets, keep, slim_lablet
 
 
 def pod_json(name: str = "lab-1", namespace: str = "net101", **spec: Any) -> bytes:
@@ -57,13 +57,13 @@ def test_a_lablet_is_what_the_runtime_class_of_a_definition_sends_to_a_worker(sp
 
 
 def test_what_a_view_shows_is_kept_and_no_more() -> None:
-    kept = slim(pod(nodeName="vnode.cml-1"))
+    kept = slim_lablet(pod(nodeName="vnode.cml-1"))
     assert kept.metadata.annotations == {"vkprovider.io/message": "2026-11-26T17:00:00Z five minutes"}
     assert kept.metadata.labels == {"vkprovider.io/x": "y"}
     assert [each.name for each in kept.spec.containers] == ["lab", "r1"]
     assert (kept.spec.runtime_class_name, kept.spec.node_name) == ("net101", "vnode.cml-1")
     assert kept.status == pod().status
-    other = slim(pod("lab-2", nodeName="vnode.cml-1"))
+    other = slim_lablet(pod("lab-2", nodeName="vnode.cml-1"))
     assert other.spec.containers is kept.spec.containers
 
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from vkprovider.portal.origin import is_loopback, is_own, keeps_cookies, safe_next
+from vkprovider.platform.http.origin import is_loopback, is_own, keeps_cookies, safe_next
 
 HOST = "labs.example.com"
 

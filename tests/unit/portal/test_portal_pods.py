@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from vkprovider.platform.objects import CustomResource, Metadata
-from vkprovider.portal.service.objects import CONTAINERS_MAX, device_containers, pod
+from vkprovider.portal.service.records import CONTAINERS_MAX, device_containers, pod_body
 
 
 def definition(devices: list[dict[str, Any]] | None, version: str = "1.1") -> CustomResource:
@@ -45,7 +45,7 @@ def test_a_large_lab_has_a_bounded_number_of_containers() -> None:
 
 
 def test_containers_ask_for_what_a_cluster_may_enforce_and_are_consoles() -> None:
-    body = pod("nb-alice", {}, {}, "netlab:1.1", ("r1",))
+    body = pod_body("nb-alice", {}, {}, "netlab:1.1", ("r1",))
     lab, router = body["spec"]["containers"]
     assert (lab["name"], router["name"]) == ("lab", "r1")
     assert {key: value for key, value in lab.items() if key != "name"} == {

@@ -3,7 +3,7 @@
 import asyncio
 import time
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
@@ -31,10 +31,10 @@ from vkprovider.mux import checks as muxes
 from vkprovider.platform import wellknown
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import Forbidden, InputError, OutsideError
+from vkprovider.platform.kube.access import may, user_may
 from vkprovider.platform.kube.api import Api
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource
-from vkprovider.platform.kube.resources import kind as kind_of
 from vkprovider.platform.objects import (
     ConfigMap,
     CustomResource,
@@ -44,6 +44,7 @@ from vkprovider.platform.objects import (
     RuntimeClass,
     SelfSubjectReview,
 )
+from vkprovider.platform.rights import User
 from vkprovider.platform.runtime.members import LABEL_MEMBER, MEMBER_PREFIX
 from vkprovider.portal.pure import portalnames
 
@@ -188,16 +189,14 @@ class Doctor:
         Raises:
             OutsideError: The API server refuses both questions.
         """
-        user = f"system:serviceaccount:{self._namespace}:{wellknown.SERVICE_ACCOUNT}"
-        groups = ["system:serviceaccounts", f"system:serviceaccounts:{self._namespace}", "system:authenticated"]
-        spec: dict[str, Any] = {"resourceAttributes": right.attributes()}
+        user = User.of_account(self._namespace, wellknown.SERVICE_ACCOUNT)
+        attributes = {"resourceAttributes": right.attributes()}
         try:
-            answer = await self._review("SubjectAccessReview", {**spec, "user": user, "groups": groups})
+            return await user_may(self._kube, user, attributes)
         except Forbidden:
-            if (await self._review_self()).status.user_info.username != user:
+            if (await self._review_self()).status.user_info.username != user.username:
                 raise
-            answer = await self._review("SelfSubjectAccessReview", spec)
-        return bool(answer["status"].get("allowed"))
+            return await may(self._kube, attributes)
 
     async def _review_self(self) -> SelfSubjectReview:
         return await Api(self._kube, self._namespace).review_self()
@@ -215,10 +214,6 @@ class Doctor:
         if stamp:
             self._ahead_s = unix_s(stamp) + 0.5 - (began_s + time.time()) / 2  # whole seconds
             self._found += findings.check_clock("Cluster", "the API server", self._ahead_s)
-
-    async def _review(self, kind: str, spec: dict[str, Any]) -> dict[str, Any]:
-        reviews = Resource(self._kube, kind_of(f"/apis/{_AUTHORIZATION}", f"{kind.lower()}s", dict[str, Any]))
-        return await reviews.create({"apiVersion": _AUTHORIZATION, "kind": kind, "spec": spec})
 
     async def _replicas(self) -> set[str]:
         """Return the replicas that live: by the clock, and in doubt by waiting for a renewal."""

@@ -16,7 +16,8 @@ from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS, Checked
 from vkprovider.labs.checks import classroom, lablets
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import Forbidden, Invalid, NotFound, OutsideError
-from vkprovider.platform.kube.api import Api, may
+from vkprovider.platform.kube.access import may
+from vkprovider.platform.kube.api import Api
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.objects import CustomResource
 
@@ -75,7 +76,7 @@ class Classroom:
         return found
 
     async def _may(self, right: CheckedRight) -> bool:
-        return await may(self._kube, right.verb, right.qualified, right.namespace, right.name)
+        return await may(self._kube, {"resourceAttributes": right.attributes()})
 
     async def _check_class(self, command: str) -> list[Finding]:
         """Check definitions, workers for them, Pods, pools and quotas."""

@@ -15,10 +15,12 @@ from vkprovider.lablet import names
 from vkprovider.labs.checks import classroom
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import Conflict, NotFound
-from vkprovider.platform.kube.api import CONFIG_MAPS, may
+from vkprovider.platform.kube.access import may
+from vkprovider.platform.kube.api import CONFIG_MAPS
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.objects import CustomResource
+from vkprovider.platform.rights import Right
 
 
 def read_text(source: str) -> str:
@@ -36,12 +38,13 @@ def read_text(source: str) -> str:
 
 
 _KEY: Final = "cml.yaml"
-_DEFINITIONS: Final = f"labletdefinitions.{wellknown.GROUP}"
+_TEACH: Final = Right("teach", "labletdefinitions", group=wellknown.GROUP, version="")
+_AUTHOR: Final = Right("author", "labletdefinitions", group=wellknown.GROUP, version="")
 
 
 async def is_limited(kube: KubeClient) -> bool:
     """Return whether the user writes definitions of a class alone, as `manifests/base/instructors.yaml` decides it."""
-    return await may(kube, "teach", _DEFINITIONS) and not await may(kube, "author", _DEFINITIONS)
+    return await may(kube, _TEACH.attributes()) and not await may(kube, _AUTHOR.attributes())
 
 
 def owner(existing: CustomResource | None, name: str, namespace: str, *, limited: bool) -> str:

@@ -5,7 +5,7 @@ from typing import Any
 
 from aiohttp import web
 
-from vkprovider.labs.http.refusals import Path
+from vkprovider.labs.http.refusals import path_right
 from vkprovider.platform.http.access import AccessControl
 
 Stats = Callable[[], Mapping[str, Any]]
@@ -45,4 +45,4 @@ class Admin:
         return web.json_response({"triggered": True, **self._trigger()}, status=202)
 
     async def _require(self, request: web.Request) -> None:
-        await self._access.require(request, Path(request.path, request.method.lower()))
+        await self._access.require(request, path_right(request.path, request.method.lower()))

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import msgspec
 from aiohttp import web
 
-from vkprovider.labs.http.refusals import Age, ArchiveUnavailable, ArchiveUnknown, ListExpired, PageResource, begun
+from vkprovider.labs.http.refusals import Age, ArchiveUnavailable, ArchiveUnknown, ListExpired, begun, lablet_right
 from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers
 from vkprovider.platform.errors import Gone, Invalid, OutsideError
 from vkprovider.platform.http.access import AccessControl
@@ -108,7 +108,7 @@ class ArchiveHandlers:
         user, namespace = await self._access.user(request), request.match_info["namespace"]
         if not _NAMESPACE.fullmatch(namespace):
             raise ArchiveUnknown(f"{namespace!r} is not the name of a namespace")
-        await self._access.check(user, PageResource("archive", namespace))
+        await self._access.check(user, lablet_right("archive", namespace))
         return namespace
 
 

@@ -24,8 +24,8 @@ from vkprovider.labs.http.refusals import (
     LoginUnavailable,
     NoSession,
     ObjectInvalid,
-    PageResource,
     begun,
+    lablet_right,
 )
 from vkprovider.labs.pure.lablet.leftovers import Leftovers
 from vkprovider.platform.errors import Fenced, InputError, NotFound, OutsideError
@@ -69,7 +69,7 @@ class Downloads:
         key = request.match_info["id"]
 
         async def allow(namespace: str, pod: str) -> None:
-            await self._access.check(user, PageResource("download", namespace, pod))
+            await self._access.check(user, lablet_right("download", namespace, pod))
 
         try:
             answer = await self._live(key, allow) or await self._kept(key, allow)
@@ -157,7 +157,7 @@ class Logins:
             if found is None:
                 raise LabUnknown(f"no lablet has a lab or Pod with the id {key!r}")
             claim = found.claim
-            await self._access.check(user, PageResource("login", claim.namespace, claim.pod))
+            await self._access.check(user, lablet_right("login", claim.namespace, claim.pod))
             session = claim.session
             session_id = session.id if session is not None and session.ready_at else found.session
             if session is None or not session_id or session.archived_at or self._login_url is None:

@@ -8,15 +8,15 @@ goes on. Nobody is anonymous.
 import ssl
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import structlog
 from aiohttp import web
 
 from vkprovider.labs.kubelet.tls import ServingTls
-from vkprovider.platform.http.access import AccessControl, User
+from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.answers import bearer
+from vkprovider.platform.rights import Right, User
 
 _log: Final = structlog.get_logger(__name__)
 _VERBS: Final = {"GET": "get", "HEAD": "get", "POST": "create", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
@@ -32,40 +32,6 @@ _SUBRESOURCES: Final = {
 }
 """Subresources of `nodes`, of which one is enough, by the first word of the path (KEP-2862); else `proxy`."""
 _EVERYBODY: Final = "system:authenticated"
-
-
-@dataclass(frozen=True, slots=True)
-class NodeRight:
-    """A verb on a subresource of a Node."""
-
-    node: str
-    verb: str
-    subresource: str
-
-    @property
-    def role(self) -> str:
-        """None: the API server, metrics and people have different ones."""
-        return ""
-
-    @property
-    def is_namespaced(self) -> bool:
-        """It takes a ClusterRoleBinding."""
-        return False
-
-    def attributes(self) -> dict[str, Any]:
-        """Return it as the spec of a SubjectAccessReview."""
-        return {
-            "resourceAttributes": {
-                "version": "v1",
-                "resource": "nodes",
-                "subresource": self.subresource,
-                "name": self.node,
-                "verb": self.verb,
-            }
-        }
-
-    def __str__(self) -> str:
-        return f"{self.verb} nodes/{self.subresource} of {self.node}"
 
 
 def verb_of(method: str, path: str) -> str:
@@ -120,7 +86,7 @@ class Callers:
             user = await self._access.user_of(token)
         verb, subresources = verb_of(request.method, request.path), subresources_of(request.path)
         for subresource in subresources:
-            if await self._access.may(user, NodeRight(node, verb, subresource)):
+            if await self._access.may(user, Right(verb, f"nodes/{subresource}", name=node)):
                 return user
         wanted = " ".join(subresources)
         text = f"Forbidden (user={user.username}, verb={verb}, resource=nodes, subresource(s)=[{wanted}])\n"

@@ -13,11 +13,11 @@ from vkprovider.labs.kubelet.listeners import MOVED, NodeListener
 from vkprovider.labs.kubelet.spi import Target
 from vkprovider.labs.settings.cluster import KubeletSettings
 from vkprovider.platform.errors import InputError, Invalid, NotFound, OutsideError
-from vkprovider.platform.http.access import User
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.connections import listener_of
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.objects import Pod
+from vkprovider.platform.rights import User
 
 _log: Final = structlog.get_logger(__name__)
 

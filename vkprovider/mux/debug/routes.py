@@ -5,10 +5,9 @@ import base64
 import contextlib
 import hmac
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Iterable
 from typing import Any, Final
 
-import structlog
 from aiohttp import web
 
 from vkprovider.mux.debug import views
@@ -17,11 +16,11 @@ from vkprovider.mux.index import MuxIndex
 from vkprovider.mux.memory import MuxMemory
 from vkprovider.mux.settings import DebugWebSettings, MuxSettings
 from vkprovider.platform.errors import shorten
-from vkprovider.platform.http.access import AccessControl, ResourceRight, User
+from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.answers import NotAllowed, QueryInvalid, Refused
+from vkprovider.platform.http.served import served, strict_headers
+from vkprovider.platform.rights import Right, User
 from vkprovider.platform.runtime.parts import Route
-
-_log: Final = structlog.get_logger(__name__)
 
 SLOW_S: Final = 2.0
 """How long a wrong password is not answered."""
@@ -67,7 +66,7 @@ class DebugCaller:
         user, found = self._user, []
         for key in sorted(keys):
             namespace, _, name = key.partition("/")
-            if await self._access.may(user, ResourceRight("get", "services", namespace, name)):
+            if await self._access.may(user, Right("get", "services", namespace, name)):
                 found.append(key)
         return found
 
@@ -144,17 +143,11 @@ class BackendProbe:
 
 _PORT_MAX: Final = 65535
 _QUOTED_CHARS: Final = 60
-HEADERS: Final = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": f"default-src 'none'; style-src {views.STYLE_SOURCE}; frame-ancestors 'none'; "
-    "base-uri 'none'; form-action 'none'",
+_HEADERS: Final = {
+    **strict_headers(views.STYLE_SOURCE),
     "Permissions-Policy": "camera=(), geolocation=(), microphone=()",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-"""The security headers of every answer."""
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class DebugPage:
@@ -192,16 +185,16 @@ class DebugPage:
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths; only that for probes if the page is off."""
-        alive = Route("GET", "/healthz", _wrapped(self._alive))
+        alive = Route("GET", "/healthz", served(self._alive, _HEADERS))
         if not self._settings.enabled:
             return (alive,)
         return (
             alive,
-            Route("GET", "/", _wrapped(self._page)),
-            Route("GET", "/api/state", _wrapped(self._state)),
-            Route("GET", "/api/topology", _wrapped(self._topology)),
-            Route("GET", "/api/config", _wrapped(self._config)),
-            Route("GET", "/api/test-tcp", _wrapped(self._test_tcp)),
+            Route("GET", "/", served(self._page, _HEADERS)),
+            Route("GET", "/api/state", served(self._state, _HEADERS)),
+            Route("GET", "/api/topology", served(self._topology, _HEADERS)),
+            Route("GET", "/api/config", served(self._config, _HEADERS)),
+            Route("GET", "/api/test-tcp", served(self._test_tcp, _HEADERS)),
         )
 
     async def _alive(self, _: web.Request) -> web.StreamResponse:
@@ -255,24 +248,3 @@ class DebugPage:
             raise NotAllowed("no mux that you may see, and this replica serves, leads to this address and port by TCP")
         result = await self._probe.test(host, port)
         return web.json_response({"host": host, "port": port, "resource": wanted, **result})
-
-
-def _wrapped(handler: Handler) -> Handler:
-    """Return a handler whose answers, refusals too, have the security headers, and whose requests are logged."""
-
-    async def handle(request: web.Request) -> web.StreamResponse:
-        began, status = time.monotonic(), 500
-        try:
-            response = await handler(request)
-            status = response.status
-            response.headers.update(HEADERS)
-        except web.HTTPException as refusal:
-            status = refusal.status
-            refusal.headers.update(HEADERS)
-            raise
-        finally:
-            took_ms = round((time.monotonic() - began) * 1000, 1)
-            _log.info("request", method=request.method, path=request.path, status=status, took_ms=took_ms)
-        return response
-
-    return handle

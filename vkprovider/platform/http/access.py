@@ -8,11 +8,10 @@ provider; tokens out of sealed sessions have another, and the rights of those wh
 
 import asyncio
 import hashlib
-import shlex
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 from aiohttp import web
@@ -27,11 +26,10 @@ from vkprovider.platform.http.answers import (
     TooManyReviews,
     bearer,
 )
+from vkprovider.platform.kube.access import user_may, user_of
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.flow import TokenBucket
-from vkprovider.platform.kube.resources import Kind
-from vkprovider.platform.kube.resources import Resource as Collection
-from vkprovider.platform.kube.resources import kind as kind_of
+from vkprovider.platform.rights import Right, User, refusal
 
 REMEMBER_S: Final = 10.0
 REMEMBER_REFUSED_S: Final = 3.0
@@ -46,108 +44,6 @@ _ASK_S: Final = 5.0
 _TOKEN_CHARS_MAX: Final = 16_384
 
 V = TypeVar("V")
-
-
-_ACCOUNT: Final = "system:serviceaccount:"
-"""What the user name of a ServiceAccount begins with, before NAMESPACE:NAME."""
-
-
-class User(msgspec.Struct, frozen=True):
-    """The user of a token, as the API server reports it."""
-
-    username: str = ""
-    uid: str = ""
-    groups: list[str] = []
-    extra: dict[str, list[str]] = {}
-
-
-class _TokenStatus(msgspec.Struct, frozen=True):
-    authenticated: bool = False
-    user: User = User()
-    audiences: list[str] = []
-    error: str = ""
-
-
-class _TokenReview(msgspec.Struct, frozen=True):
-    status: _TokenStatus = _TokenStatus()
-
-
-class _AccessStatus(msgspec.Struct, frozen=True, rename="camel"):
-    allowed: bool = False
-    reason: str = ""
-    evaluation_error: str = ""
-
-
-class _AccessReview(msgspec.Struct, frozen=True):
-    status: _AccessStatus = _AccessStatus()
-
-
-_TOKEN_REVIEWS: Final = kind_of("/apis/authentication.k8s.io/v1", "tokenreviews", _TokenReview)
-_ACCESS_REVIEWS: Final = kind_of("/apis/authorization.k8s.io/v1", "subjectaccessreviews", _AccessReview)
-
-
-class Right(Protocol):
-    """A right of a user in the cluster; its text completes `user X may not …`."""
-
-    @property
-    def role(self) -> str:
-        """The shipped ClusterRole that grants it; "" if there is none."""
-
-    @property
-    def is_namespaced(self) -> bool:
-        """Whether a RoleBinding in the Pod's namespace suffices."""
-
-    def attributes(self) -> dict[str, Any]:
-        """Return it as the spec of a SubjectAccessReview."""
-
-
-class ResourceRight(msgspec.Struct, frozen=True):
-    """A right on a resource of Kubernetes in a namespace, such as `pods/exec`; without a name, on all of them.
-
-    No shipped ClusterRole stands for it alone: roles of several purposes grant it.
-    """
-
-    verb: str
-    resource: str
-    namespace: str
-    name: str = ""
-    group: str = ""
-
-    @property
-    def role(self) -> str:
-        """Always "": refusals name no ClusterRole."""
-        return ""
-
-    @property
-    def is_namespaced(self) -> bool:
-        """A RoleBinding suffices."""
-        return True
-
-    def attributes(self) -> dict[str, Any]:
-        """Return it as the spec of a SubjectAccessReview."""
-        resource, _, subresource = self.resource.partition("/")
-        about = {"verb": self.verb, "group": self.group, "version": "v1", "namespace": self.namespace}
-        narrower = {"subresource": subresource, "name": self.name}
-        return {
-            "resourceAttributes": {**about, "resource": resource}
-            | {key: text for key, text in narrower.items() if text}
-        }
-
-    def __str__(self) -> str:
-        return f"{self.verb} {self.resource}"
-
-
-def refusal(user: User, right: Right) -> str:
-    """Return that a user lacks a right, with the command by which an administrator grants it; no Pod is named."""
-    lacks = f"user {user.username!r} may not {right}"
-    if not right.role:
-        return f"{lacks}; bind a ClusterRole that grants it"
-    binding = "-n NAMESPACE create rolebinding" if right.is_namespaced else "create clusterrolebinding"
-    account = user.username.removeprefix(_ACCOUNT)
-    is_account = account != user.username
-    subject = f"--serviceaccount={shlex.quote(account)}" if is_account else f"--user={shlex.quote(user.username)}"
-    command = f"kubectl {binding} {right.role} --clusterrole={right.role} {subject}"
-    return f"{lacks}; an administrator may allow it: {command}"
 
 
 class _Memory(Generic[V]):
@@ -212,8 +108,7 @@ class _Lane:
         Raises:
             Refused: 429: there are too many.
         """
-        if self._bucket.reserve() > 0:
-            self._bucket.cancel()
+        if not self._bucket.take():
             raise TooManyReviews("too many unknown callers at once; try again")
         async with self._at_once:
             return await review()
@@ -314,30 +209,18 @@ class AccessControl:
         Raises:
             Refused: 503: the API server cannot be asked.
         """
-        spec = {**msgspec.to_builtins(user), **right.attributes()}
-        spec["user"] = spec.pop("username")
-        spec = {key: value for key, value in spec.items() if value}
-        key = hashlib.sha256(msgspec.json.encode(spec, order="sorted")).digest()
+        attributes = right.attributes()
+        key = hashlib.sha256(msgspec.json.encode([user, attributes], order="sorted")).digest()
         try:
-            return await self._rights.get(key, lambda: self._review_access(spec), _remember_s)
+            return await self._rights.get(key, lambda: self._review_access(user, attributes), _remember_s)
         except OutsideError as error:
             raise _cannot_ask("what you may do", error) from None
 
     async def _review_token(self, token: str, lane: _Lane) -> User | None:
-        spec: dict[str, Any] = {"token": token}
-        if self._audiences:
-            spec["audiences"] = self._audiences
-        body = {"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": spec}
-        status = (await self._review(lane, _TOKEN_REVIEWS, body)).status
-        meant = not self._audiences or not set(self._audiences).isdisjoint(status.audiences)
-        return status.user if status.authenticated and meant and status.user.username else None
+        return await lane.run(lambda: user_of(self._kube, token, self._audiences, _ASK_S))
 
-    async def _review_access(self, spec: Mapping[str, Any]) -> bool:
-        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        return (await self._review(self._reviews, _ACCESS_REVIEWS, body)).status.allowed
-
-    async def _review(self, lane: _Lane, kind: Kind[V], body: Mapping[str, Any]) -> V:
-        return await lane.run(lambda: Collection(self._kube, kind).create(body, timeout_s=_ASK_S))
+    async def _review_access(self, user: User, attributes: Mapping[str, Any]) -> bool:
+        return await self._reviews.run(lambda: user_may(self._kube, user, attributes, timeout_s=_ASK_S))
 
 
 def _remember_user_s(user: User | None) -> float:

@@ -4,7 +4,8 @@
 * `http`: HTTP to one API server: bytes in, bytes out, every failure one of `platform.errors`.
 * `flow`: in which order requests go to the API server, how many at once, and how fast.
 * `resources`: typed handles for Kubernetes resources, so that no caller holds a URL, a decoder or a paging loop.
-* `api`: the kinds of resources that our programs work with, and what the user of a client may do.
+* `api`: the kinds of resources that our programs work with.
+* `access`: what the API server says of users: whose a token is, and what somebody may do.
 * `clock`: the API server's clock, learned from the `Date` of its answers.
 * `informer`: a typed cache of one collection, kept up to date by list and watch.
 * `watch`: decode lists and watch lines in one pass, and keep the collection with its handlers.

@@ -1,6 +1,6 @@
-"""The kinds of resources that our programs work with, and what the user of a client may do."""
+"""The kinds of resources that our programs work with."""
 
-from typing import Any, Final
+from typing import Final
 
 from vkprovider.platform import wellknown
 from vkprovider.platform.environment import EnvPod
@@ -18,36 +18,6 @@ from vkprovider.platform.objects import (
     Secret,
     SelfSubjectReview,
 )
-
-_GROUP: Final = "authorization.k8s.io"
-_REVIEWS: Final = kind(f"/apis/{_GROUP}/v1", "selfsubjectaccessreviews", dict[str, Any])
-
-
-async def may(kube: KubeClient, verb: str, resource: str, namespace: str = "", name: str = "") -> bool:
-    """Return whether the user has a right; every user may ask.
-
-    Args:
-        kube: The API server, and the user.
-        verb: Any, also one that no API has.
-        resource: As `kubectl auth can-i` has it: `pods`, `deployments.apps/scale`.
-        namespace: Empty: in all namespaces, or for what has none.
-        name: Empty: every object.
-    """
-    whole, _, subresource = resource.partition("/")
-    plural, _, group = whole.partition(".")
-    asked = {
-        "verb": verb,
-        "group": group,
-        "resource": plural,
-        "subresource": subresource,
-        "namespace": namespace,
-        "name": name,
-    }
-    spec = {"resourceAttributes": {key: value for key, value in asked.items() if value}}
-    body = {"apiVersion": f"{_GROUP}/v1", "kind": "SelfSubjectAccessReview", "spec": spec}
-    answer = await Resource(kube, _REVIEWS).create(body)
-    return bool(answer["status"].get("allowed"))
-
 
 NAMESPACES: Final = kind("/api/v1", "namespaces", PartialObject)
 SELF_SUBJECT_REVIEWS: Final = kind("/apis/authentication.k8s.io/v1", "selfsubjectreviews", SelfSubjectReview)

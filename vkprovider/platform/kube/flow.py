@@ -13,10 +13,10 @@ them late. `window` decides how many are in flight.
 import asyncio
 import enum
 import time
-from collections import deque
-from collections.abc import Callable
+from collections import OrderedDict, deque
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Generic, TypeVar
 
 from vkprovider.platform.errors import Throttled, Unavailable
 
@@ -93,9 +93,48 @@ class TokenBucket:
         self._counted_at_s = now_s
         return 0.0 if self._tokens >= 0 else -self._tokens / self._rate_per_s
 
+    def take(self) -> bool:
+        """Take a token if there is one, without a wait; return whether there was."""
+        if self.reserve() <= 0:
+            return True
+        self.cancel()
+        return False
+
     def cancel(self) -> None:
         """Return a reserved token that will not be used."""
         self._tokens += 1
+
+
+K = TypeVar("K", bound=Hashable)
+_KEYS_MAX: Final = 2000
+
+
+class TokenBuckets(Generic[K]):
+    """A bucket of tokens for each key, such as a caller; of too many, that of who was silent longest is dropped."""
+
+    def __init__(self, rate_per_s: float, burst: float, *, now: Callable[[], float] = time.monotonic) -> None:
+        """Begin with full buckets; see `TokenBucket`."""
+        self._rate_per_s = rate_per_s
+        self._burst = burst
+        self._now = now
+        self._of: OrderedDict[K, TokenBucket] = OrderedDict()
+
+    def take(self, key: K) -> bool:
+        """Take a token of a key; return whether there was one."""
+        bucket = self._of.setdefault(key, TokenBucket(self._rate_per_s, self._burst, now=self._now))
+        self._of.move_to_end(key)
+        if len(self._of) > _KEYS_MAX:
+            self._of.popitem(last=False)
+        return bucket.take()
+
+    def has(self, key: K) -> bool:
+        """Return whether there is a token of a key."""
+        bucket = self._of.get(key)
+        if bucket is None:
+            return True
+        has = bucket.reserve() <= 0
+        bucket.cancel()
+        return has
 
 
 _FAIR_EVERY: Final = 8

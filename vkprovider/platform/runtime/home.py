@@ -6,16 +6,16 @@ rights: who removes or moves an installation takes the bindings away. Of several
 
 import asyncio
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import OutsideError
+from vkprovider.platform.kube.access import user_may
 from vkprovider.platform.kube.informer import Informer
-from vkprovider.platform.kube.resources import Resource
-from vkprovider.platform.kube.resources import kind as kind_of
 from vkprovider.platform.objects import Lease
+from vkprovider.platform.rights import Right, User
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.membership import Membership
 
@@ -24,8 +24,7 @@ _log: Final = structlog.get_logger(__name__)
 _LOOK_S: Final = 1.0
 _LOOK_ELSEWHERE_S: Final = 5.0
 """How often is asked whether the other installation still has its rights."""
-_REVIEWS: Final = kind_of("/apis/authorization.k8s.io/v1", "subjectaccessreviews", dict[str, Any])
-_RIGHT: Final = {"verb": "patch", "resource": "nodes", "subresource": "status"}
+_RIGHT: Final = Right("patch", "nodes/status", version="")
 """What nobody but a provider of ours does, of all rights of a ServiceAccount `vkprovider`."""
 
 
@@ -57,7 +56,6 @@ class Home:
         self._ctx = ctx
         self._membership = membership
         self._leases = leases
-        self._reviews = Resource(ctx.kube, _REVIEWS)
         self.known = asyncio.Event()
 
     async def run(self) -> None:
@@ -88,11 +86,8 @@ class Home:
         """Return whether the provider of a namespace has its rights; in a namespace that is gone it has none."""
         if await self._ctx.api.namespaces.get(namespace) is None:
             return False
-        user = f"system:serviceaccount:{namespace}:{wellknown.SERVICE_ACCOUNT}"
-        groups = ["system:authenticated", "system:serviceaccounts", f"system:serviceaccounts:{namespace}"]
-        spec = {"user": user, "groups": groups, "resourceAttributes": _RIGHT}
-        body = {"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec}
-        return bool((await self._reviews.create(body))["status"].get("allowed"))
+        user = User.of_account(namespace, wellknown.SERVICE_ACCOUNT)
+        return await user_may(self._ctx.kube, user, _RIGHT.attributes())
 
     def _tell(self, elsewhere: str) -> None:
         before, own = self._membership.elsewhere, self._ctx.namespace

@@ -13,18 +13,17 @@ A caller who lacks the right gets the same answer, whether the lab exists or not
 """
 
 import hmac
-from collections import OrderedDict
 from collections.abc import Callable, Collection
-from typing import Any, Final, Literal, NamedTuple, Protocol
+from typing import Final, Literal, NamedTuple, Protocol
 
-import msgspec
 from aiohttp import web
 
 from vkprovider.platform import wellknown
-from vkprovider.platform.http.access import AccessControl, Right, User
+from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.answers import NotAllowed, Starting, TokenInvalid, TokenMissing, TooManyReviews, bearer
-from vkprovider.platform.kube.flow import TokenBucket
-from vkprovider.portal.origin import may_change
+from vkprovider.platform.http.origin import may_change
+from vkprovider.platform.kube.flow import TokenBuckets
+from vkprovider.platform.rights import Right, User
 from vkprovider.portal.pure.options import BODY, Grounds
 from vkprovider.portal.pure.portalnames import user_of, username_of
 from vkprovider.portal.service.requests import LabCaller, Rejected
@@ -36,7 +35,6 @@ TOKEN: Final = "X-Auth-Request-Token"  # noqa: S105 (the name of a header)
 _NAMES_PER_S: Final = 20.0
 _NAMES_BURST: Final = 100.0
 """The limits of one caller who asks for many users or classes: each takes a review, and all callers share those."""
-_CALLERS_MAX: Final = 2000
 _READS: Final = frozenset({"GET", "HEAD"})
 ATTEND_ROLE: Final = "vkprovider-class-learner"
 """The ClusterRole of the learners of a class, in its namespace."""
@@ -45,37 +43,12 @@ _DEFINITIONS: Final = "labletdefinitions"
 _AUTHENTICATED: Final = "system:authenticated"
 
 
-class LabRight(msgspec.Struct, frozen=True):
-    """A right on user labs, or on definitions; without a name, on all of them."""
+def lab_right(verb: str, namespace: str, name: str = "", resource: str = "userlabs") -> Right:
+    """Return a right on user labs, or on definitions; without a name, on all of them.
 
-    verb: str
-    namespace: str
-    name: str = ""
-    resource: str = "userlabs"
-
-    @property
-    def role(self) -> str:
-        """Refusals name no ClusterRole: the caller need not learn which right it was."""
-        return ""
-
-    @property
-    def is_namespaced(self) -> bool:
-        """A RoleBinding in the namespace suffices."""
-        return True
-
-    def attributes(self) -> dict[str, Any]:
-        """Return it as the spec of a SubjectAccessReview."""
-        named = {"name": self.name} if self.name else {}
-        about = {
-            "group": wellknown.GROUP,
-            "version": wellknown.VERSION,
-            "resource": self.resource,
-            "namespace": self.namespace,
-        }
-        return {"resourceAttributes": {**about, "verb": self.verb, **named}}
-
-    def __str__(self) -> str:
-        return f"{self.verb} {self.resource}.{wellknown.GROUP}"
+    Refusals name no ClusterRole: the caller need not learn which right it was.
+    """
+    return Right(verb, resource, namespace, name, wellknown.GROUP, wellknown.VERSION)
 
 
 class KnownCaller(NamedTuple):
@@ -88,19 +61,6 @@ class KnownCaller(NamedTuple):
 
     of_cluster: User
     caller: LabCaller
-
-
-class Entitled(NamedTuple):
-    """Somebody who may act on the lab of a user.
-
-    Attributes:
-        caller: Who it is.
-        of_class: The class that gives the right to; None if the right is to any lab of the user. A learner's next lab
-            may be of another class.
-    """
-
-    caller: LabCaller
-    of_class: str | None = None
 
 
 class CallerSource(Protocol):
@@ -185,7 +145,7 @@ class PortalCallers:
         self._source = source
         self._namespace = namespace
         self._prefix = username_prefix
-        self._pace: OrderedDict[tuple[str, str], TokenBucket] = OrderedDict()
+        self._names: TokenBuckets[tuple[str, str]] = TokenBuckets(_NAMES_PER_S, _NAMES_BURST)
 
     async def known(self, request: web.Request) -> KnownCaller:
         """Return the sender of a request.
@@ -211,89 +171,60 @@ class PortalCallers:
         """
         return self._taken_as(await self._access.user_of(token, of_session=True), token)
 
-    async def manager(self, request: web.Request, user: str = "") -> LabCaller:
-        """Return the sender of a request, who may manage the lab of a user, or all labs.
+    async def check_manager(self, known: KnownCaller) -> None:
+        """Check that somebody may manage all labs.
 
         Raises:
-            Refused: 401, 403, or 503.
+            Refused: 403, 429, or 503.
         """
-        known = await self.known(request)
-        if not await self.manages(known, user):
+        if not await self.manages(known, ""):
             raise _refusal(known)
-        return known.caller
 
-    async def owner(self, request: web.Request, user: str) -> LabCaller:
-        """Return the sender of a request, whose name the lab has, and who may use the portal.
+    async def check_owner(self, known: KnownCaller, user: str) -> None:
+        """Check that somebody has the name of a lab, and may use the portal.
 
         Raises:
-            Refused: 401, 403, or 503.
+            Refused: 403, 429, or 503.
         """
-        known = await self.known(request)
         if not await self.owns(known, user):
             raise _refusal(known)
-        return known.caller
 
-    async def manager_or_teacher(self, request: web.Request, user: str, class_: str) -> Entitled:
-        """Return the sender of a request, who may manage the lab of a user, or teach its class.
+    async def as_manager(self, known: KnownCaller, user: str, class_: str) -> str | None:
+        """Check that somebody may manage the lab of a user, or teach its class; return the class that gives the right.
 
         Args:
-            request: What is asked.
+            known: Who asks.
             user: Whose lab.
             class_: The namespace of the lab's class; "" if it has none, or there is no lab.
 
-        Raises:
-            Refused: 401, 403, or 503.
-        """
-        known = await self.known(request)
-        if await self.manages(known, user):
-            return Entitled(known.caller)
-        if await self.teaches(known, user, class_):
-            return Entitled(known.caller, class_)
-        raise _refusal(known)
-
-    async def owner_or_teacher(self, request: web.Request, user: str, class_: str) -> Entitled:
-        """Return the sender of a request, whose name the lab has, or who may teach its class.
+        Returns:
+            None if the right is to any lab of the user, whose next one may be of another class.
 
         Raises:
-            Refused: 401, 403, or 503.
+            Refused: 403, 429, or 503.
         """
-        known = await self.known(request)
-        if await self.owns(known, user):
-            return Entitled(known.caller)
-        if await self.teaches(known, user, class_):
-            return Entitled(known.caller, class_)
-        raise _refusal(known)
+        return None if await self.manages(known, user) else await self._as_teacher(known, user, class_)
 
-    async def myself(self, request: web.Request) -> LabCaller:
-        """Return the sender of a request, who may have a lab.
+    async def as_owner(self, known: KnownCaller, user: str, class_: str) -> str | None:
+        """As `as_manager`, for somebody whose name the lab has, or who may teach its class."""
+        return None if await self.owns(known, user) else await self._as_teacher(known, user, class_)
 
-        Raises:
-            Refused: 401, 403, or 503.
-        """
-        known = await self.known(request)
-        if not await self.owns(known, known.caller.user):
+    async def _as_teacher(self, known: KnownCaller, user: str, class_: str) -> str:
+        if not await self.teaches(known, user, class_):
             raise _refusal(known)
-        return known.caller
+        return class_
 
-    async def usable(self, request: web.Request, definitions: Collection[str]) -> frozenset[str]:
-        """Return those of some definitions that the sender of a request may use.
-
-        Raises:
-            Refused: 401, or 503.
-        """
-        return await self.usable_by(await self.known(request), definitions)
-
-    async def usable_by(self, known: KnownCaller, definitions: Collection[str]) -> frozenset[str]:
+    async def usable(self, known: KnownCaller, definitions: Collection[str]) -> frozenset[str]:
         """Return those of some definitions that somebody may use.
 
         Raises:
             Refused: 429, or 503.
         """
         user, namespace = known.of_cluster, self._namespace
-        if await self._access.may(user, LabRight("use", namespace, resource=_DEFINITIONS)):
+        if await self._access.may(user, lab_right("use", namespace, resource=_DEFINITIONS)):
             return frozenset(definitions)
         asked = sorted(definitions)
-        allowed = [await self._access.may(user, LabRight("use", namespace, name, _DEFINITIONS)) for name in asked]
+        allowed = [await self._access.may(user, lab_right("use", namespace, name, _DEFINITIONS)) for name in asked]
         return frozenset(name for name, may in zip(asked, allowed, strict=True) if may)
 
     async def check_class(self, known: KnownCaller, class_: str) -> None:
@@ -325,7 +256,7 @@ class PortalCallers:
             Refused: 429, or 503.
         """
         self._count(known.caller, "classes")
-        return await self._access.may(known.of_cluster, LabRight("attend", class_))
+        return await self._access.may(known.of_cluster, lab_right("attend", class_))
 
     async def manages(self, known: KnownCaller, user: str) -> bool:
         """Return whether somebody may manage all labs, which is one question for all polls of a hub, or a user's.
@@ -359,7 +290,7 @@ class PortalCallers:
         self._count(known.caller, "classes")
         if not class_:
             return False
-        return await self._access.may(known.of_cluster, LabRight("teach", class_, user))
+        return await self._access.may(known.of_cluster, lab_right("teach", class_, user))
 
     async def teaches_everywhere(self, known: KnownCaller) -> bool:
         """Return whether somebody may teach every class, as some admins may.
@@ -367,7 +298,7 @@ class PortalCallers:
         Raises:
             Refused: 429, or 503.
         """
-        return await self._access.may(known.of_cluster, LabRight("teach", ""))
+        return await self._access.may(known.of_cluster, lab_right("teach", ""))
 
     async def may(self, known: KnownCaller, right: Right) -> bool:
         """Return whether somebody has a right.
@@ -393,17 +324,11 @@ class PortalCallers:
         Raises:
             Refused: 429: one caller asks for too many.
         """
-        key = caller.username, of
-        pace = self._pace.setdefault(key, TokenBucket(_NAMES_PER_S, _NAMES_BURST))
-        self._pace.move_to_end(key)
-        if len(self._pace) > _CALLERS_MAX:
-            self._pace.popitem(last=False)
-        if pace.reserve() > 0:
-            pace.cancel()
+        if not self._names.take((caller.username, of)):
             raise TooManyReviews(f"you ask for the labs of too many {of} at once; try again")
 
     async def _may(self, known: KnownCaller, verb: str, user: str) -> bool:
-        return await self._access.may(known.of_cluster, LabRight(verb, self._namespace, user))
+        return await self._access.may(known.of_cluster, lab_right(verb, self._namespace, user))
 
 
 def _refusal(known: KnownCaller) -> NotAllowed:

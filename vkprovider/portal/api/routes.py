@@ -1,26 +1,24 @@
 """The paths of the API, made of all that serves them."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from email.utils import formatdate
-from http import HTTPStatus
 from typing import Any, Final
 from urllib.parse import quote
 
 import msgspec
-import structlog
 from aiohttp import web
 
 from vkprovider.platform.http.access import AccessControl, Pace
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.bodies import Body, BodyLate, BodyTooLarge, read
+from vkprovider.platform.http.served import Handler, served, strict_headers
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.platform.settings import reveal
 from vkprovider.portal.api.bodies import DIALECTS, Bodies, PortalDialect, form_html, openapi_document, refused, rejected
-from vkprovider.portal.api.callers import ByHeaders, ByToken, PortalCallers
+from vkprovider.portal.api.callers import ByHeaders, ByToken, KnownCaller, PortalCallers
 from vkprovider.portal.api.streams import LabStreams, StreamTimes
 from vkprovider.portal.pure import options
 from vkprovider.portal.pure.facts import unknown
@@ -34,23 +32,15 @@ from vkprovider.portal.service.informers import PortalInformers
 from vkprovider.portal.service.requests import LabCaller, Rejected, Requests
 from vkprovider.portal.settings import PortalSettings
 
-_log: Final = structlog.get_logger(__name__)
 BASE: Final = "/nublado"
 SPAWNER: Final = f"{BASE}/spawner/v1"
-HEADERS: Final = {
-    "Cache-Control": "no-store",
-    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
-    "Referrer-Policy": "no-referrer",
-    "X-Content-Type-Options": "nosniff",
-}
-"""The security headers of every answer but a stream."""
 _BODY: Final = Body(1 << 20)
 _LATE_S: Final = 10.0
 """How much longer than a deletion may take its caller waits for the answer."""
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+KnownHandler = Callable[[web.Request, KnownCaller], Awaitable[web.StreamResponse]]
 
 
-class PortalPage:
+class PortalApi:
     """The handlers."""
 
     def __init__(
@@ -89,18 +79,26 @@ class PortalPage:
         """Return the paths."""
         lab = f"{SPAWNER}/labs/{{username}}"
         return (
-            Route("GET", f"{BASE}/openapi.json", _wrapped(self._document)),
-            Route("GET", f"{SPAWNER}/labs", _wrapped(self._labs)),
-            Route("GET", lab, _wrapped(self._lab)),
-            Route("DELETE", lab, _wrapped(self._delete)),
-            Route("POST", f"{lab}/create", _wrapped(self._create)),
-            Route("GET", f"{lab}/events", _wrapped(self._events)),
-            Route("POST", f"{lab}/extend", _wrapped(self._extend)),
-            Route("GET", f"{SPAWNER}/lab-form/{{username}}", _wrapped(self._lab_form)),
-            Route("GET", f"{SPAWNER}/images", _wrapped(self._images)),
-            Route("GET", f"{SPAWNER}/prepulls", _wrapped(self._prepulls)),
-            Route("GET", f"{SPAWNER}/user-status", _wrapped(self._user_status)),
+            Route("GET", f"{BASE}/openapi.json", _answering(self._document)),
+            self._route("GET", f"{SPAWNER}/labs", self._labs),
+            self._route("GET", lab, self._lab),
+            self._route("DELETE", lab, self._delete),
+            self._route("POST", f"{lab}/create", self._create),
+            self._route("GET", f"{lab}/events", self._events),
+            self._route("POST", f"{lab}/extend", self._extend),
+            self._route("GET", f"{SPAWNER}/lab-form/{{username}}", self._lab_form),
+            self._route("GET", f"{SPAWNER}/images", self._images),
+            self._route("GET", f"{SPAWNER}/prepulls", self._prepulls),
+            self._route("GET", f"{SPAWNER}/user-status", self._user_status),
         )
+
+    def _route(self, method: str, path: str, handler: KnownHandler) -> Route:
+        """Return a route whose handler gets the sender of a request as well, who is known."""
+
+        async def handle(request: web.Request) -> web.StreamResponse:
+            return await handler(request, await self._callers.known(request))
+
+        return Route(method, path, _answering(handle))
 
     async def finish(self) -> None:
         """End the streams, so that their listeners go to another replica, and finish the requests in hand."""
@@ -112,24 +110,24 @@ class PortalPage:
     async def _document(self, _: web.Request) -> web.StreamResponse:
         return web.json_response(openapi_document(self._dialect.name))
 
-    async def _labs(self, request: web.Request) -> web.StreamResponse:
-        await self._callers.manager(request)
+    async def _labs(self, _: web.Request, known: KnownCaller) -> web.StreamResponse:
+        await self._callers.check_manager(known)
         return self._aged(self._bodies.running(self._index.labs()))
 
-    async def _lab(self, request: web.Request) -> web.StreamResponse:
+    async def _lab(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
         user = request.match_info["username"]
-        await self._callers.manager_or_teacher(request, user, self._class_of(user))
+        await self._callers.as_manager(known, user, self._class_of(user))
         return self._shown(user)
 
-    async def _delete(self, request: web.Request) -> web.StreamResponse:
-        user = request.match_info["username"]
-        caller, of_class = await self._callers.manager_or_teacher(request, user, self._class_of(user))
+    async def _delete(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
+        user, by = request.match_info["username"], known.caller.username
+        of_class = await self._callers.as_manager(known, user, self._class_of(user))
         if not self._dialect.waits:
-            await self._requests.delete(user, caller.username, of_class)
+            await self._requests.delete(user, by, of_class)
             return web.Response(status=self._dialect.deleted)
         async with self._index.listen(user) as changed:
             before = self._index.lab(user)
-            await self._requests.delete(user, caller.username, of_class)
+            await self._requests.delete(user, by, of_class)
             await self._until_gone(user, before.record if before is not None else None, changed)
         return web.Response(status=self._dialect.deleted)
 
@@ -156,60 +154,62 @@ class PortalPage:
                 return
         raise Rejected(Grounds.DELETE_FAILED, "the lab is not gone yet; its deletion goes on")
 
-    async def _images(self, request: web.Request) -> web.StreamResponse:
-        await self._callers.manager(request)
+    async def _images(self, _: web.Request, known: KnownCaller) -> web.StreamResponse:
+        await self._callers.check_manager(known)
         found = images_answer(self._choices.menu(), self._choices.nodes())
         return web.json_response(self._dialect.keyed(found))
 
-    async def _prepulls(self, request: web.Request) -> web.StreamResponse:
-        await self._callers.manager(request)
+    async def _prepulls(self, _: web.Request, known: KnownCaller) -> web.StreamResponse:
+        await self._callers.check_manager(known)
         return web.json_response(prepulls_answer(self._choices.menu(), self._choices.nodes()))
 
     # ------------------------------------------------------------------------------------------ for users
 
-    async def _create(self, request: web.Request) -> web.StreamResponse:
+    async def _create(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
         user = request.match_info["username"]
-        caller = await self._callers.owner(request, user)
+        await self._callers.check_owner(known, user)
         wanted = options.parse(await _json(request), one_image=self._dialect.one_image)
         if isinstance(wanted, list):
             return rejected(wanted)
-        await self._callers.check_class(await self._callers.known(request), wanted.class_)
-        await self._requests.create(caller, wanted, await self._menu_of(request))
+        await self._callers.check_class(known, wanted.class_)
+        await self._requests.create(known.caller, wanted, await self._menu_of(known))
         location = f"{SPAWNER}/labs/{quote(user, safe='')}"  # without a host: a proxy may have another
         return web.Response(status=self._dialect.created, headers={"Location": location})
 
-    async def _events(self, request: web.Request) -> web.StreamResponse:
+    async def _events(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
         user = request.match_info["username"]
 
-        async def review() -> None:
-            await self._callers.owner_or_teacher(request, user, self._class_of(user))
+        async def still() -> bool:
+            await self._callers.as_owner(await self._callers.known(request), user, self._class_of(user))
+            return True
 
-        caller, _ = await self._callers.owner_or_teacher(request, user, self._class_of(user))
-        await self._find(caller, user)
-        return await self.streams.serve(request, user, review)
+        await self._callers.as_owner(known, user, self._class_of(user))
+        await self._find(known.caller, user)
+        return await self.streams.serve(request, user, known.caller, still)
 
-    async def _extend(self, request: web.Request) -> web.StreamResponse:
-        user = request.match_info["username"]
-        caller, of_class = await self._callers.owner_or_teacher(request, user, self._class_of(user))
+    async def _extend(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
+        user, caller = request.match_info["username"], known.caller
+        of_class = await self._callers.as_owner(known, user, self._class_of(user))
         await self._find(caller, user)
         asked_s = _seconds(await _json(request, empty={})) or self._settings.extend_s
         end = await self._requests.extend(user, caller.username, asked_s, of_class)
         return web.json_response(self._bodies.end(end))
 
-    async def _lab_form(self, request: web.Request) -> web.StreamResponse:
-        caller = await self._callers.owner(request, request.match_info["username"])
-        found = offer(await self._menu_of(request), self._choices.quota(caller), self._choices.nodes())
+    async def _lab_form(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
+        await self._callers.check_owner(known, request.match_info["username"])
+        found = offer(await self._menu_of(known), self._choices.quota(known.caller), self._choices.nodes())
         return web.Response(text=form_html(found), content_type="text/html")
 
-    async def _menu_of(self, request: web.Request) -> Menu:
-        """Return the menu of the sender of a request."""
+    async def _menu_of(self, known: KnownCaller) -> Menu:
+        """Return the menu of somebody."""
         menu = self._choices.menu()
         if not self._settings.require_use:
             return menu
-        return menu.only(await self._callers.usable(request, menu.definitions))
+        return menu.only(await self._callers.usable(known, menu.definitions))
 
-    async def _user_status(self, request: web.Request) -> web.StreamResponse:
-        caller = await self._callers.myself(request)
+    async def _user_status(self, _: web.Request, known: KnownCaller) -> web.StreamResponse:
+        caller = known.caller
+        await self._callers.check_owner(known, caller.user)
         await self._requests.find(caller)
         return self._shown(caller.user)
 
@@ -270,27 +270,18 @@ def _seconds(body: Any) -> int | None:
     return seconds
 
 
-def _wrapped(handler: Handler) -> Handler:
-    """Return a handler whose refusals have the body of the dialects, and whose requests are logged."""
+def _answering(handler: Handler) -> Handler:
+    """Return a handler whose refusals have the body of the dialects."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        began, status = time.monotonic(), int(HTTPStatus.INTERNAL_SERVER_ERROR)
         try:
-            try:
-                response = await handler(request)
-            except Rejected as error:
-                response = rejected([error.rejection])
-            except Refused as refusal:
-                response = refused(refusal)
-            status = response.status
-            if not response.prepared:
-                response.headers.update(HEADERS)
-        finally:
-            took_ms = round((time.monotonic() - began) * 1000, 1)
-            _log.info("request", method=request.method, path=request.path, status=status, took_ms=took_ms)
-        return response
+            return await handler(request)
+        except Rejected as error:
+            return rejected([error.rejection])
+        except Refused as refusal:
+            return refused(refusal)
 
-    return handle
+    return served(handle, strict_headers())
 
 
 _PACE: Final = Pace(at_once=16, per_s=100, burst=500)
@@ -306,7 +297,7 @@ def portal_callers(ctx: Context, settings: PortalSettings, objects: PortalInform
     return PortalCallers(access, source, ctx.namespace, prefix, objects.are_complete)
 
 
-def portal_page(
+def portal_api(
     ctx: Context,
     settings: PortalSettings,
     index: UserLabIndex,
@@ -314,7 +305,7 @@ def portal_page(
     choices: Choices,
     callers: PortalCallers,
     times: StreamTimes | None = None,
-) -> PortalPage:
+) -> PortalApi:
     """Make the page of a replica.
 
     Args:
@@ -327,7 +318,7 @@ def portal_page(
         times: Those of streams; None for the usual ones.
     """
     dialect = DIALECTS[settings.dialect]
-    return PortalPage(
+    return PortalApi(
         settings,
         index,
         requests,

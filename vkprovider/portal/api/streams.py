@@ -4,8 +4,8 @@ A listener costs no request: the index wakes it. Only its right is asked for aga
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
+import hashlib
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
 from typing import Final
@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 from aiohttp import web
 
-from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.open import Ask, Places, Reviews, ReviewTimes
 from vkprovider.platform.http.sse import HEARTBEAT_S, EventStream
 from vkprovider.portal.api.bodies import PortalDialect
 from vkprovider.portal.pure import stream
@@ -21,11 +21,11 @@ from vkprovider.portal.pure.facts import unknown
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.pure.stream import LabStory, Position, news, parse
 from vkprovider.portal.service.index import UserLabIndex
-from vkprovider.portal.service.requests import Rejected
+from vkprovider.portal.service.requests import LabCaller, Rejected
 
 STREAMS_MAX: Final = 2000
 OF_USER_MAX: Final = 20
-_FORBIDDEN: Final = {HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN}
+_TOO_MANY: Final = "too many follow labs here: end other streams, or try again"
 
 
 class StreamTimes(msgspec.Struct, frozen=True):
@@ -50,30 +50,27 @@ class LabStreams:
         self._index = index
         self._dialect = dialect
         self._times = times
-        self._open: Counter[str] = Counter()
-        self._wake: set[asyncio.Event] = set()
-        self._closed = False
+        self._places = Places(STREAMS_MAX, OF_USER_MAX, lambda _: Rejected(Grounds.UNAVAILABLE, _TOO_MANY))
+        again_s = times.review_s
+        self._reviews = Reviews(ReviewTimes(first_s=again_s, every_s=again_s, again_s=again_s))
 
     def __len__(self) -> int:
         """Count the streams."""
-        return self._open.total()
+        return len(self._places)
 
     def close(self) -> None:
         """End all streams, and those that begin later at once."""
-        self._closed = True
-        for changed in self._wake:
-            changed.set()
+        self._places.close()
 
-    async def serve(
-        self, request: web.Request, user: str, review: Callable[[], Awaitable[object]]
-    ) -> web.StreamResponse:
+    async def serve(self, request: web.Request, user: str, by: LabCaller, ask: Ask) -> web.StreamResponse:
         """Answer a request with the events of a user's lab.
 
         Args:
             request: The listener's, who may follow this lab.
             user: Whose lab.
-            review: Called every half minute while the stream is open; it raises `Refused` if the listener may not
-                follow the lab any more.
+            by: The listener.
+            ask: Called every half minute while the stream is open; it raises `Refused` if the listener may not follow
+                the lab any more.
 
         Raises:
             Rejected: There is no lab, or there are too many streams.
@@ -89,33 +86,25 @@ class LabStreams:
                 open_ = await EventStream.begin(request)
             except ConnectionResetError:
                 return web.Response()  # there is nobody to read it
-            with suppress(ConnectionResetError):
-                await open_.send(self._dialect.frames(sent))
-                await self._follow(open_, user, changed, review, told, position)
+            over = asyncio.Event()
+            async with self._reviews.holding(by.username, _key(by, user), ask, over, changed):
+                with suppress(ConnectionResetError):
+                    await open_.send(self._dialect.frames(sent))
+                    await self._follow(open_, user, changed, over, told, position)
             return open_.answer
 
     @asynccontextmanager
     async def _listening(self, user: str) -> AsyncIterator[asyncio.Event]:
-        if len(self) >= STREAMS_MAX or self._open[user] >= OF_USER_MAX:
-            raise Rejected(Grounds.UNAVAILABLE, "too many follow labs here: end other streams, or try again")
-        self._open[user] += 1
-        try:
-            async with self._index.listen(user) as changed:
-                self._wake.add(changed)
-                try:
-                    yield changed
-                finally:
-                    self._wake.discard(changed)
-        finally:
-            self._open[user] -= 1
-            self._open += Counter()  # drops users without a stream
+        async with self._index.listen(user) as changed:
+            with self._places.taken(user, changed):
+                yield changed
 
     async def _first(self, user: str, changed: asyncio.Event) -> LabStory | None:
         """Return the story at the beginning of a stream."""
         told = self._look(user, None)
         with suppress(TimeoutError):
             async with asyncio.timeout(self._times.settle_s):
-                while (told is None or told.ended) and not self._closed:
+                while (told is None or told.ended) and not self._places.is_closed:
                     await changed.wait()
                     changed.clear()
                     told = self._look(user, None)
@@ -129,7 +118,7 @@ class LabStreams:
         open_: EventStream,
         user: str,
         changed: asyncio.Event,
-        review: Callable[[], Awaitable[object]],
+        over: asyncio.Event,
         told: LabStory,
         position: Position,
     ) -> None:
@@ -138,25 +127,17 @@ class LabStreams:
         Raises:
             ConnectionResetError: The listener has left.
         """
-        loop, times = asyncio.get_running_loop(), self._times
-        review_at = loop.time() + times.review_s
-        while not (told.ended or self._closed):
-            await open_.wait(changed, max(0.0, min(times.heartbeat_s, review_at - loop.time())))
+        while not (told.ended or self._places.is_closed):
+            await open_.wait(changed, self._times.heartbeat_s)
             changed.clear()
-            if loop.time() >= review_at:
-                review_at = loop.time() + times.review_s
-                if not await _still(review):
-                    return
+            if over.is_set():
+                return
             told = self._look(user, told) or told
             position, sent = news(position, told)
             if sent:
                 await open_.send(self._dialect.frames(sent))
 
 
-async def _still(review: Callable[[], Awaitable[object]]) -> bool:
-    """Return whether a listener may go on; also while that cannot be found out."""
-    try:
-        await review()
-    except Refused as refusal:
-        return refusal.status_code not in _FORBIDDEN
-    return True
+def _key(by: LabCaller, user: str) -> bytes:
+    """Return what tells the listeners of a lab apart in memory: the token itself is not kept."""
+    return hashlib.sha256(msgspec.json.encode([by, user])).digest()

@@ -10,10 +10,8 @@
 * `decide`: the next step of a user lab, each of which may be repeated: from what is known and the time.
 * `options`: what a user asks for, the body of a request; and why it is refused.
 * `menu`: the menu: which labs users may ask for, from the definitions; their versions, ordered and named.
-* `warm`: warm labs: which one a user takes, how many more are made, and which are of no more use.
-* `instructors`: who instructs in the lab of a class: the people whom RoleBindings of the class name, and nobody else.
 * `stream`: the story of an operation of a user lab as lines, and a listener's position in it.
 * `form`: the form of a user: images and sizes that may be chosen, and which workers have them already.
-* `progress`: what goes on with a lab at present, and what is wrong with it.
 * `picture`: the picture of a lab: where its devices stand and which lines join them.
+* `leading`: what the replica that leads decides: how many warm labs there are, and who instructs in the lab of a class.
 """

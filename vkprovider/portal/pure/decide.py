@@ -22,7 +22,7 @@ from vkprovider.platform.messages import Fault
 from vkprovider.platform.times import length
 from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.pure.portalnames import UserLabReason
-from vkprovider.portal.pure.record import FAILED, Ending, LabOperation, LabRequest
+from vkprovider.portal.pure.record import FAILED, Ending, LabOutcome, LabRequest
 from vkprovider.portal.settings import PortalSettings
 
 
@@ -233,7 +233,7 @@ def _booting(turn: _Turn) -> LabPlan:
     return turn.by(lab.began_at + settings.start_timeout_s, late)
 
 
-def _running(turn: _Turn, made: LabOperation) -> LabPlan:
+def _running(turn: _Turn, made: LabOutcome) -> LabPlan:
     """Keep a lab that was made, until its time is over, or nobody has opened it in time."""
     lab, settings = turn.lab, turn.settings
     if lab.own_pod is None:
@@ -258,7 +258,7 @@ def _over(turn: _Turn) -> LabPlan:
     return LabPlan(Fail(UserLabReason.LAB_FAILED, lab.pod_says or "the Pod of the lab has failed"))
 
 
-def _failed(turn: _Turn, failed: LabOperation) -> LabPlan:
+def _failed(turn: _Turn, failed: LabOutcome) -> LabPlan:
     """Keep the record of a failed lab for a time. Its Pod goes at once, unless it has ended: then it explains why."""
     pod = turn.lab.pod
     kept = _without_pod(turn) if pod is not None and not pod.terminal else _WAIT

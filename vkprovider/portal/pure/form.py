@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from vkprovider.platform import quantities
 from vkprovider.platform.messages import count
 from vkprovider.portal.pure.config import Amounts, LabQuota, fits
-from vkprovider.portal.pure.menu import Menu, MenuImage, SizedLab
+from vkprovider.portal.pure.menu import DefinitionVersion, Menu, MenuImage
 from vkprovider.portal.pure.options import ImageType
 
 
@@ -49,7 +49,7 @@ class _Found(NamedTuple):
         return False if self.missing else None if self.unknown or not self.on else True
 
 
-def has_all(lab: SizedLab, node: MenuNode) -> bool | None:
+def has_all(lab: DefinitionVersion, node: MenuNode) -> bool | None:
     """Return whether a worker has all image definitions of a lab; None if that is not known."""
     if lab.image_definitions is None or node.images is None:
         return None

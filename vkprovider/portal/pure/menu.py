@@ -22,7 +22,7 @@ from vkprovider.platform.messages import listed
 from vkprovider.platform.objects import CustomResource
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.config import Amounts, LabQuota, PortalConfig, amounts_of, fits
-from vkprovider.portal.pure.options import BODY, Grounds, ImageBy, ImageType, Rejection, WantedLab
+from vkprovider.portal.pure.options import BODY, Grounds, ImageBy, ImageType, LabWish, Rejection
 
 
 class VersionKind(IntEnum):
@@ -108,7 +108,7 @@ _KINDS: Final[Mapping[str, VersionKind]] = {
 }
 
 
-class SizedLab(NamedTuple):
+class DefinitionVersion(NamedTuple):
     """A version of a definition.
 
     Attributes:
@@ -146,7 +146,7 @@ class MenuImage(NamedTuple):
     family: str
     version: LabVersion
     aliases: tuple[str, ...]
-    sizes: Mapping[str, SizedLab]
+    sizes: Mapping[str, DefinitionVersion]
 
     @property
     def reference(self) -> str:
@@ -175,7 +175,7 @@ class LabChoice(NamedTuple):
 
     image: MenuImage
     size: str
-    lab: SizedLab
+    lab: DefinitionVersion
 
 
 class Menu(NamedTuple):
@@ -257,7 +257,7 @@ class Menu(NamedTuple):
 
 def menu_of(definitions: Iterable[CustomResource], config: PortalConfig) -> Menu:
     """Make the menu of definitions with a family."""
-    found: dict[tuple[str, str], dict[str, SizedLab]] = {}
+    found: dict[tuple[str, str], dict[str, DefinitionVersion]] = {}
     aliases: dict[tuple[str, str], list[str]] = {}
     for definition in sorted(definitions, key=lambda each: each.metadata.name):
         family = definition.metadata.labels.get(portalnames.LABEL_FAMILY, "")
@@ -285,14 +285,16 @@ def menu_of(definitions: Iterable[CustomResource], config: PortalConfig) -> Menu
     return Menu(config, tuple(images), usual)
 
 
-def _labs_of(definition: CustomResource) -> Iterable[SizedLab]:
+def _labs_of(definition: CustomResource) -> Iterable[DefinitionVersion]:
     status = definition_status(definition)
     environment = str(definition.spec.get("environment") or _DEFAULT_ENVIRONMENT)
     devices = frozenset(str(each.image_definition) for each in status.devices if each.image_definition)
     for number, kept in enumerate(status.versions):
         amounts = amounts_of(kept.resources or status.resources)
         listed_devices = devices if number == 0 else None  # the status lists those of the newest version
-        yield SizedLab(definition.metadata.name, kept.version, kept.digest, amounts, environment, listed_devices)
+        yield DefinitionVersion(
+            definition.metadata.name, kept.version, kept.digest, amounts, environment, listed_devices
+        )
 
 
 def _order(image: MenuImage, config: PortalConfig) -> tuple[bool, tuple[int, tuple[int, ...], str]]:
@@ -303,7 +305,7 @@ def _size_order(config: PortalConfig, size: str) -> tuple[int, str]:
     return config.sizes.index(size) if size in config.sizes else len(config.sizes), size
 
 
-def resolve(menu: Menu, wanted: WantedLab, quota: LabQuota) -> LabChoice | Rejection:
+def resolve(menu: Menu, wanted: LabWish, quota: LabQuota) -> LabChoice | Rejection:
     """Return the lab that a request gets from the menu, or why it gets none.
 
     Args:
@@ -330,7 +332,7 @@ def resolve(menu: Menu, wanted: WantedLab, quota: LabQuota) -> LabChoice | Rejec
     return LabChoice(image, size, lab)
 
 
-def _images(menu: Menu, wanted: WantedLab) -> list[MenuImage] | Rejection:
+def _images(menu: Menu, wanted: LabWish) -> list[MenuImage] | Rejection:
     """Return the images that a request may mean, the best first: definitions of one family may differ in versions."""
     loc = (*_OPTIONS, str(wanted.by))
     family, colon, tag = wanted.image.partition(":")

@@ -98,7 +98,7 @@ class ImageType(StrEnum):
     LATEST_RELEASE = "latest-release"
 
 
-class WantedLab(NamedTuple):
+class LabWish(NamedTuple):
     """The lab that a user asks for.
 
     Attributes:
@@ -182,7 +182,7 @@ class _Body(BaseModel):
         return env
 
 
-def parse(body: object, *, one_image: bool = False) -> WantedLab | list[Rejection]:
+def parse(body: object, *, one_image: bool = False) -> LabWish | list[Rejection]:
     """Check the body of a request for a lab.
 
     Args:
@@ -202,7 +202,7 @@ def parse(body: object, *, one_image: bool = False) -> WantedLab | list[Rejectio
         told = f"only one of {' and '.join(named)} may be set"
         return [Rejection(Grounds.INVALID_BODY, told, (BODY, "options"))]
     by, image = next(iter(named.items()))
-    return WantedLab(
+    return LabWish(
         by,
         image,
         options.size,

@@ -84,7 +84,7 @@ class Saved(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str
 
 
-class LabOperation(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LabOutcome(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """How an operation of a user lab ended. A deletion that succeeds leaves no record.
 
     Attributes:
@@ -115,6 +115,7 @@ class LabRecord(NamedTuple):
         key: The key of the user, or of the warm lab; "" if it cannot be read, so that the lab is nobody's.
         family: The family of a lab that was made before a user asked for it; "" for any other.
         class_: The namespace of its class; "" if it has none.
+        last_outcome: Of the operation that ended last, which may be an earlier one than `current`.
         damaged: The labels and annotations that cannot be read.
     """
 
@@ -129,7 +130,7 @@ class LabRecord(NamedTuple):
     class_: str = ""
     request: LabRequest | None = None
     ending: Ending | None = None
-    operation: LabOperation | None = None
+    last_outcome: LabOutcome | None = None
     damaged: tuple[str, ...] = ()
 
     @property
@@ -143,16 +144,16 @@ class LabRecord(NamedTuple):
         return self.ending or self.request
 
     @property
-    def outcome(self) -> LabOperation | None:
+    def outcome(self) -> LabOutcome | None:
         """The end of the current operation; None while it is under way."""
-        current, ended = self.current, self.operation
+        current, ended = self.current, self.last_outcome
         return ended if current is not None and ended is not None and ended.id == current.id else None
 
 
 _ANNOTATIONS: Final[dict[type, str]] = {
     LabRequest: portalnames.ANNOTATION_REQUEST,
     Ending: portalnames.ANNOTATION_ENDING,
-    LabOperation: portalnames.ANNOTATION_OPERATION,
+    LabOutcome: portalnames.ANNOTATION_OPERATION,
 }
 
 
@@ -184,7 +185,7 @@ def record_of(meta: Metadata, installation: str) -> LabRecord | None:
         class_=meta.labels.get(portalnames.LABEL_CLASS, ""),
         request=_read(meta, portalnames.ANNOTATION_REQUEST, LabRequest, damaged),
         ending=_read(meta, portalnames.ANNOTATION_ENDING, Ending, damaged),
-        operation=_read(meta, portalnames.ANNOTATION_OPERATION, LabOperation, damaged),
+        last_outcome=_read(meta, portalnames.ANNOTATION_OPERATION, LabOutcome, damaged),
         damaged=tuple(damaged),
     )
 
@@ -228,7 +229,7 @@ def annotations_for(user: str, request: LabRequest) -> dict[str, str]:
     return {portalnames.ANNOTATION_USER: user, **annotation(request)}
 
 
-def annotation(part: LabRequest | Ending | LabOperation) -> dict[str, str]:
+def annotation(part: LabRequest | Ending | LabOutcome) -> dict[str, str]:
     """Return the annotation in which a part of the record stands."""
     return {_ANNOTATIONS[type(part)]: msgspec.json.encode(part).decode()}
 
@@ -244,13 +245,13 @@ def replaced(user: str, request: LabRequest) -> dict[str, str | None]:
 
 def ended(
     record: LabRecord, phase: Literal["complete", "failed"], now: float, *, reason: str = "", text: str = ""
-) -> LabOperation | None:
+) -> LabOutcome | None:
     """Return the end of the operation under way, without the lines of its story; None if the record names none."""
     current = record.current
     if current is None:
         return None
     kind: Literal["create", "delete"] = "delete" if isinstance(current, Ending) else "create"
-    return LabOperation(id=current.id, kind=kind, phase=phase, at=int(now), reason=reason, text=text)
+    return LabOutcome(id=current.id, kind=kind, phase=phase, at=int(now), reason=reason, text=text)
 
 
 def ending(id_: str, now: float, *, by: str = "", reason: UserLabReason = UserLabReason.DELETE_REQUESTED) -> Ending:

@@ -60,7 +60,7 @@ class LabLine(msgspec.Struct, frozen=True):
     text: str
 
 
-class ToldOperation(msgspec.Struct, frozen=True):
+class LabOperation(msgspec.Struct, frozen=True):
     """An operation of a user lab, as its record has it.
 
     Attributes:
@@ -86,20 +86,20 @@ class ToldOperation(msgspec.Struct, frozen=True):
     saved: tuple[LabLine, ...] = ()
 
 
-def operation_of(record: LabRecord) -> ToldOperation:
+def operation_of(record: LabRecord) -> LabOperation:
     """Return the current operation of a lab; a record that cannot be read tells of one that has failed."""
     request, ending, outcome = record.request, record.ending, record.outcome
     if ending is not None:
-        found = ToldOperation(ending.id, deletes=True, at=ending.at, title=_ENDED, since=ending.at)
+        found = LabOperation(ending.id, deletes=True, at=ending.at, title=_ENDED, since=ending.at)
     elif request is not None:
         since = 0.0 if request.at - record.created_at < _NEW_S else request.at
         title = f"Lab asked for: {request.definition}"
-        found = ToldOperation(request.id, deletes=False, at=request.at, title=title, since=since)
+        found = LabOperation(request.id, deletes=False, at=request.at, title=title, since=since)
     else:
         damaged = ", ".join(record.damaged)
         why = f"The record of the lab cannot be read ({damaged}): have it deleted, and ask for a new one."
         at, title = record.created_at, "A lab was asked for"
-        return ToldOperation(
+        return LabOperation(
             record.uid, deletes=False, at=at, title=title, phase=LineKind.FAILED, ended_at=at, fault=why
         )
     if outcome is None:
@@ -143,7 +143,7 @@ class LabStory(msgspec.Struct, frozen=True):
         ended: Whether no line will follow; the last one then is `complete` or `failed`.
     """
 
-    operation: ToldOperation
+    operation: LabOperation
     lines: tuple[LabLine, ...]
     progress: int
     state: str = ""
@@ -161,7 +161,7 @@ def tell(lab: UserLab, events: Iterable[Event]) -> LabStory:
     return tell_of(operation, lab.pod if operation.deletes else lab.own_pod, events, ahead=lab.ahead)
 
 
-def tell_of(operation: ToldOperation, pod: Pod | None, events: Iterable[Event] = (), *, ahead: int = 0) -> LabStory:
+def tell_of(operation: LabOperation, pod: Pod | None, events: Iterable[Event] = (), *, ahead: int = 0) -> LabStory:
     """Return the story of an operation.
 
     Args:
@@ -210,7 +210,7 @@ def replaced(last: LabStory) -> LabStory:
     return _ended(last.operation, last.lines, complete=False, why="Another operation has replaced this one.")
 
 
-def operation_key(operation: ToldOperation) -> str:
+def operation_key(operation: LabOperation) -> str:
     """Return a short text that stands for an operation in the position of a listener."""
     return _hash(operation.id)
 
@@ -221,7 +221,7 @@ def saved(told: LabStory) -> tuple[Saved, ...]:
     return tuple(Saved(line.at, line.kind, line.source, line.order, line.text) for line in kept)
 
 
-def _ended(operation: ToldOperation, lines: Iterable[LabLine], *, complete: bool, why: str) -> LabStory:
+def _ended(operation: LabOperation, lines: Iterable[LabLine], *, complete: bool, why: str) -> LabStory:
     at, last = operation.ended_at, list(lines)
     if not complete:
         last.append(LabLine(at, LineKind.ERROR, _hash(operation.id, "why"), 1, _text(why or "The operation failed.")))
@@ -230,7 +230,7 @@ def _ended(operation: ToldOperation, lines: Iterable[LabLine], *, complete: bool
     return LabStory(operation, tuple(last), _DONE if complete else 0, ended=True)
 
 
-def _of_pod(operation: ToldOperation, pod: Pod | None, events: Iterable[Event]) -> Iterator[LabLine]:
+def _of_pod(operation: LabOperation, pod: Pod | None, events: Iterable[Event]) -> Iterator[LabLine]:
     if pod is None:
         return
     until = math.ceil(operation.ended_at) if operation.phase else math.inf
@@ -258,7 +258,7 @@ def _written(event: Event) -> tuple[int, str, str]:
     return len(version), version, event.metadata.uid
 
 
-def _progress(operation: ToldOperation, pod: Pod | None) -> int:
+def _progress(operation: LabOperation, pod: Pod | None) -> int:
     if operation.deletes:
         return _ASKED if pod is not None else _POD_GONE
     if pod is None:
@@ -282,7 +282,7 @@ def _devices(pod: Pod) -> tuple[int, int]:
     return min(int(booted), int(total)), int(total)
 
 
-def _state(operation: ToldOperation, pod: Pod | None, ahead: int) -> str:
+def _state(operation: LabOperation, pod: Pod | None, ahead: int) -> str:
     if pod is None and operation.deletes:
         return "The lab is gone, and its namespace is being deleted"
     if pod is None:

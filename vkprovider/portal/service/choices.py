@@ -13,7 +13,7 @@ from vkprovider.platform.reasons import StartReason
 from vkprovider.portal.pure.config import Amounts, LabQuota, PortalConfig, quota_of
 from vkprovider.portal.pure.form import MenuNode
 from vkprovider.portal.pure.menu import LabChoice, Menu, menu_of, resolve
-from vkprovider.portal.pure.options import Rejection, WantedLab
+from vkprovider.portal.pure.options import LabWish, Rejection
 from vkprovider.portal.service.informers import PortalInformers
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ class Choices:
         """Return the Nodes that labs start on."""
         return [menu_node(node) for node in self._objects.nodes.items.values()]
 
-    def choose(self, caller: "LabCaller", wanted: WantedLab, menu: Menu) -> LabChoice | Rejection:
+    def choose(self, caller: "LabCaller", wanted: LabWish, menu: Menu) -> LabChoice | Rejection:
         """Return the lab that a request gets of the caller's menu, or why it gets none."""
         return resolve(menu, wanted, self.quota(caller))
 

@@ -1,22 +1,43 @@
-"""What the portal follows.
+"""What the portal follows, and of the Pods those that are no user labs, such as the lablets of a class.
 
 Its own Namespaces and Pods, the Pods' Events, other lablets, the RoleBindings of instructors, what a menu is made of.
+
+The label of user labs alone makes no user lab of a Pod: anybody may write it on one. Those that have it and stand in a
+namespace that is none of a user lab are with the others here; another informer brings them.
+
+The watch brings every other Pod of the cluster, for no selector of the API server knows a RuntimeClass. Of those that
+are no lablets only the head is decoded, and nothing is kept; of lablets only what a view can show.
 """
 
+import asyncio
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
 
 from vkprovider.lablet import names
+from vkprovider.lablet.slimming import slim_pod
 from vkprovider.platform import wellknown
 from vkprovider.platform.kube.informer import ALERT, Head, Informer
 from vkprovider.platform.kube.resources import PartialObject
-from vkprovider.platform.objects import CustomResource, Event, Node, Pod, RoleBinding, RuntimeClass
+from vkprovider.platform.objects import (
+    Condition,
+    Container,
+    CustomResource,
+    Event,
+    Node,
+    Pod,
+    RoleBinding,
+    RuntimeClass,
+)
 from vkprovider.platform.runtime.context import Context
 from vkprovider.portal.pure import portalnames
-from vkprovider.portal.pure.instructors import CLASS_ROLE, LAB_ROLE
-from vkprovider.portal.service.lablets import lablet_informer
+from vkprovider.portal.pure.leading import CLASS_ROLE, LAB_ROLE
+from vkprovider.portal.service.index import Listeners
 
 _BINDINGS: Final = "/apis/rbac.authorization.k8s.io/v1/rolebindings"
 
@@ -100,14 +121,7 @@ def informers(ctx: Context, prefix: str) -> PortalInformers:
             patience=ALERT,
         ),
         lablets=lablet_informer(ctx),
-        bindings=Informer(
-            ctx.kube,
-            _BINDINGS,
-            RoleBinding,
-            name="rolebindings",
-            keep=_instructs,
-            patience=ALERT,
-        ),
+        bindings=Informer(ctx.kube, _BINDINGS, RoleBinding, name="rolebindings", keep=_instructs, patience=ALERT),
     )
 
 
@@ -125,3 +139,122 @@ def slim(each: PartialObject) -> PartialObject:
         annotations={key: text for key, text in meta.annotations.items() if key.startswith(ours)},
     )
     return PartialObject(kept)
+
+
+_ANY: Final = ""
+"""The name under which those listen who want news about all lablets of a namespace."""
+
+
+def lablet_informer(ctx: Context) -> Informer[Pod]:
+    """Describe the informer of lablets that are not user labs of this portal; nothing is read before it runs."""
+    return Informer(
+        ctx.kube,
+        ctx.api.pods.path,
+        Pod,
+        name="lablets",
+        label_selector=f"{portalnames.LABEL_PORTAL}!={ctx.namespace}",
+        keep=keep,
+        slim=slim_lablet,
+        patience=ALERT,
+    )
+
+
+def keep(head: Head) -> bool:
+    """Return whether a Pod is a lablet."""
+    return names.is_lablet(head.spec.runtime_class_name, head.spec.node_name, head.spec.node_selector)
+
+
+def slim_lablet(pod: Pod) -> Pod:
+    """Return the part of a lablet that views can show; texts that many Pods have are one object."""
+    pod = slim_pod(pod)
+    meta, spec, status = pod.metadata, pod.spec, pod.status
+    return Pod(
+        msgspec.structs.replace(meta, namespace=sys.intern(meta.namespace), finalizers=[]),
+        msgspec.structs.replace(
+            spec,
+            containers=_shared(tuple(spec.containers)),
+            init_containers=[],
+            node_name=sys.intern(spec.node_name),
+            runtime_class_name=sys.intern(spec.runtime_class_name),
+            overhead={},
+        ),
+        msgspec.structs.replace(status, conditions=[_slim_condition(each) for each in status.conditions]),
+    )
+
+
+def _slim_condition(each: Condition) -> Condition:
+    return msgspec.structs.replace(each, type=sys.intern(each.type), status=sys.intern(each.status))
+
+
+@lru_cache(maxsize=256)
+def _shared(containers: tuple[Container, ...]) -> list[Container]:
+    """Return one list for all lablets that have the same containers, as those of one definition have."""
+    return list(containers)
+
+
+class OtherLablets:
+    """Lablets that are not user labs, by namespace, kept up to date by informers: to look here costs no request."""
+
+    def __init__(self, strays: Callable[[str], Mapping[str, Pod]], places: Callable[[], Iterable[str]]) -> None:
+        """Know nothing.
+
+        Args:
+            strays: Returns the lablets of a namespace, by name, that have the label of user labs and are none.
+            places: Returns the namespaces that have such.
+        """
+        self._strays = strays
+        self._places = places
+        self._pods: dict[str, dict[str, Pod]] = {}
+        self._listeners: Listeners[tuple[str, str]] = Listeners()
+
+    def __len__(self) -> int:
+        """Count the lablets."""
+        return sum(map(len, self._pods.values()))
+
+    def of(self, namespace: str) -> list[Pod]:
+        """Return the lablets of a namespace, by name."""
+        its = self._all(namespace)
+        return [its[name] for name in sorted(its)]
+
+    def pod(self, namespace: str, name: str) -> Pod | None:
+        """Return a lablet; None if there is none of that name."""
+        found = self._pods.get(namespace, {}).get(name)
+        return found if found is not None else self._all(namespace).get(name)
+
+    def namespaces(self) -> list[str]:
+        """Return the namespaces in which there are lablets, by name."""
+        return sorted({*self._pods, *self._places()})
+
+    def listen(self, namespace: str, name: str = _ANY) -> AbstractAsyncContextManager[asyncio.Event]:
+        """Yield an event that is set whenever a lablet has changed, or any of a namespace; the caller clears it."""
+        return self._listeners.listen((namespace, name))
+
+    @property
+    def listeners_total(self) -> int:
+        """How many listen."""
+        return len(self._listeners)
+
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Note a lablet without the label."""
+        meta = (new or old).metadata  # type: ignore[union-attr]  # (one of them is there)
+        if new is not None:
+            self._pods.setdefault(meta.namespace, {})[meta.name] = new
+        else:
+            its = self._pods.get(meta.namespace, {})
+            its.pop(meta.name, None)
+            if not its:
+                self._pods.pop(meta.namespace, None)
+        self._tell(meta.namespace, meta.name)
+
+    def stray_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Tell who listens of a Pod with the label; those of user labs have no listener here."""
+        meta = (new or old).metadata  # type: ignore[union-attr]  # (as above)
+        self._tell(meta.namespace, meta.name)
+
+    def _all(self, namespace: str) -> Mapping[str, Pod]:
+        its, strays = self._pods.get(namespace, {}), self._strays(namespace)
+        return {**strays, **its} if strays else its
+
+    def _tell(self, namespace: str, name: str) -> None:
+        self._listeners.tell((namespace, _ANY))
+        self._listeners.tell((namespace, name))

@@ -16,16 +16,22 @@ from vkprovider.platform.kube.queue import DONE, Result
 from vkprovider.platform.objects import RoleBinding
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.membership import Membership
-from vkprovider.portal.pure import warm
-from vkprovider.portal.pure.instructors import change, is_of_class, is_of_lab, names_somebody, of_class
+from vkprovider.portal.pure.leading import (
+    change,
+    is_of_class,
+    is_of_lab,
+    names_somebody,
+    of_class,
+    warm_images,
+    warm_plan,
+)
 from vkprovider.portal.pure.portalnames import lease_name, namespace_name, warm_key
 from vkprovider.portal.pure.record import LabRequest, annotation, ending, labels_for, warm_labels_for
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.making import Contents
-from vkprovider.portal.service.records import Records
-from vkprovider.portal.service.requests import Requests, new_id
+from vkprovider.portal.service.records import Records, new_id
 from vkprovider.portal.settings import PortalSettings
 
 _log: Final = structlog.get_logger(__name__)
@@ -42,7 +48,6 @@ class Keeper:
         index: UserLabIndex,
         locks: Locks,
         membership: Membership,
-        requests: Requests,
         choices: Choices,
         wake: Callable[[str], None],
         *,
@@ -56,7 +61,6 @@ class Keeper:
             index: The labs.
             locks: Those of users without a lab are released.
             membership: Tells whether this replica leads.
-            requests: Tells which users have a request in hand.
             choices: The menu, which says what the warm labs run.
             wake: Called with the namespace of each lab.
             records: Writes the Namespaces.
@@ -66,7 +70,6 @@ class Keeper:
         self._index = index
         self._locks = locks
         self._membership = membership
-        self._requests = requests
         self._choices = choices
         self._wake = wake
         self._records = records
@@ -114,7 +117,8 @@ class Keeper:
             if holder != self._ctx.replica and not self._membership.leads():
                 continue
             left = holder in {"", self._ctx.replica} or self._membership.members.is_gone(holder)
-            if not left or key in self._requests.in_hand or self._locks.holds(key) or not await self._locks.take(key):
+            mine = self._locks.is_in_request(key) or self._locks.holds(key)
+            if not left or mine or not await self._locks.take(key):
                 continue
             if self._is_idle(key):
                 await self._locks.release(key)
@@ -123,7 +127,7 @@ class Keeper:
 
     async def _keep_warm(self) -> None:
         """Begin to make warm labs where there are too few, and end those that nobody will take."""
-        plan = warm.plan(self._index.warm(), warm.warm_images(self._choices.menu()))
+        plan = warm_plan(self._index.warm(), warm_images(self._choices.menu()))
         for family, (pod_image, number) in plan.make.items():
             for _ in range(number):
                 name = namespace_name(self._settings.namespace_prefix, warm_key(secrets.randbits(_KEY_BITS)))
@@ -142,7 +146,7 @@ class Keeper:
             raise Fenced("this replica does not lead any more")
 
     def _is_idle(self, key: str) -> bool:
-        return key not in self._requests.in_hand and not self._index.namespaces_of(key)
+        return not self._locks.is_in_request(key) and not self._index.namespaces_of(key)
 
 
 _UNSEEN_S: Final = 1.0

@@ -1,5 +1,8 @@
 """Which replica writes for which user: a Lease per user, held only while an operation of the user's lab writes.
 
+Within this process a lock is a request's until its record and Secret are written, and then the reconciler's: `Locks`
+alone notes whose it is.
+
 A replica that dies leaves its Leases; another one takes them over when the membership of the dead one has ended, and
 the epoch grows. Every write passes `guard`. The Lease is deleted when the operation has ended.
 """
@@ -44,6 +47,7 @@ class Locks:
         self._wake = wake
         self._ownership = Ownership(ctx, membership, _kind(ctx.namespace, about), lambda: (), levels=1, wake=wake)
         self._prefix = lease_name("")
+        self._of_requests: set[str] = set()
         self.leases: Informer[Lease] = self._ownership.leases
 
     def held(self) -> list[str]:
@@ -70,6 +74,31 @@ class Locks:
             InputError: The Lease is of another cluster.
         """
         return await self._ownership.acquire(key, "")
+
+    def is_in_request(self, key: str) -> bool:
+        """Return whether a request of this process has the lock of a key, or takes it: nothing else may act on it."""
+        return key in self._of_requests
+
+    async def take_for_request(self, key: str) -> bool:
+        """Take the lock of a key for a request, which must call `end_request`; return False if it is not to be had.
+
+        Raises:
+            InputError: The Lease is of another cluster.
+        """
+        if key in self._of_requests or self.holds(key):
+            return False
+        self._of_requests.add(key)
+        taken = False
+        try:
+            taken = await self.take(key)
+        finally:
+            if not taken:
+                self._of_requests.discard(key)
+        return taken
+
+    def end_request(self, key: str) -> None:
+        """Leave the lock of a key to the reconciler, if this replica still holds it."""
+        self._of_requests.discard(key)
 
     async def release(self, key: str) -> None:
         """Release the lock of a key; nothing may be in hand for it any more."""

@@ -22,21 +22,29 @@ from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.times import iso
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.instructors import BINDING, Bind, Unbind
+from vkprovider.portal.pure.leading import BINDING, Bind, Unbind
 from vkprovider.portal.pure.portalnames import binding_name, env_name, learner_of, pod_name, secret_name, username_of
 from vkprovider.portal.pure.record import labels_for, warm_labels_for
-from vkprovider.portal.service import objects
 from vkprovider.portal.service.index import with_pod
 from vkprovider.portal.service.informers import PortalInformers
-from vkprovider.portal.service.objects import device_containers
-from vkprovider.portal.service.records import Pods, Records
+from vkprovider.portal.service.records import (
+    Pods,
+    Records,
+    config_map_body,
+    device_containers,
+    instructors_body,
+    named,
+    role_binding_body,
+    secret_body,
+    service_account_body,
+)
 
 _ACCOUNTS: Final = kind("/api/v1", "serviceaccounts", PartialObject)
 _BINDINGS: Final = kind("/apis/rbac.authorization.k8s.io/v1", "rolebindings", PartialObject)
 
 
 class Contents:
-    """Writes Secrets, ConfigMaps, ServiceAccounts and RoleBindings."""
+    """Writes Secrets, ConfigMaps, ServiceAccounts and RoleBindings, and remembers whose Secrets it has written."""
 
     def __init__(self, ctx: Context) -> None:
         self._kube = ctx.kube
@@ -44,20 +52,28 @@ class Contents:
         self._config_maps = Resource(ctx.kube, CONFIG_MAPS).metadata_only
         self._accounts = Resource(ctx.kube, _ACCOUNTS).metadata_only
         self._bindings = Resource(ctx.kube, _BINDINGS).metadata_only
+        self._sealed: dict[str, str] = {}
 
-    async def secret(
-        self, namespace: str, name: str, labels: Mapping[str, str], token: str, env: Mapping[str, str], guard: Guard
-    ) -> None:
-        """Create the Secret.
+    async def secret(self, namespace: str, body: Mapping[str, Any], request: str, guard: Guard) -> None:
+        """Create the Secret of a request, whose id is remembered with the namespace.
 
         Raises:
             Conflict: There is one.
         """
-        await self._secrets.within(namespace).create(objects.secret(name, labels, token, env), guard=guard)
+        await self._secrets.within(namespace).create(body, guard=guard)
+        self._sealed[namespace] = request
+
+    def has_written_secret(self, namespace: str, request: str) -> bool:
+        """Return whether the last Secret that this replica wrote in a namespace is that of a request."""
+        return self._sealed.get(namespace) == request
+
+    def forget(self, namespace: str) -> None:
+        """Forget a namespace that has no lab any more."""
+        self._sealed.pop(namespace, None)
 
     async def has_secret(self, namespace: str, name: str, labels: Mapping[str, str], guard: Guard) -> bool:
         """Return whether the Secret is there: the portal cannot read Secrets, so it tries a dry run of making it."""
-        body = msgspec.json.encode(objects.secret(name, labels, "", {}))
+        body = msgspec.json.encode(secret_body(name, labels, "", {}))
         path = self._secrets.within(namespace).path
         try:
             await self._kube.create(path, body, params={"dryRun": "All"}, guard=guard, brief=True)
@@ -69,17 +85,17 @@ class Contents:
         self, namespace: str, name: str, labels: Mapping[str, str], data: Mapping[str, str], guard: Guard
     ) -> None:
         """Create the ConfigMap."""
-        await self._create(self._config_maps, namespace, objects.config_map(name, labels, data), guard)
+        await self._create(self._config_maps, namespace, config_map_body(name, labels, data), guard)
 
     async def service_account(self, namespace: str, name: str, labels: Mapping[str, str], guard: Guard) -> None:
         """Create the ServiceAccount."""
-        await self._create(self._accounts, namespace, objects.service_account(name, labels), guard)
+        await self._create(self._accounts, namespace, service_account_body(name, labels), guard)
 
     async def role_binding(
         self, namespace: str, name: str, labels: Mapping[str, str], username: str, guard: Guard
     ) -> None:
         """Create the RoleBinding."""
-        await self._create(self._bindings, namespace, objects.role_binding(name, labels, username), guard)
+        await self._create(self._bindings, namespace, role_binding_body(name, labels, username), guard)
 
     async def instructors(self, namespace: str, labels: Mapping[str, str], step: Bind | Unbind, guard: Guard) -> None:
         """Have a lab name the instructors of its class.
@@ -93,9 +109,9 @@ class Contents:
         match step:
             case Bind(subjects=subjects, present=RoleBinding(metadata=meta)):
                 held: ChangeHow = {"uid": meta.uid, "resource_version": meta.resource_version, "guard": guard}
-                await bindings.patch(meta.name, {"subjects": objects.named(subjects)}, **held)
+                await bindings.patch(meta.name, {"subjects": named(subjects)}, **held)
             case Bind(subjects=subjects):
-                await bindings.create(objects.instructors_binding(labels, subjects), guard=guard)
+                await bindings.create(instructors_body(labels, subjects), guard=guard)
             case Unbind(present=present):
                 await bindings.delete(present.metadata.name, uid=present.metadata.uid, guard=guard)
 
@@ -121,6 +137,7 @@ class LabObjects(NamedTuple):
 
     records: Records
     pods: Pods
+    contents: Contents
 
 
 def lab_objects(ctx: Context, seen: PortalInformers) -> LabObjects:
@@ -130,7 +147,7 @@ def lab_objects(ctx: Context, seen: PortalInformers) -> LabObjects:
         ctx: The replica.
         seen: What is followed; it shows what they write.
     """
-    return LabObjects(Records(ctx, seen.namespaces.wrote), Pods(ctx, seen.pods.wrote))
+    return LabObjects(Records(ctx, seen.namespaces.wrote), Pods(ctx, seen.pods.wrote), Contents(ctx))
 
 
 class Making:

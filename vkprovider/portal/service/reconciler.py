@@ -37,7 +37,7 @@ from vkprovider.portal.pure.record import annotation, ended, ending
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.making import LabObjects, Making
-from vkprovider.portal.service.requests import Requests, new_id
+from vkprovider.portal.service.records import new_id
 from vkprovider.portal.settings import PortalSettings
 
 _log: Final = structlog.get_logger(__name__)
@@ -66,7 +66,6 @@ class UserLabs:
         index: UserLabIndex,
         locks: Locks,
         membership: Membership,
-        requests: Requests,
         making: Making,
     ) -> None:
         self._ctx = ctx
@@ -74,10 +73,10 @@ class UserLabs:
         self._index = index
         self._locks = locks
         self._membership = membership
-        self._requests = requests
         self._making = making
         self._records = effects.records
         self._pods = effects.pods
+        self._contents = effects.contents
         self._sent: dict[str, tuple[object, float]] = {}
         self._undone: dict[str, float] = {}
         self._refused: dict[str, float] = {}
@@ -90,9 +89,9 @@ class UserLabs:
             self._sent.pop(namespace, None)
             self._undone.pop(namespace, None)
             self._refused.pop(namespace, None)
-            self._requests.written.pop(namespace, None)
+            self._contents.forget(namespace)
             return DONE
-        if lab.key in self._requests.in_hand:
+        if self._locks.is_in_request(lab.key):
             return DONE  # the request wakes it at its end
         plan = decide(lab, self._ctx.wall(), self._settings, sealed=self._sealed(lab), sure=self._ctx.is_sure())
         if plan.step is None:
@@ -124,7 +123,7 @@ class UserLabs:
         record = lab.record
         if record.request is None or record.ending is not None or record.outcome is not None:
             return None
-        return True if self._requests.written.get(record.namespace) == record.request.id else None
+        return True if self._contents.has_written_secret(record.namespace, record.request.id) else None
 
     async def _rest(self, lab: UserLab, plan: LabPlan) -> Result:
         """Release the lock of a lab whose operation has ended; wait until the next step."""

@@ -1,19 +1,172 @@
-"""Namespaces and Pods of user labs: made, taken, marked and deleted, each only as it was seen."""
+"""The objects of user labs as they are sent; Namespaces and Pods change, and end, only as they were seen."""
 
-from collections.abc import Callable, Mapping, Sequence
+import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from typing import Any, Final
 
+import msgspec
+
+from vkprovider.lablet import names
+from vkprovider.lablet.inputs import tag_of
+from vkprovider.lablet.models.status import DefinitionStatus, definition_status
+from vkprovider.lablet.ports import INFRASTRUCTURE_NODE_TYPES
+from vkprovider.platform import wellknown
 from vkprovider.platform.errors import Conflict
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.kube.resources import PartialObject
-from vkprovider.platform.objects import Metadata, Pod
+from vkprovider.platform.objects import CustomResource, Metadata, Pod, Subject
 from vkprovider.platform.runtime.context import Context
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.facts import precedence
+from vkprovider.portal.pure.leading import BINDING, LAB_ROLE
 from vkprovider.portal.pure.portalnames import user_key
 from vkprovider.portal.pure.record import LabRecord, record_of
-from vkprovider.portal.service import objects
-from vkprovider.portal.service.objects import metadata
+
+Json = dict[str, Any]
+
+LEARNER_ROLE: Final = "vkprovider-learner"
+"""The ClusterRole of a user in the namespace of the own lab."""
+CONTAINERS_MAX: Final = 100
+"""The most devices of a lab with a container of their own: each is a few hundred bytes of the Pod."""
+_DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
+"""The annotation by which kubectl takes the lab's container without saying so."""
+_RBAC: Final = "rbac.authorization.k8s.io"
+_ARGO_LABELS: Final = {"argocd.argoproj.io/instance": "nublado-users"}
+_ARGO_NOTES: Final = {
+    "argocd.argoproj.io/compare-options": "IgnoreExtraneous",
+    "argocd.argoproj.io/sync-options": "Prune=false",
+}
+"""Marks by which Argo CD shows the objects, and leaves them alone."""
+
+_RESTRICTED: Final = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+_RESTRICTED_CONTAINER: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+"""What the Pod Security Standard "restricted" asks for, which a cluster may enforce; a lab in CML needs none of it."""
+
+
+def metadata(name: str, labels: Mapping[str, str], annotations: Mapping[str, str] | None = None) -> Json:
+    """Return the metadata of an object of a user lab.
+
+    Args:
+        name: Its name.
+        labels: Those of the user, or of the warm lab, with the mark.
+        annotations: Its own.
+    """
+    return {
+        "name": name,
+        "labels": {**_ARGO_LABELS, wellknown.LABEL_MANAGED_BY: portalnames.PORTAL_PROGRAM, **labels},
+        "annotations": {**_ARGO_NOTES, **(annotations or {})},
+    }
+
+
+def secret_body(name: str, labels: Mapping[str, str], token: str, env: Mapping[str, str]) -> Json:
+    """Return the Secret with the token of a user, and the environment that the request brought."""
+    return {
+        "apiVersion": "v1",
+        "kind": "Secret",
+        "metadata": metadata(name, labels),
+        "stringData": {**env, "token": token},
+    }
+
+
+def config_map_body(name: str, labels: Mapping[str, str], data: Mapping[str, str]) -> Json:
+    """Return the ConfigMap with the options and the environment that is not secret."""
+    return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name, labels), "data": dict(data)}
+
+
+def service_account_body(name: str, labels: Mapping[str, str]) -> Json:
+    """Return the ServiceAccount of the Pod, which is nobody's."""
+    return {
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata(name, labels),
+        "automountServiceAccountToken": False,
+    }
+
+
+def role_binding_body(name: str, labels: Mapping[str, str], username: str) -> Json:
+    """Return the RoleBinding by which a user sees the Pod and its consoles."""
+    return _binding(name, labels, LEARNER_ROLE, [{"apiGroup": _RBAC, "kind": "User", "name": username}])
+
+
+def instructors_body(labels: Mapping[str, str], subjects: Iterable[Subject]) -> Json:
+    """Return the RoleBinding by which the instructors of a class work in one of its labs."""
+    return _binding(BINDING, labels, LAB_ROLE, named(subjects))
+
+
+def named(subjects: Iterable[Subject]) -> list[Json]:
+    """Return people as a RoleBinding names them."""
+    return [msgspec.to_builtins(subject) for subject in subjects]
+
+
+def _binding(name: str, labels: Mapping[str, str], role: str, subjects: list[Json]) -> Json:
+    return {
+        "apiVersion": f"{_RBAC}/v1",
+        "kind": "RoleBinding",
+        "metadata": metadata(name, labels),
+        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": role},
+        "subjects": subjects,
+    }
+
+
+def device_containers(definition: CustomResource | None, image: str) -> tuple[str, ...]:
+    """Return the names of the containers for the devices of a lab; none of a version whose devices nobody lists.
+
+    A container that names no device of its version would keep the lab from starting.
+
+    Args:
+        definition: As it is known; None if it is not.
+        image: `NAME:VERSION` of it.
+    """
+    status = definition_status(definition) if definition is not None else DefinitionStatus()
+    if not status.version or tag_of(image)[1] != status.version:
+        return ()
+    devices = (
+        each.container
+        for each in status.devices
+        if each.node_definition not in INFRASTRUCTURE_NODE_TYPES and each.hidden is not True
+    )
+    return tuple(dict.fromkeys(each for each in devices if each not in {"", names.LAB_CONTAINER}))[:CONTAINERS_MAX]
+
+
+def pod_body(
+    name: str, labels: Mapping[str, str], annotations: Mapping[str, str], image: str, devices: Sequence[str] = ()
+) -> Json:
+    """Return the lablet.
+
+    Args:
+        name: Its name, and that of its ServiceAccount.
+        labels: As in `metadata`.
+        annotations: The learner, and when the timeslot ends; none for a warm one.
+        image: `NAME:VERSION` of the definition.
+        devices: The containers beside that of the lab.
+    """
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": metadata(name, labels, {_DEFAULT_CONTAINER: names.LAB_CONTAINER, **annotations}),
+        "spec": {
+            "runtimeClassName": tag_of(image)[0],
+            "serviceAccountName": name,
+            "automountServiceAccountToken": False,
+            "securityContext": _RESTRICTED,
+            "containers": [_container(each, image) for each in (names.LAB_CONTAINER, *devices)],
+        },
+    }
+
+
+def _container(name: str, image: str) -> Json:
+    return {
+        "name": name,
+        "image": image,
+        "stdin": True,  # so that `kubectl exec -it` opens a console
+        "tty": True,
+        "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
+        "securityContext": _RESTRICTED_CONTAINER,
+    }
+
+
+_ID_BYTES: Final = 8
 
 
 class Pods:
@@ -49,7 +202,7 @@ class Pods:
         devices: Sequence[str] = (),
     ) -> None:
         """Create the Pod, unless there is one of that name."""
-        body = objects.pod(name, labels, annotations, image, devices)
+        body = pod_body(name, labels, annotations, image, devices)
         with suppress(Conflict):
             self._wrote(await self._whole.within(namespace).create(body, guard=guard))
 
@@ -167,3 +320,8 @@ class Records:
         await self._namespaces.metadata_only.delete(
             record.namespace, uid=record.uid, resource_version=record.resource_version, guard=guard
         )
+
+
+def new_id() -> str:
+    """Return the id of a new operation."""
+    return secrets.token_hex(_ID_BYTES)

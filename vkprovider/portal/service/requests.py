@@ -5,8 +5,6 @@ replica can finish it, and until then nobody has been told that there is one.
 """
 
 import asyncio
-import secrets
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
@@ -16,14 +14,15 @@ import structlog
 from vkprovider.lablet import names
 from vkprovider.platform.errors import Conflict, Fenced, InputError, NotFound, OutsideError
 from vkprovider.platform.kube.client import Guard
-from vkprovider.platform.kube.flow import TokenBucket
+from vkprovider.platform.kube.flow import TokenBuckets
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.times import iso
-from vkprovider.portal.pure import facts, portalnames, warm
+from vkprovider.portal.pure import facts, portalnames
 from vkprovider.portal.pure.facts import UserLab, may_create, may_reset, unknown
+from vkprovider.portal.pure.leading import takeable
 from vkprovider.portal.pure.menu import Menu
-from vkprovider.portal.pure.options import USERNAME, Grounds, Rejection, WantedLab
+from vkprovider.portal.pure.options import USERNAME, Grounds, LabWish, Rejection
 from vkprovider.portal.pure.portalnames import env_name, namespace_of, secret_name, user_key
 from vkprovider.portal.pure.record import (
     Ending,
@@ -39,7 +38,8 @@ from vkprovider.portal.pure.record import (
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.locks import Locks
-from vkprovider.portal.service.making import Contents, LabObjects
+from vkprovider.portal.service.making import LabObjects
+from vkprovider.portal.service.records import new_id, secret_body
 from vkprovider.portal.settings import PortalSettings
 
 R = TypeVar("R")
@@ -49,11 +49,9 @@ _TRIES: Final = 5
 _LOCK_S: Final = 2.0
 """How long a request waits for the lock of an operation that has ended, and is about to be released."""
 _AGAIN_S: Final = 0.05
-_ID_BYTES: Final = 8
 _LOOKS_PER_S: Final = 0.5
 _LOOKS_BURST: Final = 5.0
 """The limits of one user whose lab is missing here: each look takes a list of Namespaces."""
-_LOOKERS_MAX: Final = 2000
 
 
 class Rejected(Exception):  # noqa: N818 (reads well where it is raised)
@@ -97,12 +95,7 @@ class Accepted(NamedTuple):
 
 
 class Requests:
-    """Carries out the requests of users, hubs and instructors.
-
-    Attributes:
-        in_hand: The keys of users whose lab is being created here right now; nobody else in this process may touch it.
-        written: By namespace, the request whose Secret this replica has written last.
-    """
+    """Carries out the requests of users, hubs and instructors."""
 
     def __init__(
         self,
@@ -135,12 +128,10 @@ class Requests:
         self._choices = choices
         self._wake = wake
         self._records = effects.records
-        self._contents = Contents(ctx)
+        self._contents = effects.contents
         self._pods = effects.pods
         self._tasks: set[asyncio.Task[Any]] = set()
-        self.in_hand: set[str] = set()
-        self.written: dict[str, str] = {}
-        self._looks: OrderedDict[str, TokenBucket] = OrderedDict()
+        self._looks: TokenBuckets[str] = TokenBuckets(_LOOKS_PER_S, _LOOKS_BURST)
 
     async def find(self, caller: LabCaller) -> None:
         """Look for the own lab of a caller where it is made, if it is missing here: the watches may be late.
@@ -150,20 +141,13 @@ class Requests:
         Raises:
             Rejected: The API server cannot be asked.
         """
-        if self._index.lab(caller.user) is not None:
-            return
-        pace = self._looks.setdefault(caller.user, TokenBucket(_LOOKS_PER_S, _LOOKS_BURST))
-        self._looks.move_to_end(caller.user)
-        if len(self._looks) > _LOOKERS_MAX:
-            self._looks.popitem(last=False)
-        if pace.reserve() > 0:
-            pace.cancel()
+        if self._index.lab(caller.user) is not None or not self._looks.take(caller.user):
             return
         with _told(f"look for the lab of user {caller.user!r}"):
             if (record := await self._records.of_user(caller.user)) is not None:
                 await self._pods.of_lab(record.namespace)
 
-    async def create(self, caller: LabCaller, wanted: WantedLab, menu: Menu) -> Accepted:
+    async def create(self, caller: LabCaller, wanted: LabWish, menu: Menu) -> Accepted:
         """Begin to make the lab of a user.
 
         Args:
@@ -264,7 +248,7 @@ class Requests:
 
     # ------------------------------------------------------------------------------------------ create
 
-    async def _create(self, caller: LabCaller, wanted: WantedLab, request: LabRequest) -> Accepted:
+    async def _create(self, caller: LabCaller, wanted: LabWish, request: LabRequest) -> Accepted:
         key = user_key(caller.user)
         with _told(f"make a lab for user {caller.user!r}"):
             await self._refuse_if_present(caller.user)
@@ -274,34 +258,27 @@ class Requests:
                 labels = labels_for(self._ctx.namespace, caller.user, class_=wanted.class_)
                 namespace = await self._record(caller.user, request, labels)
                 guard = self._locks.guard(key)
-                await self._contents.secret(namespace, secret_name(key), labels, caller.token, wanted.env, guard)
-                self.written[namespace] = request.id
+                body = secret_body(secret_name(key), labels, caller.token, wanted.env)
+                await self._contents.secret(namespace, body, request.id, guard)
             except Rejected:
                 await self._locks.release(key)
                 raise
             finally:
-                self.in_hand.discard(key)
+                self._locks.end_request(key)
                 self._wake(namespace or namespace_of(self._settings.namespace_prefix, caller.user))
         _log.info("lab requested", user=caller.user, namespace=namespace, definition=request.definition, id=request.id)
         return Accepted(caller.user, request)
 
     async def _lock(self, user: str, key: str) -> None:
-        """Take the lock of a user, and keep the reconciler's hands off the lab.
+        """Take the lock of a user, so that the reconciler leaves the lab alone until `Locks.end_request`.
 
         Raises:
             Rejected: There is a lab, or another replica has it in hand.
         """
         until = self._ctx.now() + _LOCK_S
         while True:
-            if key not in self.in_hand and not self._locks.holds(key):
-                self.in_hand.add(key)
-                try:
-                    if await self._locks.take(key):
-                        return
-                except BaseException:
-                    self.in_hand.discard(key)
-                    raise
-                self.in_hand.discard(key)
+            if await self._locks.take_for_request(key):
+                return
             if self._ctx.now() > until:
                 raise Rejected(Grounds.OPERATION_IN_PROGRESS, _busy(user), USERNAME)
             await asyncio.sleep(_AGAIN_S)
@@ -326,7 +303,7 @@ class Requests:
             if (rejection := may_create(UserLab(record))) is not None:
                 raise Rejected(*rejection)
             return await self._replace(record, request, labels, guard)
-        for lab in warm.takeable(self._index.warm(), request.definition):
+        for lab in takeable(self._index.warm(), request.definition):
             try:
                 await self._records.patch(lab.record, annotations_for(user, request), guard, labels)
             except (Conflict, NotFound):  # another user was quicker, or it is being deleted
@@ -388,7 +365,7 @@ class Requests:
                     continue
                 _log.info("lab is to be deleted", user=user, by=asked.by, namespace=record.namespace)
                 key = record.key
-                if key not in self.in_hand:
+                if not self._locks.is_in_request(key):
                     await self._locks.take(key)  # if another replica has it, that one goes on
                 self._wake(record.namespace)
                 return
@@ -436,8 +413,3 @@ def _foreign(namespace: str, user: str) -> str:
         f"the namespace {namespace} exists and is not that of user {user!r}, so that nothing is written there; an "
         "admin may delete it, or give the portal another VKPROVIDER_PORTAL_NAMESPACE_PREFIX"
     )
-
-
-def new_id() -> str:
-    """Return the id of a new operation."""
-    return secrets.token_hex(_ID_BYTES)

@@ -3,20 +3,19 @@
 Whatever it shows is made by the server, and works without scripts, but for consoles and changes that appear by
 themselves. A visitor logs in with a token of the cluster, which then is in encrypted cookies alone.
 
-* `layout`: pages and pieces of pages: templates, links, and files under names that change with their content.
-* `answers`: how requests end: each with its headers, refusals as pages, and a line in the log.
+* `layout`: pages and pieces of pages: templates, files under names that change with their content; what every view is
+  given.
 * `cookie`: the cookies of a session, encrypted and authenticated, and the keys for them.
-* `visitors`: who looks at the pages, by cookies or headers, and requests to the API server in their name.
+* `visitors`: who looks at the pages, by cookies or headers, whether they still may, and requests to the API server in
+  their name.
 * `login`: log in with a token of the cluster, and log out; how often somebody may try.
 * `codes`: one-time codes: who has a token of the cluster gets a code, by which a browser logs in once, at any replica.
-* `context`: what every view of the site is given.
 * `lab`: a view of the site: the page of one lab, for its learner, and for those who teach.
 * `consoles`: a view of the site: consoles of devices in the browser, with the visitor's own token and no right of the
   portal.
 * `classes`: a view of the site: the classes of an instructor.
 * `live`: a view of the site: changes that reach open pages by themselves, without a request to the API server.
-* `hub`: the site behind a JupyterHub: a second time, under the path of a service of the hub, where the hub logs people
-  in.
-* `build`: the web pages of the portal, made of all their views, and the front page that leads to each.
-* `visitor`: somebody who looks at the site.
+* `hub`: the pages behind a JupyterHub: where it is, how one logs in there and out, and the paths that lead here.
+* `build`: the web pages of the portal, made of all their views: how each request ends, and the front page that leads to
+  all.
 """

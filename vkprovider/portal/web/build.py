@@ -1,37 +1,78 @@
-"""The web pages of the portal, made of all their views, and the front page that leads to each."""
+"""The web pages of the portal, made of all their views: how each request ends, and the front page that leads to all."""
 
 import os
+from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from aiohttp import web
 
+from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.served import Handler, served
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
+from vkprovider.portal.service.informers import OtherLablets
 from vkprovider.portal.service.keeper import Instructors
-from vkprovider.portal.service.lablets import OtherLablets
-from vkprovider.portal.service.requests import Requests
+from vkprovider.portal.service.requests import Rejected, Requests
 from vkprovider.portal.settings import PortalProcessSettings, PortalSettings
-from vkprovider.portal.web.answers import answering
 from vkprovider.portal.web.classes.routes import routes as classes_routes
 from vkprovider.portal.web.codes import Codes
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles
 from vkprovider.portal.web.consoles.routes import routes as consoles_routes
-from vkprovider.portal.web.context import SiteContext
 from vkprovider.portal.web.cookie import KEY_BYTES, Keys, keys_of
 from vkprovider.portal.web.hub import BoundToHub, HubLogin, HubLogins, HubPlace, hub_routes, mounted
 from vkprovider.portal.web.lab.routes import routes as lab_routes
-from vkprovider.portal.web.layout import HERE, PREFIX, VIEWS, Assets, Layout, link
+from vkprovider.portal.web.layout import HEADERS, HERE, PIECE, PREFIX, VIEWS, Assets, Layout, SiteContext
 from vkprovider.portal.web.live.streams import Live, live_parts
 from vkprovider.portal.web.live.streams import routes as live_routes
 from vkprovider.portal.web.login import Login
-from vkprovider.portal.web.visitors import AsVisitor, Visitors, source_of
+from vkprovider.portal.web.visitors import AsVisitor, Visitors, link, source_of
 
 _ELSEWHERE: Final = "/{path:(?!nublado/).*}"
 """Every path but those of the routes for hubs."""
+
+
+_REDIRECTS: Final = range(300, 400)
+_WORDS: Final = {
+    404: "The page does not exist, or it is not for you.",
+    400: "The portal cannot read this request; load the page again.",
+}
+
+
+def answering(layout: Layout, route: Route) -> Route:
+    """Return a route whose refusals are pages, and whose requests are logged by the route: a path may hold a secret."""
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        return await _answer(layout, route.handler, request)
+
+    return route._replace(handler=served(handle, HEADERS, route.path))
+
+
+async def _answer(layout: Layout, handler: Handler, request: web.Request) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except Rejected as error:
+        return _refusal(layout, request, error.rejection.grounds.status, error.rejection.msg)
+    except Refused as refusal:
+        response = _refusal(layout, request, refusal.status_code, refusal.message)
+        response.headers.update(refusal.directions())
+        return response
+    except web.HTTPException as error:
+        if error.status in _REDIRECTS and PIECE in request.headers and request.method == "POST":
+            return web.Response(status=HTTPStatus.NO_CONTENT, headers={"X-Location": error.headers["Location"]})
+        if error.status in _REDIRECTS:
+            return web.Response(status=error.status, headers={"Location": error.headers["Location"]})
+        return _refusal(layout, request, error.status, _WORDS.get(error.status) or error.text or error.reason)
+
+
+def _refusal(layout: Layout, request: web.Request, status: int, words: str) -> web.Response:
+    """Return a refusal as a page, or as JSON for a program: `{"code": 403, "message": "…"}`."""
+    if "application/json" in request.headers.get("Accept", ""):
+        return web.json_response({"code": status, "message": words}, status=status)
+    return layout.refusal(request, status, words)
 
 
 class Front:
@@ -134,22 +175,28 @@ def portal_site(
     live, consoles = live_parts(site), BrowserConsoles()
     ended = live.reviews.sessions.end
     login = Login(visitors, callers, layout, keys, ctx.wall, codes, ended, by_ingress=by_ingress)
-    routes = (
+    served_here = (
         Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),
         *login.routes(),
-        *lab_routes(site, live),
-        *consoles_routes(site, live, consoles),
-        *classes_routes(site, live),
-        *live_routes(live),
+        *_routes_of_views(site, live, consoles),
         *Front(visitors, callers).routes(),
     )
-    answered = [answering(layout, route) for route in routes]
+    answered = [answering(layout, route) for route in served_here]
     if place is None or settings.portal.hub_token is None:
         return PortalSite(tuple(answered), site, live, codes, consoles)
     logins = HubLogins(place, settings.portal.hub_token.get_secret_value())
     at_hub = hub_routes(HubLogin(place, logins, login, callers, layout, ctx.wall), visitors)
     behind = mounted(place, [answering(layout, route) for route in at_hub], answered)
     return PortalSite((*behind, *answered), site, live, codes, consoles)
+
+
+def _routes_of_views(site: SiteContext, live: Live, consoles: BrowserConsoles) -> tuple[Route, ...]:
+    return (
+        *lab_routes(site, live),
+        *consoles_routes(site, live, consoles),
+        *classes_routes(site, live),
+        *live_routes(live),
+    )
 
 
 def _hub_of(settings: PortalSettings) -> HubPlace | None:

@@ -110,8 +110,7 @@ class Codes:
         async with self._turns.setdefault(name, asyncio.Lock()):
             if name in self._over:
                 return None
-            if self._pace.reserve() > 0:
-                self._pace.cancel()
+            if not self._pace.take():
                 raise TooManyReviews("too many people log in by a code at once; try again in a few seconds")
             token = await self._taken(code, name)
             self._over[name] = None

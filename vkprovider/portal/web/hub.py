@@ -1,8 +1,6 @@
 """The pages behind a JupyterHub: where it is, how one logs in there and out, and the paths that lead here."""
 
-import asyncio
 import hashlib
-import os
 import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -16,16 +14,18 @@ import structlog
 from aiohttp import web
 from yarl import URL
 
-from tunnels.outgoing import ProxyUnsupportedError, open_session, proxy_of
+from tunnels.outgoing import open_session
 from vkprovider.platform.http.answers import TokenInvalid, TokenMissing
+from vkprovider.platform.http.client import SilentError, ask
+from vkprovider.platform.http.origin import safe_next
+from vkprovider.platform.http.served import Handler
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
-from vkprovider.portal.origin import safe_next
 from vkprovider.portal.web import cookie
 from vkprovider.portal.web.cookie import Keys, is_marked, mark
-from vkprovider.portal.web.layout import BASE, Layout, link
+from vkprovider.portal.web.layout import Layout
 from vkprovider.portal.web.login import Login
-from vkprovider.portal.web.visitors import Handler, KnownVisitor, Visitors, VisitorSource
+from vkprovider.portal.web.visitors import BASE, KnownVisitor, Visitors, VisitorSource, link
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -154,36 +154,24 @@ class HubLogins:
     ) -> T:
         url = URL(f"{self._place.api_url.removesuffix('/')}{path}", encoded=True)
         try:
-            async with (
-                asyncio.timeout(_DEADLINE_S),
-                open_session(aiohttp.TCPConnector(), connect_s_max=_CONNECT_S) as session,
-                session.request(
-                    method, url, data=data, headers=headers, proxy=proxy_of(str(url), os.environ), allow_redirects=False
-                ) as answer,
-            ):
-                status, body = answer.status, await _body(answer)
-        except (aiohttp.ClientError, ProxyUnsupportedError, OSError, TimeoutError) as error:
-            raise HubSilentError(f"{url.path}: {str(error) or type(error).__name__}") from error
+            async with open_session(aiohttp.TCPConnector(), connect_s_max=_CONNECT_S) as session:
+                status, body = await ask(
+                    session,
+                    method,
+                    url,
+                    within_s=_DEADLINE_S,
+                    bytes_max=BODY_BYTES_MAX,
+                    headers=headers,
+                    data=data,
+                )
+        except SilentError as error:
+            raise HubSilentError(f"{url.path}: {error}") from error
         if status in _REFUSALS:
             raise HubRefusedError(f"{url.path}: HTTP {status}")
         try:
             return msgspec.json.decode(body, type=type_)
         except (msgspec.MsgspecError, UnicodeDecodeError) as error:
             raise HubSilentError(f"{url.path}: HTTP {status}, and not what a hub answers") from error
-
-
-async def _body(answer: aiohttp.ClientResponse) -> bytes:
-    """Read an answer to its end, in however many pieces it comes.
-
-    Raises:
-        HubSilentError: It is too long for an answer of a hub.
-    """
-    body = bytearray()
-    async for piece in answer.content.iter_any():
-        body += piece
-        if len(body) > BODY_BYTES_MAX:
-            raise HubSilentError(f"{answer.url.path}: the answer is longer than {BODY_BYTES_MAX} bytes")
-    return bytes(body)
 
 
 STATE_COOKIE: Final = "vkprovider-portal-state"

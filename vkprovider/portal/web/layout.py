@@ -1,10 +1,11 @@
-"""Pages and pieces of pages: templates, links, and files under names that change with their content."""
+"""Pages and pieces of pages: templates, files under names that change with their content; what every view is given."""
 
 import gzip
 import hashlib
 import mimetypes
 import secrets
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, NamedTuple
@@ -12,7 +13,16 @@ from typing import Any, Final, NamedTuple
 import jinja2
 from aiohttp import web
 
-from vkprovider.portal.web.visitor import Visitor
+from vkprovider.platform.http.served import strict_headers
+from vkprovider.platform.runtime.context import Context
+from vkprovider.portal.api.callers import PortalCallers
+from vkprovider.portal.service.choices import Choices
+from vkprovider.portal.service.index import UserLabIndex
+from vkprovider.portal.service.informers import OtherLablets
+from vkprovider.portal.service.keeper import Instructors
+from vkprovider.portal.service.requests import Requests
+from vkprovider.portal.settings import PortalSettings
+from vkprovider.portal.web.visitors import BASE, VISITOR, AsVisitor, Visitors, link_to
 
 PREFIX: Final = "/static"
 _DIGEST_CHARS: Final = 12
@@ -92,10 +102,6 @@ def kind_of(name: str) -> str:
 HERE: Final = Path(__file__).parent
 VIEWS: Final = ("classes", "consoles", "lab", "live")
 """The packages that have templates, whose names begin with the package's, and assets of their own."""
-BASE: Final = web.RequestKey("base", str)
-"""Under this key a request knows the path that is before those of the site; without it there is none."""
-VISITOR: Final = web.RequestKey("visitor", Visitor)
-"""Under this key a request knows its sender, once that was asked for."""
 PIECE: Final = "X-Piece"
 """The header of a request of a script, which puts the answer into the page that is there."""
 _PACKED_BYTES_MIN: Final = 4096
@@ -197,16 +203,6 @@ _TITLES: Final = {
 }
 
 
-def link_to(base: str, path: str) -> str:
-    """Return a path of the site as a browser asks for it."""
-    return f"{base.rstrip('/')}{path}"
-
-
-def link(request: web.Request, path: str) -> str:
-    """Return a path of the site as the browser of a request asks for it."""
-    return link_to(request.get(BASE, ""), path)
-
-
 _POLICY: Final = (
     "default-src 'none'; script-src 'self'; style-src 'self'{nonce}; img-src 'self'; connect-src 'self'; "
     "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors {framed}"
@@ -224,11 +220,41 @@ def policy(nonce: str = "", *, framed: bool = False) -> str:
 
 
 HEADERS: Final = {
-    "Cache-Control": "no-store",
+    **strict_headers(),
     "Content-Security-Policy": policy(),
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Referrer-Policy": "same-origin",  # with no-referrer a browser hides the origin of forms
-    "X-Content-Type-Options": "nosniff",
 }
 """The headers; an answer may have others of these names."""
+
+
+@dataclass(frozen=True, slots=True)
+class SiteContext:
+    """What every view of the site is given.
+
+    Attributes:
+        ctx: The replica.
+        settings: The portal's.
+        index: All user labs.
+        lablets: All other lablets.
+        instructors: Whom the RoleBindings of classes name.
+        requests: Makes, deletes and extends labs.
+        choices: The menu and the quotas.
+        callers: Says what somebody may.
+        visitors: Finds out who asks; wraps handlers of forms.
+        layout: Makes pages.
+        as_visitor: Reaches the API server in a visitor's name.
+    """
+
+    ctx: Context
+    settings: PortalSettings
+    index: UserLabIndex
+    lablets: OtherLablets
+    instructors: Instructors
+    requests: Requests
+    choices: Choices
+    callers: PortalCallers
+    visitors: Visitors
+    layout: Layout
+    as_visitor: AsVisitor

@@ -3,7 +3,6 @@
 import hashlib
 import secrets
 import shlex
-from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -21,57 +20,25 @@ from vkprovider.platform.http.answers import (
     bearer,
 )
 from vkprovider.platform.http.bodies import FORM, Body
-from vkprovider.platform.kube.flow import TokenBucket
+from vkprovider.platform.http.origin import is_from_elsewhere, is_loopback, is_own, keeps_cookies, safe_next
+from vkprovider.platform.kube.flow import TokenBuckets
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
-from vkprovider.portal.origin import is_from_elsewhere, is_loopback, is_own, keeps_cookies, safe_next
 from vkprovider.portal.web import cookie
 from vkprovider.portal.web.codes import CODE_S, Codes
 from vkprovider.portal.web.cookie import Keys, is_marked, mark
-from vkprovider.portal.web.layout import BASE, PIECE, VISITOR, Layout, link
-from vkprovider.portal.web.visitors import COOKIE, CSRF_FIELD, Visitors, cookie_name, form_field, require_own
-
-_SENDERS_MAX: Final = 2000
-
-
-class RateLimits:
-    """Limits how often each sender may do what costs the API server requests."""
-
-    def __init__(self, per_s: float, burst: float, words: str) -> None:
-        """Count nothing yet.
-
-        Args:
-            per_s: How often a sender may in the long run.
-            burst: How often at once.
-            words: Why more is refused, and what to do.
-        """
-        self._per_s = per_s
-        self._burst = burst
-        self._words = words
-        self._pace: OrderedDict[str, TokenBucket] = OrderedDict()
-
-    def check(self, sender: str) -> None:
-        """Refuse a sender of whom too much was counted.
-
-        Raises:
-            Refused: 429.
-        """
-        pace = self._pace.get(sender)
-        if pace is None:
-            return
-        wait_s = pace.reserve()
-        pace.cancel()
-        if wait_s > 0:
-            raise TooManyReviews(self._words)
-
-    def count(self, sender: str) -> None:
-        """Note that a sender did it once more."""
-        pace = self._pace.setdefault(sender, TokenBucket(self._per_s, self._burst))
-        self._pace.move_to_end(sender)
-        if len(self._pace) > _SENDERS_MAX:
-            self._pace.popitem(last=False)
-        if pace.reserve() > 0:
-            pace.cancel()
+from vkprovider.portal.web.layout import PIECE, Layout
+from vkprovider.portal.web.visitors import (
+    BASE,
+    COOKIE,
+    CSRF_FIELD,
+    VISITOR,
+    Visitors,
+    cookie_name,
+    form_field,
+    link,
+    require_own,
+)
 
 
 def attempt_of(peer: str, secret: str) -> str:
@@ -139,10 +106,8 @@ class Login:
         self._by_ingress = by_ingress
         self._codes = codes
         self._ended = ended
-        self._failures = RateLimits(
-            0.5, 20, "this login has failed too often from your address; try again in a few seconds"
-        )
-        self._made = RateLimits(0.1, 10, "you have made too many codes; try again in a few seconds")
+        self._failures: TokenBuckets[str] = TokenBuckets(0.5, 20)
+        self._made: TokenBuckets[str] = TokenBuckets(0.1, 10)
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths."""
@@ -172,11 +137,11 @@ class Login:
         if not keeps_cookies(request.headers):
             return self._form(request, then, _NO_TLS, HTTPStatus.BAD_REQUEST)
         attempt = attempt_of(request.remote or "", token)
-        self._failures.check(attempt)
+        self._check(attempt)
         try:
             await self._callers.of_token(_fit(token))
         except (TokenInvalid, TokenMissing) as refusal:
-            self._failures.count(attempt)
+            self._failures.take(attempt)
             return self._form(request, then, refusal.message, HTTPStatus.UNAUTHORIZED)
         return self.begun(request, keys, token, then)
 
@@ -193,14 +158,14 @@ class Login:
             raise web.HTTPServiceUnavailable(text=NO_KEY)
         token = bearer(request)
         attempt = attempt_of(request.remote or "", token)
-        self._failures.check(attempt)
+        self._check(attempt)
         try:
             known = await self._callers.of_token(_fit(token))
         except (TokenInvalid, TokenMissing):
-            self._failures.count(attempt)
+            self._failures.take(attempt)
             raise
-        self._made.check(known.of_cluster.username)
-        self._made.count(known.of_cluster.username)
+        if not self._made.take(known.of_cluster.username):
+            raise TooManyReviews("you have made too many codes; try again in a few seconds")
         with _asking():
             return web.json_response({"code": await self._codes.make(token), "seconds": CODE_S})
 
@@ -229,15 +194,24 @@ class Login:
             return self._form(request, "/", _NO_TLS, HTTPStatus.BAD_REQUEST)
         code = request.match_info["code"]
         attempt = attempt_of(request.remote or "", code)
-        self._failures.check(attempt)
+        self._check(attempt)
         with _asking():
             token = await self._codes.redeem(code) if self._codes is not None else None
         if token is None:
-            self._failures.count(attempt)
+            self._failures.take(attempt)
             return self._form(request, "/", _USED, HTTPStatus.FORBIDDEN)
         return self.begun(request, keys, token, "/")
 
     # ------------------------------------------------------------------------------------------ what logins share
+
+    def _check(self, attempt: str) -> None:
+        """Refuse an attempt that has failed too often.
+
+        Raises:
+            Refused: 429.
+        """
+        if not self._failures.has(attempt):
+            raise TooManyReviews("this login has failed too often from your address; try again in a few seconds")
 
     def keys(self, request: web.Request) -> Keys:
         """Return the keys of the portal.

@@ -1,30 +1,81 @@
-"""Who looks at the pages, by cookies or headers, and requests to the API server in their name.
+"""Who looks at the pages, by cookies or headers, whether they still may, and requests to the API server in their name.
 
 Every request of a visitor has the visitor's token; without it nothing is asked: the portal never acts for a visitor
 with its own rights, and impersonates nobody.
 """
 
+import asyncio
+import hashlib
 import hmac
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final, NamedTuple, Protocol
 from urllib.parse import quote
 
+import msgspec
 from aiohttp import web
 
+from vkprovider.platform.errors import Forbidden, Unauthorized
 from vkprovider.platform.http.answers import NotAllowed, TokenInvalid, TokenMissing
 from vkprovider.platform.http.bodies import FORM, Body, read_form
+from vkprovider.platform.http.open import OpenLogins, Reviews, ReviewTimes, answer_of
+from vkprovider.platform.http.origin import is_loopback, is_own
+from vkprovider.platform.http.served import Handler
+from vkprovider.platform.kube.access import may
 from vkprovider.platform.kube.client import KubeClient, user_agent
 from vkprovider.platform.kube.http import auth
 from vkprovider.platform.kube.http.credentials import ClusterAccess
+from vkprovider.platform.rights import Right
 from vkprovider.platform.settings import KubeSettings
 from vkprovider.portal.api.callers import KnownCaller, PortalCallers
-from vkprovider.portal.origin import is_loopback, is_own
 from vkprovider.portal.settings import PortalSettings
 from vkprovider.portal.web import cookie
 from vkprovider.portal.web.cookie import Keys, mark
-from vkprovider.portal.web.layout import BASE, VISITOR, link
-from vkprovider.portal.web.visitor import Visitor
+
+
+class Visitor(NamedTuple):
+    """Somebody who looks at the site.
+
+    Attributes:
+        known: Who it is.
+        csrf: What each of their forms sends along.
+        token: Theirs, of the cluster; "" if an ingress names them and sends none.
+        base: The path before those of the site.
+        leaves: Whether they can log out here.
+        session: Tells their session from others.
+        ends_at: When it is over, in Unix seconds; None if an ingress names them with each request.
+    """
+
+    known: KnownCaller
+    csrf: str
+    token: str
+    base: str = ""
+    leaves: bool = True
+    session: str = ""
+    ends_at: float | None = None
+
+    @property
+    def user(self) -> str:
+        """Their name in paths; "" if they can have no lab."""
+        return self.known.caller.user
+
+
+BASE: Final = web.RequestKey("base", str)
+"""Under this key a request knows the path that is before those of the site; without it there is none."""
+VISITOR: Final = web.RequestKey("visitor", Visitor)
+"""Under this key a request knows its sender, once that was asked for."""
+
+
+def link_to(base: str, path: str) -> str:
+    """Return a path of the site as a browser asks for it."""
+    return f"{base.rstrip('/')}{path}"
+
+
+def link(request: web.Request, path: str) -> str:
+    """Return a path of the site as the browser of a request asks for it."""
+    return link_to(request.get(BASE, ""), path)
 
 
 class AsVisitor:
@@ -70,12 +121,88 @@ class AsVisitor:
             await client.close()
 
 
+_ASK_S: Final = 5.0
+_TIMES: Final = ReviewTimes()
+AskVisitor = Callable[[Visitor, Right], Awaitable[bool]]
+"""Returns whether a visitor still has a right; raises `Refused` or `OutsideError` if that is unknown."""
+
+
+class VisitorReviews:
+    """Asks again for the rights of visitors.
+
+    Attributes:
+        answers_total: Reviews by their answer: allowed, refused, or unknown.
+        sessions: Ends what is open of a session with it.
+    """
+
+    def __init__(self, ask: AskVisitor, times: ReviewTimes = _TIMES, wall: Callable[[], float] = time.time) -> None:
+        """Begin with nothing open; `wall` returns Unix seconds."""
+        self._reviews = Reviews(times)
+        self._ask = ask
+        self.answers_total = self._reviews.answers_total
+        self.sessions = OpenLogins(wall)
+
+    @asynccontextmanager
+    async def holding(
+        self, visitor: Visitor, right: Right, wake: asyncio.Event | None = None
+    ) -> AsyncIterator[asyncio.Event]:
+        """Yield an event that is set, and with it `wake`, when a visitor has a right no more, or their session ends."""
+        over = asyncio.Event()
+        events = (over, wake) if wake is not None else (over,)
+        user, ask = visitor.known.of_cluster.username, partial(self._ask, visitor, right)
+        async with self._reviews.holding(user, _key(visitor, right), ask, *events):
+            with self.sessions.during(visitor.session, visitor.ends_at, *events):
+                yield over
+
+    async def may(self, visitor: Visitor, right: Right) -> bool | None:
+        """Return whether a visitor has a right now; None if nobody knows."""
+        return await answer_of(visitor.known.of_cluster.username, partial(self._ask, visitor, right))
+
+
+class Asking:
+    """Asks the API server whether a visitor has a right: with the visitor's token, by one request for both."""
+
+    def __init__(self, as_visitor: AsVisitor, callers: PortalCallers, *, own_tokens: bool) -> None:
+        """Create it.
+
+        Args:
+            as_visitor: Asks in a visitor's name.
+            callers: Asks about a visitor.
+            own_tokens: Whether the API server takes the tokens of visitors; not if they are meant for the portal alone.
+        """
+        self._as_visitor = as_visitor
+        self._callers = callers
+        self._own_tokens = own_tokens
+
+    async def ask(self, visitor: Visitor, right: Right) -> bool:
+        """Return whether a visitor still has a right.
+
+        Raises:
+            Refused: 401: the token is not known any more; 503: the API server cannot be asked.
+            OutsideError: It cannot be asked.
+        """
+        if visitor.token and self._own_tokens:
+            try:
+                async with self._as_visitor.client(visitor.token) as kube:
+                    return await may(kube, right.attributes(), timeout_s=_ASK_S)
+            except Unauthorized:
+                return False
+            except Forbidden:
+                pass  # some clusters let nobody ask about themselves
+        known = await self._callers.of_session(visitor.token) if visitor.token else visitor.known
+        return await self._callers.may(known, right)
+
+
+def _key(visitor: Visitor, right: Right) -> bytes:
+    asked = msgspec.json.encode([visitor.known.of_cluster.username, visitor.token, right.attributes()])
+    return hashlib.sha256(asked).digest()
+
+
 COOKIE: Final = "vkprovider-portal"
 CSRF_FIELD: Final = "csrf"
 CSRF_HEADER: Final = "X-CSRF-Token"
 FORM_BODY: Final = Body(1 << 20, (FORM,))
 """The forms of people who have logged in: a class has up to 2,000 rows."""
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 class KnownVisitor(NamedTuple):

@@ -26,12 +26,12 @@ from vkprovider.platform.runtime.parts import Change, Part
 from vkprovider.platform.runtime.process import Process
 from vkprovider.platform.shipped import find_manifests
 from vkprovider.platform.times import iso
-from vkprovider.portal.api.routes import portal_callers, portal_page
+from vkprovider.portal.api.routes import portal_api, portal_callers
 from vkprovider.portal.api.streams import LabStreams, StreamTimes
 from vkprovider.portal.process import PORTAL, page_of
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.portalnames import namespace_of, pod_name, user_key
-from vkprovider.portal.pure.record import Ending, LabOperation, LabRequest, annotation, annotations_for, labels_for
+from vkprovider.portal.pure.record import Ending, LabOutcome, LabRequest, annotation, annotations_for, labels_for
 from vkprovider.portal.service.choices import Choices, read_config
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import informers
@@ -118,7 +118,7 @@ class PageWorld:
         locks = Locks(ctx, membership, _nobody, index.about)
         choices = Choices(read_config(settings.portal.config), objects)
         requests = Requests(ctx, lab_objects(ctx, objects), settings.portal, index, locks, membership, choices, _nobody)
-        shown = portal_page(
+        shown = portal_api(
             ctx,
             settings.portal,
             index,
@@ -243,7 +243,7 @@ class PageWorld:
         }
         await self.admin.create(f"/api/v1/namespaces/{namespace}/events", body)
 
-    async def note(self, user: str, part: LabRequest | Ending | LabOperation) -> None:
+    async def note(self, user: str, part: LabRequest | Ending | LabOutcome) -> None:
         """Write a part of the record of a lab."""
         path = f"/api/v1/namespaces/{namespace_of(PREFIX, user)}"
         await self.admin.patch(path, {"metadata": {"annotations": annotation(part)}})
@@ -252,7 +252,7 @@ class PageWorld:
         """Write that the creation of a lab has ended."""
         kind: Any = "create"
         ended: Any = phase
-        await self.note(user, LabOperation(id=request.id, kind=kind, phase=ended, at=int(time.time()), text=text))
+        await self.note(user, LabOutcome(id=request.id, kind=kind, phase=ended, at=int(time.time()), text=text))
 
     async def gone(self, user: str) -> None:
         """Delete the namespace of a lab, as the namespace controller does in the end."""

@@ -15,6 +15,7 @@ from tests.support.apiserver import until
 from tests.support.nginx import proxied
 from tests.support.tcp import deafen
 from vkprovider.portal.api import streams
+from vkprovider.portal.api.streams import StreamTimes
 
 TIMEOUT_S: Final = 20
 PAUSE_S: Final = 30
@@ -66,7 +67,8 @@ async def test_streams_that_are_cut_without_a_word_are_gone_in_a_minute(
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     monkeypatch.setattr(streams, "OF_USER_MAX", STREAMS)
-    running, user = await world.replica(), world.user("carol")
+    times = StreamTimes(heartbeat_s=2.0, settle_s=0.3, review_s=2.0)
+    running, user = await world.replica(times=times), world.user("carol")
     carol = await world.person(user, USER_ROLE)
     request = await world.lab(user)
     await when(lambda: running.index.lab(user), "the lab is known")

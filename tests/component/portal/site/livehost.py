@@ -9,22 +9,20 @@ from markupsafe import escape
 
 from tests.support.proxy import Proxy
 from tests.support.tcp import port_of
-from vkprovider.platform.http.access import Right, User
 from vkprovider.platform.http.answers import NotAllowed
 from vkprovider.platform.http.connections import listen, runner_of
+from vkprovider.platform.http.open import ReviewTimes
+from vkprovider.platform.rights import Right, User
 from vkprovider.platform.runtime.parts import Route
-from vkprovider.portal.api.callers import KnownCaller, LabRight
+from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.service.index import Listeners
 from vkprovider.portal.service.requests import LabCaller
-from vkprovider.portal.web.answers import answering
+from vkprovider.portal.web.build import answering
 from vkprovider.portal.web.cookie import keys_of
 from vkprovider.portal.web.layout import HERE, VIEWS, Assets, Layout
-from vkprovider.portal.web.live.rendered import Rendered
-from vkprovider.portal.web.live.reviews import Reviews, ReviewTimes
 from vkprovider.portal.web.live.streams import Streams
-from vkprovider.portal.web.live.topics import Topics, TopicSource, TopicView
-from vkprovider.portal.web.visitor import Visitor
-from vkprovider.portal.web.visitors import KnownVisitor, Visitors
+from vkprovider.portal.web.live.topics import Rendered, Topics, TopicSource, TopicView
+from vkprovider.portal.web.visitors import KnownVisitor, Visitor, VisitorReviews, Visitors
 
 LOST: Final = "Connection lost; your lab goes on."
 _END: Final = "2099-01-01T00:00:00Z"
@@ -53,7 +51,7 @@ class Host:
         self._visitors = Visitors(self, keys_of(b"k" * 32))
         self.topics = Topics()
         self.topics.register(TopicSource("board", self._may_see, self._render, self._listeners.listen))
-        self.reviews = Reviews(self._ask, ReviewTimes(first_s=0.5, every_s=1.0, again_s=0.5))
+        self.reviews = VisitorReviews(self._ask, ReviewTimes(first_s=0.5, every_s=1.0, again_s=0.5))
         self.streams = Streams(self._visitors, self.topics, self.reviews, age_s=lambda: self.age_s)
 
     def write(self, name: str, state: str, **rows: str) -> None:
@@ -86,7 +84,7 @@ class Host:
     async def _may_see(self, visitor: Visitor, name: str) -> TopicView:  # noqa: ARG002 (as its caller has it)
         if not self.allowed or name == "secret":
             raise NotAllowed("no")
-        return TopicView("owner", LabRight("use", "portal", name))
+        return TopicView("owner", lab_right("use", "portal", name))
 
     async def _ask(self, visitor: Visitor, right: Right) -> bool:  # noqa: ARG002 (as its caller has it)
         return self.allowed

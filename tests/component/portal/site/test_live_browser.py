@@ -141,7 +141,7 @@ async def test_a_replica_that_ends_is_replaced_without_a_word() -> None:
         streams = host.streams_total
         host.streams.close()
         await when(lambda: host.streams_total > streams, "the page comes back")
-        host.streams._closed = False
+        host.streams._places._closed = False
         host.write("lab", "ready")
         await page.shows("ready", css="#words")
         assert [words for words in await page.run(lambda driver: driver.execute_script("return said")) if words] == []

@@ -17,14 +17,13 @@ from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import USER_ROLE
 from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.livehost import Host, hosting
-from vkprovider.platform.http.access import User
-from vkprovider.portal.api.callers import KnownCaller, LabRight
+from vkprovider.platform.rights import User
+from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.service.index import Listeners
 from vkprovider.portal.service.requests import LabCaller
-from vkprovider.portal.web.live.rendered import Rendered
 from vkprovider.portal.web.live.streams import OF_CALLER_MAX, TOPICS_MAX
-from vkprovider.portal.web.live.topics import TopicSource, TopicView
-from vkprovider.portal.web.visitor import Visitor
+from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView
+from vkprovider.portal.web.visitors import Visitor
 
 KEY = b64encode(os.urandom(32)).decode()
 OWN = {"Accept": "text/event-stream", "Sec-Fetch-Site": "same-origin"}
@@ -166,7 +165,7 @@ async def test_an_open_stream_asks_the_api_server_for_nothing_but_one_review(wor
         return Rendered({"text": texts[name]})
 
     async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, Browsing(made.client.url) as browser:
-        right = LabRight("use", "vkprovider-system", "alice")
+        right = lab_right("use", "vkprovider-system", "alice")
         live = made.running.replica.live
         live.topics.register(TopicSource("board", allowed, render, listeners.listen))
         await browser.log_in(made.alice)
@@ -191,7 +190,7 @@ async def test_an_open_stream_asks_the_api_server_for_nothing_but_one_review(wor
 async def test_a_right_or_a_token_that_is_withdrawn_is_missed_at_the_next_review(world: PortalWorld) -> None:
     async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made:
         reviews = made.running.replica.live.reviews
-        right = LabRight("use", "vkprovider-system", "bob")
+        right = lab_right("use", "vkprovider-system", "bob")
         header = await made.people.person("bob")
         binding = await made.people.allow("bob", USER_ROLE)
         name = f"{made.people.prefix}bob"

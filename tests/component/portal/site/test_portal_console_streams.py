@@ -17,7 +17,7 @@ from tests.component.portal.site.consolebench import USER_ROLE, Bench, Screen, c
 from tests.support.apiserver import ApiServer
 from vkprovider.labs.controllers.console.devices import LabletDevices
 from vkprovider.labs.kubelet.spi import Exit, RemoteCommand, Target
-from vkprovider.portal.web.consoles import configurations
+from vkprovider.portal.web.consoles import routes
 from vkprovider.portal.web.consoles.frames import UNSHOWN_BYTES_MAX
 from vkpsim.http.faults import Fault
 
@@ -217,10 +217,16 @@ async def test_the_configurations_of_all_devices_in_one_archive(bench: Bench) ->
         assert answer.status == 404
 
 
+@pytest.fixture
+def one_download(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(routes, "DOWNLOADS_MAX", 1)
+
+
+@pytest.mark.usefixtures("one_download")
 async def test_one_visitor_downloads_once_at_a_time_and_not_after_leaving(
     bench: Bench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(configurations, "_AT_ONCE", 1)
+    monkeypatch.setattr(routes, "_AT_ONCE", 1)
     executed: list[str] = []
     execute = LabletDevices.execute
 
@@ -243,7 +249,6 @@ async def test_one_visitor_downloads_once_at_a_time_and_not_after_leaving(
     async with asyncio.timeout(20):
         others = await asyncio.gather(*(download(headers) for _ in range(9)))
     assert others == [(429, "another download of yours goes on: wait for its end, and try again")] * 9
-    monkeypatch.setattr(configurations, "_DOWNLOADS_MAX", 1)
     ben = {**headers, "Cookie": await bench.cookie(await bench.teacher("ben"))}
     assert await download(ben) == (429, "too many others download configurations now: try again in some seconds")
     assert executed == ["config r1"], "who is refused reads nothing"
@@ -266,7 +271,7 @@ async def test_an_archive_has_no_more_than_fits(bench: Bench, monkeypatch: pytes
         async with bench.http.get(f"{bench.url}{bench.lablet}/configurations", headers=headers) as answer:
             return zipfile.ZipFile(io.BytesIO(await answer.read()))
 
-    monkeypatch.setattr(configurations, "_AT_ONCE", 1)  # in their order
+    monkeypatch.setattr(routes, "_AT_ONCE", 1)  # in their order
     whole = await download()
     first, second = (len(whole.read(name)) for name in ("r1.cfg", "h0.cfg"))
     for room, left_out in (
@@ -274,7 +279,7 @@ async def test_an_archive_has_no_more_than_fits(bench: Bench, monkeypatch: pytes
         (first + second - 1, {"h0.cfg"}),
         (min(first, second) - 1, {"r1.cfg", "h0.cfg"}),
     ):
-        monkeypatch.setattr(configurations, "_ARCHIVE_BYTES_MAX", room)
+        monkeypatch.setattr(routes, "_ARCHIVE_BYTES_MAX", room)
         packed = await download()
         assert set(whole.namelist()) - set(packed.namelist()) == left_out
         for name in left_out:

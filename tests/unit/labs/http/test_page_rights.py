@@ -1,19 +1,19 @@
 """Who lacks a right learns the command by which an administrator grants it, and not whose lab it is."""
 
 import shlex
-from pathlib import Path as File
+from pathlib import Path
 
 import pytest
 import yaml
 
 import vkprovider
-from vkprovider.labs.http.refusals import PageResource, Path
-from vkprovider.platform.http.access import User, refusal
+from vkprovider.labs.http.refusals import lablet_right, path_right
+from vkprovider.platform.rights import Right, User, refusal
 
 ROLES = {
     role["metadata"]["name"]: role["rules"]
     for role in yaml.safe_load_all(
-        (File(vkprovider.__file__).parents[1] / "manifests" / "base" / "roles.yaml").read_text()
+        (Path(vkprovider.__file__).parents[1] / "manifests" / "base" / "roles.yaml").read_text()
     )
 }
 
@@ -21,12 +21,12 @@ ROLES = {
 @pytest.mark.parametrize(
     "right",
     [
-        PageResource("login", "team-a", "pod-of-zoe"),
-        PageResource("download", "team-a", "pod-of-zoe"),
-        PageResource("archive", "team-a"),
-        Path("/info", "get"),
-        Path("/admin/stats", "get"),
-        Path("/admin/trigger-reconcile", "post"),
+        lablet_right("login", "team-a", "pod-of-zoe"),
+        lablet_right("download", "team-a", "pod-of-zoe"),
+        lablet_right("archive", "team-a"),
+        path_right("/info", "get"),
+        path_right("/admin/stats", "get"),
+        path_right("/admin/trigger-reconcile", "post"),
     ],
     ids=str,
 )
@@ -34,7 +34,7 @@ ROLES = {
     ("username", "subject"),
     [("zoe smith", "--user='zoe smith'"), ("system:serviceaccount:team-b:portal", "--serviceaccount=team-b:portal")],
 )
-def test_refusal_names_the_role_that_grants_the_right(right: PageResource | Path, username: str, subject: str) -> None:
+def test_refusal_names_the_role_that_grants_the_right(right: Right, username: str, subject: str) -> None:
     said = refusal(User(username), right)
     assert "team-a" not in said
     assert "pod-of-zoe" not in said

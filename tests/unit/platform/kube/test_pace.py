@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.platform.kube.flow import TokenBucket
+from vkprovider.platform.kube.flow import TokenBucket, TokenBuckets
 
 
 class Clock:
@@ -41,3 +41,25 @@ def test_the_rate_is_kept_whenever_callers_come(pauses_s: list[float], burst: in
     for first, start_s in enumerate(used):
         inside = sum(1 for at_s in used[first:] if at_s < start_s + 1)
         assert inside <= 10 + burst + 1
+
+
+def test_each_key_has_a_bucket_of_its_own() -> None:
+    clock = Clock()
+    buckets: TokenBuckets[str] = TokenBuckets(1, 2, now=clock)
+    assert [buckets.take("ann") for _ in range(3)] == [True, True, False]
+    assert not buckets.has("ann")
+    assert buckets.has("ben"), "who never asked has all tokens"
+    assert buckets.take("ben")
+    clock.now_s += 1
+    assert buckets.has("ann"), "and to look takes none"
+    assert [buckets.take("ann") for _ in range(2)] == [True, False]
+
+
+def test_of_too_many_keys_the_most_silent_one_is_forgotten() -> None:
+    buckets: TokenBuckets[int] = TokenBuckets(1, 1, now=Clock())
+    assert buckets.take(0)
+    assert buckets.take(1)
+    assert not buckets.take(0)  # it is heard after the other one
+    assert all(buckets.take(key) for key in range(2, 2001))
+    assert not buckets.has(0)
+    assert buckets.has(1), "its bucket is full again"

@@ -9,19 +9,19 @@ from vkprovider.platform.times import iso
 from vkprovider.portal.pure import portalnames, record
 from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.pure.portalnames import namespace_of, pod_name, user_key
-from vkprovider.portal.pure.record import Ending, LabOperation, LabRequest
+from vkprovider.portal.pure.record import Ending, LabOutcome, LabRequest
 
 INSTALLATION = "vkprovider"
 NOW = 1_769_860_800
 REQUEST = LabRequest(id="r1", at=NOW, definition="netlab:1.0", by="alice", duration_s=14_400)
 ENDING = Ending(id="e1", at=NOW, by="alice", reason="DeleteRequested")
-COMPLETE = LabOperation(id="r1", kind="create", phase="complete", at=NOW)
-FAILED = LabOperation(id="r1", kind="create", phase="failed", at=NOW, reason="StartTimedOut", text="too long")
+COMPLETE = LabOutcome(id="r1", kind="create", phase="complete", at=NOW)
+FAILED = LabOutcome(id="r1", kind="create", phase="failed", at=NOW, reason="StartTimedOut", text="too long")
 
 
 def namespace(
     user: str = "alice",
-    *parts: LabRequest | Ending | LabOperation,
+    *parts: LabRequest | Ending | LabOutcome,
     deleted: bool = False,
     labels: dict[str, str] | None = None,
     annotations: dict[str, str] | None = None,
@@ -86,7 +86,7 @@ def pod(
     )
 
 
-def lab(*parts: LabRequest | Ending | LabOperation, the_pod: Pod | None = None, **meta: Any) -> UserLab:
+def lab(*parts: LabRequest | Ending | LabOutcome, the_pod: Pod | None = None, **meta: Any) -> UserLab:
     """The lab of alice, whose lablet may be opened without anybody knowing unless `exposed` is said."""
     found = record.record_of(namespace("alice", *parts, **meta), INSTALLATION)
     assert found is not None

@@ -12,13 +12,13 @@ from vkprovider.platform.times import iso
 from vkprovider.portal.pure import stream
 from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.pure.record import CREATE as CREATES
-from vkprovider.portal.pure.record import Ending, LabOperation, LabRecord, LabRequest, Saved
-from vkprovider.portal.pure.stream import LabLine, LabStory, LineKind, Position, Sent, ToldOperation, news, parse
+from vkprovider.portal.pure.record import Ending, LabOutcome, LabRecord, LabRequest, Saved
+from vkprovider.portal.pure.stream import LabLine, LabOperation, LabStory, LineKind, Position, Sent, news, parse
 from vkprovider.portal.pure.stream import tell_of as tell
 
 T0 = 1_800_000_000
-CREATE = ToldOperation("c1", deletes=False, at=T0 + 0.5, title="Lab asked for: ospf:2.0, small")
-DELETE = ToldOperation("d1", deletes=True, at=T0 + 500.0, since=T0 + 500.0, title="Deletion asked for")
+CREATE = LabOperation("c1", deletes=False, at=T0 + 0.5, title="Lab asked for: ospf:2.0, small")
+DELETE = LabOperation("d1", deletes=True, at=T0 + 500.0, since=T0 + 500.0, title="Deletion asked for")
 MISSING = "waiting for r1 (since 08:00 UTC), 45 min at most; the last such lab took 25 min"
 IMPORTED, CONVERGED = "vkprovider.io/LabImported", "vkprovider.io/LabConverged"
 
@@ -255,14 +255,14 @@ def test_the_current_operation_is_read_from_the_record() -> None:
     deleted = of(RECORD._replace(ending=Ending(id="d1", at=T0 + 500)), pod(meta=labelled))
     assert (texts(deleted), deleted.progress) == (["info: The lab is to be deleted"], 25)
     kept = stream.saved(of(RECORD, pod((IMPORTED, 5), meta=labelled)))
-    over = LabOperation(id="c1", kind=CREATES, phase="failed", at=T0 + 60, text="No worker.", lines=kept)
-    assert texts(of(RECORD._replace(operation=over)))[-3:] == [
+    over = LabOutcome(id="c1", kind=CREATES, phase="failed", at=T0 + 60, text="No worker.", lines=kept)
+    assert texts(of(RECORD._replace(last_outcome=over)))[-3:] == [
         "info: The lab is imported",
         "error: No worker.",
         "failed: failed",
     ]
-    assert not of(RECORD._replace(operation=over, ending=Ending(id="d1", at=T0 + 500))).ended
-    assert not of(RECORD._replace(operation=over, request=msgspec.structs.replace(REQUEST, id="c2"))).ended
+    assert not of(RECORD._replace(last_outcome=over, ending=Ending(id="d1", at=T0 + 500))).ended
+    assert not of(RECORD._replace(last_outcome=over, request=msgspec.structs.replace(REQUEST, id="c2"))).ended
 
 
 def test_a_lab_that_was_kept_warm_is_told_from_its_request_on() -> None:
@@ -290,7 +290,7 @@ class _Change(msgspec.Struct, frozen=True):
 
 
 class _World(msgspec.Struct, frozen=True):
-    operation: ToldOperation = CREATE
+    operation: LabOperation = CREATE
     events: dict[str, Event] = {}
     true: dict[str, int] = {}
     devices: str = ""

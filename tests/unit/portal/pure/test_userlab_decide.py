@@ -24,12 +24,12 @@ from vkprovider.portal.pure.decide import (
 )
 from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.pure.portalnames import UserLabReason
-from vkprovider.portal.pure.record import LabOperation, LabRequest
+from vkprovider.portal.pure.record import LabOutcome, LabRequest
 from vkprovider.portal.settings import PortalSettings
 
 SETTINGS = PortalSettings(start_timeout_s=600, delete_timeout_s=300, idle_s=0, failed_s=3600)
 WAIT = LabPlan()
-DELETE_FAILED = LabOperation(id="e1", kind="delete", phase="failed", at=NOW + 300)
+DELETE_FAILED = LabOutcome(id="e1", kind="delete", phase="failed", at=NOW + 300)
 DELETE_POD = LabPlan(DeletePod("pod-alice"))
 END = NOW + 14_400
 

@@ -4,7 +4,7 @@ import hypothesis.strategies as st
 from hypothesis import given
 
 from vkprovider.platform.objects import Metadata, RoleBinding, RoleRef, Subject
-from vkprovider.portal.pure.instructors import (
+from vkprovider.portal.pure.leading import (
     BINDING,
     CLASS_ROLE,
     LAB_ROLE,

@@ -9,19 +9,19 @@ from hypothesis import strategies as st
 from tests.unit.portal.pure.menus import definition, menu, sized
 from vkprovider.portal.pure.config import Amounts, LabQuota
 from vkprovider.portal.pure.menu import LabChoice, Menu, VersionKind, menu_order, resolve, version_of
-from vkprovider.portal.pure.options import Grounds, ImageBy, Rejection, WantedLab
+from vkprovider.portal.pure.options import Grounds, ImageBy, LabWish, Rejection
 
 SCIPLAT = ["w_2022_37", "w_2022_36", "w_2022_35", "d_2022_09_14", "d_2022_09_13", "r24_0_0", "r23_0_2", "exp_w_x"]
 
 
 def got(the_menu: Menu, by: ImageBy, image: str, size: str = "", quota: LabQuota | None = None) -> LabChoice:
-    found = resolve(the_menu, WantedLab(by, image, size), quota or LabQuota())
+    found = resolve(the_menu, LabWish(by, image, size), quota or LabQuota())
     assert isinstance(found, LabChoice), found
     return found
 
 
 def why(the_menu: Menu, by: ImageBy, image: str, size: str = "", quota: LabQuota | None = None) -> Rejection:
-    found = resolve(the_menu, WantedLab(by, image, size), quota or LabQuota())
+    found = resolve(the_menu, LabWish(by, image, size), quota or LabQuota())
     assert isinstance(found, Rejection), found
     return found
 

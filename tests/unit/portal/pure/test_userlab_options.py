@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.portal.pure import options
-from vkprovider.portal.pure.options import Grounds, ImageBy, Rejection, WantedLab
+from vkprovider.portal.pure.options import Grounds, ImageBy, LabWish, Rejection
 
 
-def wanted(body: object, *, one_image: bool = False) -> WantedLab:
+def wanted(body: object, *, one_image: bool = False) -> LabWish:
     found = options.parse(body, one_image=one_image)
-    assert isinstance(found, WantedLab), found
+    assert isinstance(found, LabWish), found
     return found
 
 
@@ -33,7 +33,7 @@ def test_values_are_plain_or_lists_of_one_text(given_options: dict[str, Any]) ->
     """R002-021."""
     env = {"JUPYTERHUB_API_URL": "http://hub:8081"}
     found = wanted({"options": given_options, "env": env})
-    assert found == WantedLab(ImageBy.REFERENCE, "netlab:w_2022_37", "large", enable_debug=True, env=env)
+    assert found == LabWish(ImageBy.REFERENCE, "netlab:w_2022_37", "large", enable_debug=True, env=env)
     assert found.options == PLAIN
 
 
@@ -139,7 +139,7 @@ KEYS = st.sampled_from(["image_list", "image_tag", "image_type", "image_class", 
 @given(st.one_of(JSON, st.fixed_dictionaries({"options": st.dictionaries(KEYS, JSON), "env": JSON})))
 def test_any_json_is_understood_or_refused(body: object) -> None:
     found = options.parse(body)
-    if isinstance(found, WantedLab):
+    if isinstance(found, LabWish):
         json.dumps(found.options)
         assert found.image.isascii()
         assert all(name.isascii() for name in found.env)

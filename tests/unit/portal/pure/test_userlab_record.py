@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.unit.portal.pure.builders import COMPLETE, ENDING, FAILED, INSTALLATION, NOW, REQUEST, namespace
 from vkprovider.platform.objects import Metadata
 from vkprovider.portal.pure import portalnames, record
-from vkprovider.portal.pure.record import Ending, LabOperation, LabRequest, Saved
+from vkprovider.portal.pure.record import Ending, LabOutcome, LabRequest, Saved
 
 TEXT = st.text(max_size=30)
 VALUES = st.one_of(TEXT, st.booleans(), st.integers(0, 100))
@@ -24,7 +24,7 @@ REQUESTS = st.builds(
 ENDINGS = st.builds(Ending, id=TEXT, at=st.integers(0, 2**40), by=TEXT, reason=TEXT)
 LINES = st.builds(Saved, at=st.floats(0, 2**40), kind=TEXT, source=TEXT, order=st.integers(0, 9), text=TEXT)
 OPERATIONS = st.builds(
-    LabOperation,
+    LabOutcome,
     id=TEXT,
     kind=st.sampled_from(["create", "delete"]),
     phase=st.sampled_from(["complete", "failed"]),
@@ -36,10 +36,10 @@ OPERATIONS = st.builds(
 
 
 @given(st.text(min_size=1, max_size=300), REQUESTS, ENDINGS, OPERATIONS)
-def test_what_is_written_is_read_again(user: str, asked: LabRequest, ending: Ending, ended: LabOperation) -> None:
+def test_what_is_written_is_read_again(user: str, asked: LabRequest, ending: Ending, ended: LabOutcome) -> None:
     found = record.record_of(namespace(user, asked, ending, ended), INSTALLATION)
     assert found is not None
-    assert (found.user, found.request, found.ending, found.operation) == (user, asked, ending, ended)
+    assert (found.user, found.request, found.ending, found.last_outcome) == (user, asked, ending, ended)
     assert not found.damaged
     assert not found.warm
 
@@ -87,13 +87,13 @@ def test_a_damaged_part_counts_as_absent_and_is_named(name: str, text: str) -> N
     parts = {
         portalnames.ANNOTATION_REQUEST: found.request,
         portalnames.ANNOTATION_ENDING: found.ending,
-        portalnames.ANNOTATION_OPERATION: found.operation,
+        portalnames.ANNOTATION_OPERATION: found.last_outcome,
     }
     assert [part for part, value in parts.items() if value is None] == [name]
 
 
 def test_an_operation_has_ended_if_the_outcome_has_its_id() -> None:
-    def outcome(*parts: LabRequest | Ending | LabOperation) -> LabOperation | None:
+    def outcome(*parts: LabRequest | Ending | LabOutcome) -> LabOutcome | None:
         found = record.record_of(namespace("alice", *parts), INSTALLATION)
         assert found is not None
         return found.outcome
@@ -101,7 +101,7 @@ def test_an_operation_has_ended_if_the_outcome_has_its_id() -> None:
     assert outcome(REQUEST) is None
     assert outcome(REQUEST, COMPLETE) == COMPLETE
     assert outcome(REQUEST, ENDING, COMPLETE) is None
-    assert outcome(REQUEST, ENDING, failed := LabOperation(id="e1", kind="delete", phase="failed", at=NOW)) == failed
+    assert outcome(REQUEST, ENDING, failed := LabOutcome(id="e1", kind="delete", phase="failed", at=NOW)) == failed
     assert outcome(LabRequest(id="r2", at=NOW, definition="netlab:1.0"), FAILED) is None
 
 
@@ -111,7 +111,7 @@ def test_a_request_that_replaces_a_failed_lab_removes_what_was_asked_before() ->
     after = {key: text for key, text in {**before, **patch}.items() if text is not None}
     found = record.record_of(Metadata("n", labels=namespace("alice").labels, annotations=after), INSTALLATION)
     assert found is not None
-    assert (found.request, found.ending, found.operation) == (REQUEST, None, None)
+    assert (found.request, found.ending, found.last_outcome) == (REQUEST, None, None)
 
 
 def test_a_warm_lab_has_a_family_and_no_user() -> None:
@@ -152,7 +152,7 @@ def test_an_operation_ends_with_the_id_of_the_one_under_way() -> None:
     deleting = record.record_of(namespace("alice", REQUEST, COMPLETE, record.ending("e9", NOW, by="hub")), INSTALLATION)
     assert deleting is not None
     failed = record.ended(deleting, "failed", NOW, reason="DeleteTimedOut", text="late")
-    assert failed == LabOperation(id="e9", kind="delete", phase="failed", at=NOW, reason="DeleteTimedOut", text="late")
+    assert failed == LabOutcome(id="e9", kind="delete", phase="failed", at=NOW, reason="DeleteTimedOut", text="late")
     assert deleting.ending == Ending(id="e9", at=NOW, by="hub", reason="DeleteRequested")
     damaged = record.record_of(namespace("alice"), INSTALLATION)
     assert damaged is not None

@@ -10,9 +10,9 @@ from tests.unit.portal.pure.builders import COMPLETE, ENDING, FAILED, NOW, REQUE
 from vkprovider.portal.pure import facts, portalnames
 from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.pure.options import Grounds
-from vkprovider.portal.pure.record import LabOperation, LabRequest
+from vkprovider.portal.pure.record import LabOutcome, LabRequest
 
-DELETE_FAILED = LabOperation(id="e1", kind="delete", phase="failed", at=NOW)
+DELETE_FAILED = LabOutcome(id="e1", kind="delete", phase="failed", at=NOW)
 OTHER = LabRequest(id="r2", at=NOW, definition="netlab:1.0")
 
 

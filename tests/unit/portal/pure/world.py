@@ -18,7 +18,7 @@ from vkprovider.platform.errors import Conflict
 from vkprovider.platform.objects import Condition, Container, Metadata, Pod, PodSpec, PodStatus
 from vkprovider.platform.times import iso
 from vkprovider.portal.pure import decide as steps
-from vkprovider.portal.pure import facts, portalnames, warm
+from vkprovider.portal.pure import facts, leading, portalnames
 from vkprovider.portal.pure import record as records
 from vkprovider.portal.pure.decide import decide
 from vkprovider.portal.pure.facts import UserLab
@@ -219,7 +219,7 @@ class World:
                 self.namespaces[name] = replace(self.namespaces[name], secret="")
             yield
             self.patch(there[0].record, records.replaced(user, request))
-        elif takeable := warm.takeable(self.labs(replica.seen), IMAGE):
+        elif takeable := leading.takeable(self.labs(replica.seen), IMAGE):
             yield
             name = takeable[0].record.namespace
             self.patch(takeable[0].record, records.annotations_for(user, request), labels)
@@ -337,13 +337,13 @@ class World:
 
     def keep_warm(self, replica: Replica) -> bool:
         """Have a replica make and end warm labs, as far as it knows them."""
-        plan = warm.plan([lab for lab in self.labs(replica.seen) if lab.record.warm], {"netlab": (IMAGE, WARM)})
+        plan = leading.warm_plan([lab for lab in self.labs(replica.seen) if lab.record.warm], {"netlab": (IMAGE, WARM)})
         if not self.lock(replica, "warm"):
             return False
         replica.tasks["warm"] = self._keep_warm(plan)
         return bool(plan.make or plan.end)
 
-    def _keep_warm(self, plan: warm.WarmPlan) -> Task:
+    def _keep_warm(self, plan: leading.WarmPlan) -> Task:
         for image, number in plan.make.values():
             for _ in range(number):
                 yield

@@ -3,7 +3,7 @@
 from urllib.parse import urlencode
 
 from vkprovider.portal.pure.classes import wish_of
-from vkprovider.portal.web.classes.grid import one_name, topic_of
+from vkprovider.portal.web.classes.classrooms import one_name, topic_of
 from vkprovider.portal.web.live.streams import wanted
 
 

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.portal.web.live.rendered import ListChange, PageChange, Put, Rendered, all_of, difference
+from vkprovider.portal.web.live.topics import ListChange, PageChange, Put, Rendered, all_of, difference
 
 _IDS = st.sampled_from(["a", "b", "c", "d", "e"])
 _HTML = st.sampled_from(["<p>1</p>", "<p>2</p>", "<p>3</p>"])

@@ -6,16 +6,16 @@ import pytest
 
 from tests.component.controllers.looking import when
 from vkprovider.platform.errors import InputError, Unavailable
-from vkprovider.platform.http.access import Right, User
 from vkprovider.platform.http.answers import ApiServerUnavailable, NotAllowed, TokenInvalid
+from vkprovider.platform.http.open import ReviewTimes
 from vkprovider.platform.reasons import StartReason
-from vkprovider.portal.api.callers import KnownCaller, LabRight
+from vkprovider.platform.rights import Right, User
+from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.service.requests import LabCaller
-from vkprovider.portal.web.live.reviews import Reviews, ReviewTimes
-from vkprovider.portal.web.visitor import Visitor
+from vkprovider.portal.web.visitors import Visitor, VisitorReviews
 
 SHORT = ReviewTimes(first_s=0.1, every_s=0.2, again_s=0.05)
-USE = LabRight("use", "portal", "alice")
+USE = lab_right("use", "portal", "alice")
 
 
 def visitor(name: str = "alice") -> Visitor:
@@ -38,7 +38,7 @@ class Answers:
 
 async def test_all_that_is_open_of_a_caller_shares_a_review() -> None:
     answers = Answers()
-    reviews = Reviews(answers.ask, SHORT)
+    reviews = VisitorReviews(answers.ask, SHORT)
     async with reviews.holding(visitor(), USE) as first, reviews.holding(visitor(), USE) as second:
         await when(lambda: len(answers.asked) >= 2, "two reviews")
         assert set(answers.asked) == {"alice use userlabs.vkprovider.io"}
@@ -53,18 +53,18 @@ async def test_all_that_is_open_of_a_caller_shares_a_review() -> None:
 
 async def test_callers_and_rights_are_asked_for_apart() -> None:
     answers = Answers()
-    reviews = Reviews(answers.ask, SHORT)
+    reviews = VisitorReviews(answers.ask, SHORT)
     async with (
         reviews.holding(visitor(), USE),
         reviews.holding(visitor("bob"), USE),
-        reviews.holding(visitor(), LabRight("teach", "net101")),
+        reviews.holding(visitor(), lab_right("teach", "net101")),
     ):
         await when(lambda: len(set(answers.asked)) == 3, "each caller and right")
 
 
 async def test_who_comes_back_within_the_minute_causes_no_further_review() -> None:
     answers = Answers()
-    reviews = Reviews(answers.ask, ReviewTimes(first_s=0.4, every_s=30, again_s=30))
+    reviews = VisitorReviews(answers.ask, ReviewTimes(first_s=0.4, every_s=30, again_s=30))
     began = asyncio.get_running_loop().time()
     for _ in range(5):
         async with reviews.holding(visitor(), USE):
@@ -90,7 +90,7 @@ async def test_who_comes_back_within_the_minute_causes_no_further_review() -> No
 async def test_while_nobody_can_be_asked_what_is_open_goes_on_and_is_asked_for_soon_again(error: Exception) -> None:
     answers = Answers()
     answers.answer = error
-    reviews = Reviews(answers.ask, SHORT)
+    reviews = VisitorReviews(answers.ask, SHORT)
     async with reviews.holding(visitor(), USE) as over:
         await when(lambda: reviews.answers_total["unknown"] >= 3, "three tries")
         assert not over.is_set()
@@ -101,7 +101,7 @@ async def test_while_nobody_can_be_asked_what_is_open_goes_on_and_is_asked_for_s
 @pytest.mark.parametrize("error", [TokenInvalid("expired"), NotAllowed("no")])
 async def test_a_token_that_is_known_no_more_ends_what_is_open_and_wakes_it(error: Exception) -> None:
     answers = Answers()
-    reviews = Reviews(answers.ask, SHORT)
+    reviews = VisitorReviews(answers.ask, SHORT)
     wake = asyncio.Event()
     async with reviews.holding(visitor(), USE, wake) as over:
         answers.answer = error

@@ -3,13 +3,13 @@
 import asyncio
 import time
 
-from vkprovider.platform.http.access import Right, User
-from vkprovider.portal.api.callers import KnownCaller, LabRight
+from vkprovider.platform.http.open import OpenLogins
+from vkprovider.platform.rights import Right, User
+from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.service.requests import LabCaller
-from vkprovider.portal.web.live.reviews import OpenLogins, Reviews
-from vkprovider.portal.web.visitor import Visitor
+from vkprovider.portal.web.visitors import Visitor, VisitorReviews
 
-USE = LabRight("use", "portal", "alice")
+USE = lab_right("use", "portal", "alice")
 
 
 def visitor(session: str, ends_at: float | None) -> Visitor:
@@ -22,11 +22,11 @@ async def yes(visitor: Visitor, right: Right) -> bool:  # noqa: ARG001 (as an AP
 
 
 async def test_a_session_that_is_over_ends_what_is_open_of_it_and_wakes_it() -> None:
-    reviews, wake = Reviews(yes), asyncio.Event()
+    reviews, wake = VisitorReviews(yes), asyncio.Event()
     soon, later = visitor("one", time.time() + 0.2), visitor("two", time.time() + 3600)
     async with (
         reviews.holding(soon, USE, wake) as first,
-        reviews.holding(soon, LabRight("teach", "net101")) as second,
+        reviews.holding(soon, lab_right("teach", "net101")) as second,
         reviews.holding(later, USE) as other,
         reviews.holding(visitor("ingress:alice", None), USE) as without,
     ):
@@ -38,12 +38,12 @@ async def test_a_session_that_is_over_ends_what_is_open_of_it_and_wakes_it() -> 
 
 
 async def test_a_session_that_was_over_before_ends_at_once() -> None:
-    async with Reviews(yes).holding(visitor("one", time.time() - 60), USE) as over:
+    async with VisitorReviews(yes).holding(visitor("one", time.time() - 60), USE) as over:
         await asyncio.wait_for(over.wait(), 5)
 
 
 async def test_who_logs_out_ends_all_of_one_session() -> None:
-    reviews = Reviews(yes)
+    reviews = VisitorReviews(yes)
     mine, phone = visitor("one", time.time() + 3600), visitor("two", time.time() + 3600)
     async with (
         reviews.holding(mine, USE) as first,
@@ -62,8 +62,8 @@ async def test_who_logs_out_ends_all_of_one_session() -> None:
 async def test_a_stream_that_closes_leaves_what_else_is_open_of_its_session() -> None:
     sessions = OpenLogins(time.time)
     mine, over = visitor("one", time.time() + 0.3), asyncio.Event()
-    with sessions.during(mine, over):
-        with sessions.during(mine, asyncio.Event()):
+    with sessions.during(mine.session, mine.ends_at, over):
+        with sessions.during(mine.session, mine.ends_at, asyncio.Event()):
             assert len(sessions) == 1
         async with asyncio.timeout(5):
             await over.wait()

@@ -12,10 +12,18 @@ import pytest
 
 from tests.component.controllers.looking import when
 from vkprovider.portal.service.index import Listeners
-from vkprovider.portal.web.live.rendered import Rendered
 from vkprovider.portal.web.live.streams import merged
-from vkprovider.portal.web.live.topics import PAUSE_S, PAUSE_S_MAX, Topic, Topics, TopicSource, TopicView, pause_s
-from vkprovider.portal.web.visitor import Visitor
+from vkprovider.portal.web.live.topics import (
+    PAUSE_S,
+    PAUSE_S_MAX,
+    Rendered,
+    Topic,
+    Topics,
+    TopicSource,
+    TopicView,
+    pause_s,
+)
+from vkprovider.portal.web.visitors import Visitor
 
 
 class Boards:

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import make_mocked_request
 
-from vkprovider.portal.web.layout import BASE, HERE, PIECE, VIEWS, Assets, Layout, hashed_name, kind_of, link_to
+from vkprovider.portal.web.layout import HERE, PIECE, VIEWS, Assets, Layout, hashed_name, kind_of
+from vkprovider.portal.web.visitors import BASE, link_to
 
 FOLDERS = [HERE / "static", *(HERE / view / "static" for view in VIEWS)]
 

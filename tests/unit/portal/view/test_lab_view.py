@@ -14,7 +14,7 @@ from vkprovider.lablet.standings import Standing, Tone
 from vkprovider.platform.objects import Condition, Container, Pod
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.facts import UserLab
-from vkprovider.portal.pure.record import LabOperation
+from vkprovider.portal.pure.record import LabOutcome
 from vkprovider.portal.pure.view import LabView, command_for, from_pod, from_userlab
 from vkprovider.portal.settings import PortalSettings
 
@@ -209,7 +209,7 @@ def test_lab_that_has_failed_says_why_and_what_to_do() -> None:
 def test_lab_whose_pod_failed_has_the_words_of_the_pods_reason() -> None:
     """ "Look that reason up" is what the page does for its reader."""
     text = "StoppedTooLong: stopped for 24 hours"
-    told = LabOperation(id="r1", kind="create", phase="failed", at=NOW, reason="UserLabFailed", text=text)
+    told = LabOutcome(id="r1", kind="create", phase="failed", at=NOW, reason="UserLabFailed", text=text)
     view = seen(lab(REQUEST, told))
     assert view.failure is not None
     assert (view.failure.reason, view.failure.message) == ("StoppedTooLong", "stopped for 24 hours")
@@ -218,7 +218,7 @@ def test_lab_whose_pod_failed_has_the_words_of_the_pods_reason() -> None:
 
 @pytest.mark.parametrize("text", ["", "Error: exit 1", "no colon", "Strange: <script>"])
 def test_failure_without_a_known_reason_says_what_was_told(text: str) -> None:
-    told = LabOperation(id="r1", kind="create", phase="failed", at=NOW, reason="UserLabFailed", text=text)
+    told = LabOutcome(id="r1", kind="create", phase="failed", at=NOW, reason="UserLabFailed", text=text)
     view = seen(lab(REQUEST, told))
     assert view.failure is not None
     assert (view.failure.reason, view.failure.message) == ("UserLabFailed", text)

@@ -3,8 +3,6 @@
 Who asks has rights in a namespace, and none where the provider is.
 """
 
-import asyncio
-import os
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -14,8 +12,9 @@ from typing import Any, Final, TypeVar
 import aiohttp
 import click
 import msgspec
+from yarl import URL
 
-from tunnels.outgoing import ProxyUnsupportedError, open_session, proxy_of
+from tunnels.outgoing import open_session
 from vkprovider.cli.shared.page.address import FORWARD, PageUnknown, find, is_verified, safe
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
@@ -23,6 +22,7 @@ from vkprovider.cli.shared.refusals import advised
 from vkprovider.doctor.rights import grant_command
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import OutsideError, shorten
+from vkprovider.platform.http.client import SilentError, ask
 from vkprovider.platform.kube.api import Api
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.http import auth
@@ -96,23 +96,14 @@ class ProviderPage:
 
     async def _ask(self, method: str, path: str, type_: type[T], params: Mapping[str, str] | None) -> T:
         url = self.base + path
+        headers = {"Authorization": self._authorization, "Accept": "application/json"}
         try:
-            async with (
-                asyncio.timeout(_DEADLINE_S),
-                self._session.request(
-                    method,
-                    url,
-                    params=params,
-                    headers={"Authorization": self._authorization, "Accept": "application/json"},
-                    ssl=self._tls,
-                    proxy=proxy_of(url, os.environ),
-                    allow_redirects=False,
-                ) as response,
-            ):
-                status, body = response.status, await response.read()
-        except (aiohttp.ClientError, ProxyUnsupportedError, OSError) as error:
-            why = str(error) or type(error).__name__
-            if isinstance(error, aiohttp.ClientConnectorCertificateError):
+            status, body = await ask(
+                self._session, method, URL(url), within_s=_DEADLINE_S, headers=headers, params=params, tls=self._tls
+            )
+        except SilentError as error:
+            why = str(error)
+            if isinstance(error.__cause__, aiohttp.ClientConnectorCertificateError):
                 why = f"{why}; for a CA of your own use --cacert"
             raise PageRefused(f"{url} cannot be asked: {why}; check --url; {self._forward}") from None
         try:

@@ -17,8 +17,8 @@ from vkprovider.platform.times import clock, unix
 from vkprovider.portal.pure.classes import ACTS, CannotBeDoneError, Row, notes_for
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.classes.classrooms import Classrooms
-from vkprovider.portal.web.context import SiteContext
-from vkprovider.portal.web.visitor import Visitor
+from vkprovider.portal.web.layout import SiteContext
+from vkprovider.portal.web.visitors import Visitor
 
 _AT_ONCE: Final = 8
 _TRIES: Final = 5

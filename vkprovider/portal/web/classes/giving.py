@@ -12,19 +12,18 @@ from vkprovider.classroom.pods import Assignment
 from vkprovider.classroom.roster import RosterError, learners_in
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.platform.errors import Forbidden, InputError, OutsideError
-from vkprovider.platform.http.access import ResourceRight
 from vkprovider.platform.http.bodies import FORM, FORM_WITH_FILES, Body, File, read_form
 from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.messages import listed
 from vkprovider.platform.objects import Metadata
+from vkprovider.platform.rights import Right
 from vkprovider.platform.times import iso
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.classes.acting import Outcome
-from vkprovider.portal.web.classes.classrooms import Classrooms
-from vkprovider.portal.web.classes.grid import path_of
-from vkprovider.portal.web.context import SiteContext
-from vkprovider.portal.web.visitor import Visitor
+from vkprovider.portal.web.classes.classrooms import Classrooms, path_of
+from vkprovider.portal.web.layout import SiteContext
+from vkprovider.portal.web.visitors import Visitor
 
 _log: Final = structlog.get_logger(__name__)
 _HOURS: Final = {"1": 1, "2": 2, "3": 3, "4": 4, "6": 6, "8": 8, "": 0}
@@ -70,7 +69,7 @@ class Assigning:
         if not visitor.token:
             return False
         for group, resource in (("apps", "deployments"), ("", "pods")):
-            right = ResourceRight("patch", resource, namespace, group=group)
+            right = Right("patch", resource, namespace, group=group)
             if not await self._site.callers.may(visitor.known, right):
                 return False
         return True

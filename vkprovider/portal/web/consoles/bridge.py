@@ -5,28 +5,154 @@ faster loses output, as it does for every session that reads too slowly, and nev
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from http import HTTPStatus
-from typing import Final
+from typing import Final, NamedTuple
+from urllib.parse import quote
 
 import structlog
 from aiohttp import WSMsgType, web
 
-from vkprovider.platform.errors import OutsideError, Unavailable
+from vkprovider.lablet import names
+from vkprovider.platform.errors import DeadlineExceeded, OutsideError, Unavailable
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.connections import uncount
+from vkprovider.platform.http.open import Places
 from vkprovider.platform.kube.client import KubeClient
-from vkprovider.portal.web.consoles import frames, words
-from vkprovider.portal.web.consoles.frames import Backlog, BytesShown, ConsoleEnd, FrameError, Mode, OutputWindow, Typed
-from vkprovider.portal.web.consoles.upstream import ConsoleTarget, UpstreamConsole, upstream
+from vkprovider.platform.kube.http.websockets import KubeWebSocket
+from vkprovider.portal.web.consoles import frames
+from vkprovider.portal.web.consoles.frames import (
+    Backlog,
+    BytesShown,
+    ConsoleEnd,
+    FrameError,
+    Mode,
+    OutputWindow,
+    Typed,
+    end_of,
+)
+
+PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
+_STDIN, _STDOUT, _STDERR, _ERROR = range(4)
+"""The first byte of a message: its channel (`k8s.io/kubernetes`, `wsstream`)."""
+_TYPED_BYTES_MAX: Final = 32 * 1024
+"""The longest message with keys: the buffer of the reference kubelet."""
+
+_COMMAND_S_MAX: Final = 120.0
+_OUTPUT_BYTES_MAX: Final = 4 * 1024 * 1024
+
+
+class ConsoleTarget(NamedTuple):
+    """A console.
+
+    Attributes:
+        namespace, pod: The lablet.
+        container: Its container that is the lablet as a whole.
+        device: The label of the device, or the name of its container.
+    """
+
+    namespace: str
+    pod: str
+    container: str
+    device: str
+
+    def path(self) -> str:
+        """Return the path of `exec`."""
+        return f"/api/v1/namespaces/{quote(self.namespace, safe='')}/pods/{quote(self.pod, safe='')}/exec"
+
+    def command(self, words: Sequence[str], *, stdin: bool, tty: bool) -> list[tuple[str, str]]:
+        """Return the query by which words are executed in the container of the lablet as a whole."""
+        wants = {"stdin": stdin, "stdout": True, "tty": tty, "stderr": not tty}
+        flags = [(name, "true") for name, wanted in wants.items() if wanted]
+        return [("container", self.container), *(("command", word) for word in words), *flags]
+
+
+class UpstreamConsole:
+    """An open session of `exec`."""
+
+    def __init__(self, socket: KubeWebSocket, device: str) -> None:
+        """Take over a WebSocket."""
+        self._socket = socket
+        self._device = device
+        self._status = b""
+
+    async def read(self) -> bytes:
+        """Return what the device prints next; none at the end."""
+        while (message := await self._socket.receive()) is not None:
+            if not message:
+                continue
+            channel, data = message[0], message[1:]
+            if channel in {_STDOUT, _STDERR} and data:
+                return data
+            if channel == _ERROR:
+                self._status += data
+        return b""
+
+    async def write(self, keys: bytes) -> None:
+        """Press keys.
+
+        Raises:
+            Unavailable: The connection is lost.
+        """
+        for start in range(0, len(keys), _TYPED_BYTES_MAX):
+            await self._socket.send(bytes((_STDIN,)) + keys[start : start + _TYPED_BYTES_MAX])
+
+    @property
+    def end(self) -> ConsoleEnd:
+        """Why it has ended, after `read` has returned nothing."""
+        return end_of(self._status, self._device)
+
+
+@contextlib.asynccontextmanager
+async def upstream(kube: KubeClient, target: ConsoleTarget, mode: Mode) -> AsyncIterator[UpstreamConsole]:
+    """Open a console while the block runs.
+
+    Who watches sends no input at all, as `kubectl lablet console --watch` does not, so that nothing can be typed.
+
+    Args:
+        kube: A client with the credentials of the person.
+        target: The console.
+        mode: Whether they type, watch, or take over.
+    """
+    words = names.console_command(target.device, take_over=mode is Mode.TAKE_OVER)
+    query = target.command(words, stdin=mode is not Mode.WATCH, tty=True)
+    socket = await kube.websocket(target.path(), query, PROTOCOLS)
+    try:
+        yield UpstreamConsole(socket, target.device)
+    finally:
+        await socket.close()
+
+
+async def printed(kube: KubeClient, target: ConsoleTarget, command: Sequence[str]) -> tuple[bytes, ConsoleEnd]:
+    """Run a command of the lablet as a whole, such as `config r1`; return what it prints, and how it ended.
+
+    Raises:
+        OutsideError: The API server refuses, or does not answer, or the output is too long.
+    """
+    query = target.command(command, stdin=False, tty=False)
+    socket = await kube.websocket(target.path(), query, PROTOCOLS)
+    session, output = UpstreamConsole(socket, target.device), bytearray()
+    try:
+        async with asyncio.timeout(_COMMAND_S_MAX):
+            while data := await session.read():
+                output += data
+                if len(output) > _OUTPUT_BYTES_MAX:
+                    raise Unavailable(f"{target.device} prints more than {_OUTPUT_BYTES_MAX} bytes")
+    except TimeoutError:
+        raise DeadlineExceeded(f"{target.device} did not answer within {_COMMAND_S_MAX:.0f} s") from None
+    finally:
+        await socket.close()
+    return bytes(output), session.end
+
 
 _log: Final = structlog.get_logger(__name__)
 CONSOLES_MAX: Final = 500
 """The most consoles of a replica."""
 OF_CALLER_MAX: Final = 24
 """The most consoles of one person: those of a class, watched side by side."""
+_TOO_MANY: Final = "too many consoles are open here: close others, or try again"
 _PING_S: Final = 25.0
 """The pause between two pings of a browser: proxies end a connection that is silent for 30 to 60 s."""
 _SAY_S: Final = 5.0
@@ -47,16 +173,15 @@ class BrowserConsoles:
 
     def __init__(self) -> None:
         """Begin without consoles."""
-        self._open: Counter[str] = Counter()
-        self._leaving = asyncio.Event()
+        self._places = Places(CONSOLES_MAX, OF_CALLER_MAX, lambda _: TooManyConsoles(_TOO_MANY))
 
     def __len__(self) -> int:
         """Count the consoles."""
-        return self._open.total()
+        return len(self._places)
 
     def close(self) -> None:
         """End all consoles, and those that begin later at once: their pages go to another replica."""
-        self._leaving.set()
+        self._places.close()
 
     async def serve(
         self,
@@ -80,7 +205,8 @@ class BrowserConsoles:
         Raises:
             Refused: There are too many.
         """
-        async with self._place(caller):
+        leaving = asyncio.Event()
+        with self._places.taken(caller, leaving):
             uncount(request)
             socket = web.WebSocketResponse(
                 compress=False, heartbeat=_PING_S, max_msg_size=frames.TYPED_BYTES_MAX + 1, timeout=_SAY_S
@@ -88,7 +214,7 @@ class BrowserConsoles:
             await socket.prepare(request)
             about = {"user": caller, "namespace": target.namespace, "pod": target.pod, "device": target.device}
             _log.info("a console begins", mode=mode, **about)
-            bridge = Bridge(socket, target, mode, withdrawn, self._leaving)
+            bridge = Bridge(socket, target, mode, withdrawn, leaving)
             end = await bridge.run(kube)
             _log.info("a console has ended", why=end.why, bytes=bridge.sent_bytes, **about)
             with suppress(ConnectionResetError, TimeoutError):
@@ -96,17 +222,6 @@ class BrowserConsoles:
                     await socket.send_str(frames.ended(end))
                     await socket.close(code=frames.CLOSE_CODES[end.why], message=_cut(end.text))
             return socket
-
-    @asynccontextmanager
-    async def _place(self, caller: str) -> AsyncIterator[None]:
-        if len(self) >= CONSOLES_MAX or self._open[caller] >= OF_CALLER_MAX:
-            raise TooManyConsoles("too many consoles are open here: close others, or try again")
-        self._open[caller] += 1
-        try:
-            yield
-        finally:
-            self._open[caller] -= 1
-            self._open += Counter()  # drops callers without a console
 
 
 class Bridge:
@@ -142,9 +257,9 @@ class Bridge:
             async with upstream(kube, self._target, self._mode) as console:
                 return await self._pass_on(console)
         except OutsideError as error:
-            return words.refusal(error, self._target.device)
+            return frames.refusal(error, self._target.device)
         except ConnectionResetError:
-            return words.ENDED  # the browser has left
+            return frames.ENDED  # the browser has left
 
     async def _pass_on(self, console: UpstreamConsole) -> ConsoleEnd:
         await self._socket.send_str(frames.opened(watches=self._mode is Mode.WATCH))
@@ -154,8 +269,8 @@ class Bridge:
                 "output": self._read(console),
                 "sending": self._send(),
                 "input": self._input(console),
-                "right": _after(self._withdrawn, words.WITHDRAWN),
-                "leaving": _after(self._leaving, words.LEAVING),
+                "right": _after(self._withdrawn, frames.WITHDRAWN),
+                "leaving": _after(self._leaving, frames.LEAVING),
             }.items()
         ]
         try:
@@ -208,10 +323,10 @@ class Bridge:
                     case Typed():
                         pass  # who watches types nothing
             except FrameError:
-                return words.NONSENSE
+                return frames.NONSENSE
             except Unavailable:
-                return words.BROKEN
-        return words.ENDED
+                return frames.BROKEN
+        return frames.ENDED
 
 
 async def _after(happened: asyncio.Event, end: ConsoleEnd) -> ConsoleEnd:

@@ -1,27 +1,130 @@
 """The paths of the view: consoles of devices and their configurations, and which console a path names."""
 
+import io
 import shlex
-from collections.abc import Awaitable, Callable
+import time
+import zipfile
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from aiohttp import web
 
-from vkprovider.platform.http.access import ResourceRight
+from vkprovider.platform.concurrency import at_most
+from vkprovider.platform.errors import OutsideError
+from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.connections import unless_left
+from vkprovider.platform.http.open import Places
+from vkprovider.platform.http.served import Handler
+from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.objects import Pod
+from vkprovider.platform.rights import Right
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller
-from vkprovider.portal.web.consoles.bridge import BrowserConsoles
-from vkprovider.portal.web.consoles.configurations import ConfigurationDownloads, archive, collected
-from vkprovider.portal.web.consoles.frames import Mode
-from vkprovider.portal.web.consoles.upstream import ConsoleTarget
-from vkprovider.portal.web.context import SiteContext
-from vkprovider.portal.web.layout import link
-from vkprovider.portal.web.live.reviews import Reviews
+from vkprovider.portal.web.consoles import frames
+from vkprovider.portal.web.consoles.bridge import BrowserConsoles, ConsoleTarget, printed
+from vkprovider.portal.web.consoles.frames import Mode, Why
+from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live
-from vkprovider.portal.web.visitor import Visitor
-from vkprovider.portal.web.visitors import Handler
+from vkprovider.portal.web.visitors import Visitor, VisitorReviews, link
+
+_AT_ONCE: Final = 4
+"""As many as a worker extracts at once."""
+DOWNLOADS_MAX: Final = 4
+"""The most downloads of a replica: each has what it has read in memory."""
+_ARCHIVE_BYTES_MAX: Final = 8 * 1024 * 1024
+FAILURES: Final = "not-read.txt"
+_UNIX: Final = 3
+_MODE: Final = 0o644 << 16
+
+
+class DeviceConfiguration(NamedTuple):
+    """The configuration of a device, or why there is none.
+
+    Attributes:
+        device: The name of its container, which is one of a file, too.
+        text: The configuration.
+        fault: A sentence; "" if there is a configuration.
+    """
+
+    device: str
+    text: bytes = b""
+    fault: str = ""
+
+
+class TooManyDownloads(Refused):
+    """So many downloads of configurations go on already."""
+
+    status_code = HTTPStatus.TOO_MANY_REQUESTS
+    remedy = "Wait for the end of the other download, and try again."
+    retry_s = 5
+
+
+def downloads() -> Places:
+    """Return the places of a replica's downloads of configurations: a few, and one for each visitor."""
+    return Places(DOWNLOADS_MAX, 1, _too_many)
+
+
+def _too_many(own: bool) -> TooManyDownloads:  # noqa: FBT001 (as `Places` calls it)
+    if own:
+        return TooManyDownloads("another download of yours goes on: wait for its end, and try again")
+    return TooManyDownloads("too many others download configurations now: try again in some seconds")
+
+
+async def collected(kube: KubeClient, targets: Sequence[ConsoleTarget]) -> list[DeviceConfiguration]:
+    """Read the configurations of some devices, a few at a time; one that fails stops no other.
+
+    One that does not fit into the archive any more is left out.
+
+    Args:
+        kube: A client with the credentials of the visitor.
+        targets: The devices.
+    """
+    found: dict[str, DeviceConfiguration] = {}
+
+    async def read(target: ConsoleTarget) -> None:
+        configuration = await _read(kube, target)
+        room = _ARCHIVE_BYTES_MAX - sum(len(each.text) for each in found.values())
+        found[target.device] = configuration if len(configuration.text) <= room else _left_out(target.device)
+
+    await at_most(_AT_ONCE, read, targets)
+    return [found[target.device] for target in targets]
+
+
+async def _read(kube: KubeClient, target: ConsoleTarget) -> DeviceConfiguration:
+    device = target.device
+    try:
+        text, end = await printed(kube, target, ["config", device])
+    except OutsideError as error:
+        return DeviceConfiguration(device, fault=frames.refusal(error, device).text)
+    return DeviceConfiguration(device, text) if end.why is Why.ENDED else DeviceConfiguration(device, fault=end.text)
+
+
+def _left_out(device: str) -> DeviceConfiguration:
+    size = f"{_ARCHIVE_BYTES_MAX // 2**20} MiB"
+    fault = f"It does not fit: an archive has {size} of configurations at most; `config {device}` prints it."
+    return DeviceConfiguration(device, fault=fault)
+
+
+def archive(found: Iterable[DeviceConfiguration], *, at: float) -> bytes:
+    """Return a zip archive with a file for each configuration, and one that says which could not be read, if any.
+
+    Args:
+        found: The configurations.
+        at: The time of the files, in Unix seconds.
+    """
+    files = {f"{each.device}.cfg": each.text for each in found if not each.fault}
+    faults = "".join(f"{each.device}: {each.fault}\n" for each in found if each.fault)
+    if faults or not files:
+        files[FAILURES] = (faults or "This lab shows no devices.\n").encode()
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as whole:
+        for name, text in files.items():
+            entry = zipfile.ZipInfo(name, time.gmtime(at)[:6])
+            entry.create_system, entry.external_attr = _UNIX, _MODE
+            whole.writestr(entry, text, zipfile.ZIP_DEFLATED)
+    return packed.getvalue()
 
 
 class LabPlace(NamedTuple):
@@ -64,7 +167,7 @@ Finder = Callable[[web.Request, Visitor], Awaitable[LabPlace]]
 """Called with each request to find its lab; raises `HTTPNotFound` for a visitor who may not see it."""
 
 
-class Places:
+class LabFinder:
     """Finds labs by the paths of requests."""
 
     def __init__(self, site: SiteContext) -> None:
@@ -121,22 +224,22 @@ class ConsoleViews(NamedTuple):
 
     Attributes:
         site: What all views share.
-        places: Finds labs.
+        finder: Finds labs.
         reviews: Asks whether somebody still may open a console.
         consoles: The open ones.
         downloads: Those of configurations that go on.
     """
 
     site: SiteContext
-    places: Places
-    reviews: Reviews
+    finder: LabFinder
+    reviews: VisitorReviews
     consoles: BrowserConsoles
-    downloads: ConfigurationDownloads
+    downloads: Places
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths."""
         found: list[Route] = []
-        for lab, find in ((_LAB, self.places.of_user), (_LABLET, self.places.of_class)):
+        for lab, find in ((_LAB, self.finder.of_user), (_LABLET, self.finder.of_class)):
             found += [
                 Route("GET", f"{lab}/consoles/{{device}}", self._page_of(find)),
                 Route("GET", f"{lab}/consoles/{{device}}/stream", self._stream_of(find)),
@@ -176,7 +279,7 @@ class ConsoleViews(NamedTuple):
             target = place.target(request.match_info["device"])
             user, right = (
                 visitor.known.of_cluster.username,
-                ResourceRight("create", "pods/exec", target.namespace, target.pod),
+                Right("create", "pods/exec", target.namespace, target.pod),
             )
             async with (
                 self.site.as_visitor.client(visitor.token) as kube,
@@ -194,7 +297,7 @@ class ConsoleViews(NamedTuple):
                 raise web.HTTPNotFound
             devices = [container.name for container in place.pod.spec.containers[1:]]
             user, targets = visitor.known.of_cluster.username, [place.target(device) for device in devices]
-            with self.downloads.place(user):
+            with self.downloads.taken(user):
                 async with self.site.as_visitor.client(visitor.token) as kube:
                     found = await unless_left(request, collected(kube, targets))
             if found is None:
@@ -230,4 +333,4 @@ def _first_mode(request: web.Request) -> Mode:
 
 def routes(site: SiteContext, live: Live, consoles: BrowserConsoles) -> tuple[Route, ...]:
     """Return the paths."""
-    return ConsoleViews(site, Places(site), live.reviews, consoles, ConfigurationDownloads()).routes()
+    return ConsoleViews(site, LabFinder(site), live.reviews, consoles, downloads()).routes()

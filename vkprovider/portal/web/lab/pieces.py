@@ -15,20 +15,20 @@ from vkprovider.lablet.devices import Port, SeenDevice
 from vkprovider.platform.times import clock, iso, length
 from vkprovider.portal.pure import options
 from vkprovider.portal.pure.form import FormOffer
-from vkprovider.portal.pure.options import Rejection, WantedLab
+from vkprovider.portal.pure.options import LabWish, Rejection
 from vkprovider.portal.pure.view import LabView, command_for
 from vkprovider.portal.web.layout import Layout
-from vkprovider.portal.web.live.rendered import Rendering, time_left
+from vkprovider.portal.web.live.topics import Rendering, time_left
 
 _FIELDS = {"image": "image_list", "size": "size", "class": "class"}
 """The option of a request that a field of the form is."""
 
 
-def wanted_of(form: Mapping[str, object]) -> WantedLab | Rejection:
+def wanted_of(form: Mapping[str, object]) -> LabWish | Rejection:
     """Return the lab that a form asks for, or why it asks for none."""
     found = {option: form[field] for field, option in _FIELDS.items() if form.get(field)}
     wanted = options.parse({"options": found})
-    return wanted if isinstance(wanted, WantedLab) else wanted[0]
+    return wanted if isinstance(wanted, LabWish) else wanted[0]
 
 
 OWNER: Final = "owner"

@@ -1,25 +1,180 @@
-"""The paths of the view: the page of a user's lab, and what may be asked of the lab."""
+"""The page of a lab: what it shows at first, what changes on it by itself, and what may be asked of the lab."""
 
+import asyncio
 import re
+from collections.abc import Callable, Iterable
+from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from aiohttp import web
 
+from vkprovider.lablet.inputs import tag_of
+from vkprovider.lablet.models.status import DefinitionStatus, definition_status
 from vkprovider.platform.http.bodies import read_form
+from vkprovider.platform.rights import Right
 from vkprovider.platform.runtime.parts import Route
-from vkprovider.portal.api.callers import KnownCaller
+from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.pure.form import offer
 from vkprovider.portal.pure.menu import Menu
 from vkprovider.portal.pure.options import Rejection
+from vkprovider.portal.pure.view import LabView, from_pod, from_userlab
 from vkprovider.portal.service.requests import Rejected
-from vkprovider.portal.web.context import SiteContext
-from vkprovider.portal.web.lab.pieces import OWNER, TEACHER, lab_page, user_place, wanted_of
-from vkprovider.portal.web.lab.topics import LAB, LabTopics, split
-from vkprovider.portal.web.layout import BASE, link
+from vkprovider.portal.web.lab.pieces import (
+    MANAGER,
+    OWNER,
+    TEACHER,
+    Audience,
+    Deed,
+    deeds_of,
+    lab_page,
+    lablet_place,
+    pieces,
+    user_place,
+    wanted_of,
+)
+from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live
-from vkprovider.portal.web.visitor import Visitor
-from vkprovider.portal.web.visitors import FORM_BODY
+from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView
+from vkprovider.portal.web.visitors import BASE, FORM_BODY, Visitor, link
+
+LAB: Final = "lab"
+LABLET: Final = "lablet"
+_COMMANDS: Final = "-commands"
+"""The end of the roles of those who have no token here: they are told the commands that open consoles."""
+LabletDeeds = Callable[[LabView, str, str], Iterable[Deed]]
+"""Called with a lablet of a class, its namespace and its Pod; returns what an instructor may do with it now."""
+
+
+class LabTopics:
+    """The labs of users."""
+
+    def __init__(self, site: SiteContext) -> None:
+        self._site = site
+
+    def source(self) -> TopicSource:
+        """Return them as a kind of topic: `lab:alice`."""
+        return TopicSource(LAB, self.allowed, self.render, self._site.index.listen)
+
+    async def allowed(self, visitor: Visitor, user: str) -> TopicView:
+        """Return in which role somebody sees the lab of a user.
+
+        Raises:
+            HTTPNotFound: In none, whether there is a lab or not.
+            Refused: 429, or 503.
+        """
+        role, right = await self._role(visitor.known, user)
+        if right is None:
+            raise web.HTTPNotFound
+        told = role_for(visitor, role)
+        return TopicView(f"{told}:{right.namespace}" if role == TEACHER else told, right)
+
+    async def _role(self, known: KnownCaller, user: str) -> tuple[str, Right | None]:
+        callers, home = self._site.callers, self._site.ctx.namespace
+        if await callers.owns(known, user):
+            await self._site.requests.find(known.caller)
+            return OWNER, lab_right("use", home, user)
+        lab = self._site.index.lab(user)
+        class_ = lab.record.class_ if lab is not None else ""
+        if await callers.teaches(known, user, class_):
+            return TEACHER, lab_right("teach", class_, user)
+        return (MANAGER, lab_right("manage", home, user)) if await callers.manages(known, user) else ("", None)
+
+    def render(self, user: str, role: str, base: str) -> Rendered | None:
+        """Return what the lab of a user looks like in a role, also if there is none.
+
+        None for who teaches a class that it is not of, or not any more.
+        """
+        told, class_ = split(role)
+        lab = self._site.index.lab(user)
+        if class_ is not None and (lab is None or lab.record.class_ != class_):
+            return None
+        view, place = self.view(user), user_place(user)
+        who = told.removesuffix(_COMMANDS)
+        deeds = deeds_of(view, place.path, who, self._site.settings.extend_s) if view is not None else ()
+        audience = Audience(consoles=told == who, mine=who == OWNER)
+        return Rendered(pieces(self._site.layout, view, place, deeds, audience, base, self._site.ctx.wall()))
+
+    def view(self, user: str) -> LabView | None:
+        """Return the lab of a user as people see it; None if there is none."""
+        lab = self._site.index.lab(user)
+        if lab is None:
+            return None
+        definition = self._definition(lab.record.request.definition if lab.record.request is not None else "")
+        now = self._site.ctx.wall()
+        return from_userlab(lab, definition, self._site.index.events_of(user), now, self._site.settings)
+
+    def _definition(self, image: str) -> DefinitionStatus:
+        return status_of(self._site, tag_of(image)[0])
+
+
+class LabletTopics:
+    """The lablets of classes."""
+
+    def __init__(self, site: SiteContext, deeds: LabletDeeds) -> None:
+        """Show none yet.
+
+        Args:
+            site: What is known.
+            deeds: Returns what an instructor may do with a lablet.
+        """
+        self._site = site
+        self._deeds = deeds
+
+    def source(self) -> TopicSource:
+        """Return them as a kind of topic: `lablet:net101/bob-0`."""
+
+        def listen(name: str) -> AbstractAsyncContextManager[asyncio.Event]:
+            namespace, _, pod = name.partition("/")
+            return self._site.lablets.listen(namespace, pod)
+
+        return TopicSource(LABLET, self.allowed, self.render, listen)
+
+    async def allowed(self, visitor: Visitor, name: str) -> TopicView:
+        """Return in which role somebody sees a lablet.
+
+        Raises:
+            HTTPNotFound: In none, whether there is one or not.
+            Refused: 429, or 503.
+        """
+        namespace = name.partition("/")[0]
+        if not await self._site.callers.teaches(visitor.known, "", namespace):
+            raise web.HTTPNotFound
+        return TopicView(role_for(visitor, TEACHER), lab_right("teach", namespace))
+
+    def render(self, name: str, role: str, base: str) -> Rendered | None:
+        """Return what a lablet looks like in a role; None if it is gone."""
+        namespace, _, pod_name = name.partition("/")
+        pod = self._site.lablets.pod(namespace, pod_name)
+        if pod is None:
+            return None
+        now = self._site.ctx.wall()
+        view = from_pod(pod, status_of(self._site, pod.spec.runtime_class_name), (), now)
+        place, audience = lablet_place(namespace, pod_name), Audience(consoles=role == TEACHER, mine=False)
+        return Rendered(
+            pieces(self._site.layout, view, place, self._deeds(view, namespace, pod_name), audience, base, now)
+        )
+
+
+def split(role: str) -> tuple[str, str | None]:
+    """Return the role in which somebody sees the lab of a user, and the class to which it is bound; None if to none.
+
+    Who teaches a class has a right to its labs alone, and a learner's next lab may be of another one.
+    """
+    told, bound, class_ = role.partition(":")
+    return told, class_ if bound else None
+
+
+def role_for(visitor: Visitor, role: str) -> str:
+    """Return the role of a visitor: who has no token here sees the commands that open consoles."""
+    return role if visitor.token else f"{role}{_COMMANDS}"
+
+
+def status_of(site: SiteContext, definition: str) -> DefinitionStatus:
+    """Return the status of a definition; an empty one if there is none."""
+    found = site.index.definition(definition)
+    return definition_status(found) if found is not None else DefinitionStatus()
+
 
 _CLASS: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
@@ -144,7 +299,7 @@ class LabPages:
         menu = self._site.choices.menu()
         if not self._site.settings.require_use:
             return menu
-        return menu.only(await self._site.callers.usable_by(known, menu.definitions))
+        return menu.only(await self._site.callers.usable(known, menu.definitions))
 
 
 def _class_of(request: web.Request) -> str:

@@ -7,22 +7,19 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from typing import Final, NamedTuple
 
 from aiohttp import web
 
 from vkprovider.platform.http.answers import NotAllowed, TooManyReviews
+from vkprovider.platform.http.open import Places
 from vkprovider.platform.http.sse import EventStream
 from vkprovider.platform.runtime.metrics import Measure, by_name, counter, gauge, value
 from vkprovider.platform.runtime.parts import Route
-from vkprovider.portal.web.context import SiteContext
-from vkprovider.portal.web.live import rendered
-from vkprovider.portal.web.live.rendered import Rendering
-from vkprovider.portal.web.live.reviews import Asking, Reviews
-from vkprovider.portal.web.live.topics import Topic, Topics, TopicView
-from vkprovider.portal.web.visitor import Visitor
-from vkprovider.portal.web.visitors import Visitors, require_own
+from vkprovider.portal.web.layout import SiteContext
+from vkprovider.portal.web.live.topics import Rendering, Topic, Topics, TopicView, beat, gone
+from vkprovider.portal.web.visitors import Asking, Visitor, VisitorReviews, Visitors, require_own
 
 TOPICS_MAX: Final = 20
 _CHARS_MAX: Final = 1000
@@ -94,6 +91,7 @@ BEAT_S: Final = 2.0
 """The pause between two signs of life: a page says within five seconds that it hears nothing any more."""
 STREAMS_MAX: Final = 2000
 OF_CALLER_MAX: Final = 20
+_TOO_MANY: Final = "too many browsers follow changes: close some, or load the page again later"
 _WITHDRAWN: Final = "You may not see this any more."
 _TOO_MUCH: Final = "You follow too much at once: close some pages, then load this one again."
 _GONE: Final = "This is not there any more."
@@ -117,7 +115,7 @@ class Streams:
         self,
         visitors: Visitors,
         topics: Topics,
-        reviews: Reviews,
+        reviews: VisitorReviews,
         wall: Callable[[], float] = time.time,
         age_s: Callable[[], float] = lambda: 0.0,
     ) -> None:
@@ -135,20 +133,16 @@ class Streams:
         self._reviews = reviews
         self._wall = wall
         self._age_s = age_s
-        self._open: Counter[str] = Counter()
+        self._places = Places(STREAMS_MAX, OF_CALLER_MAX, lambda _: TooManyReviews(_TOO_MANY))
         self._followed: dict[str, Counter[str]] = {}
-        self._wake: set[asyncio.Event] = set()
-        self._closed = False
 
     def __len__(self) -> int:
         """Count the streams."""
-        return self._open.total()
+        return len(self._places)
 
     def close(self) -> None:
         """End all streams, and those that begin later at once."""
-        self._closed = True
-        for news in self._wake:
-            news.set()
+        self._places.close()
 
     async def serve(self, request: web.Request) -> web.StreamResponse:
         """Answer a request with the changes of some topics.
@@ -166,8 +160,11 @@ class Streams:
         caller = visitor.known.of_cluster.username
         fitting = self._fitting(caller, allowed)
         ended = asyncio.Event()
-        async with self._counted(caller, fitting) as news, AsyncExitStack() as stack:
-            stack.enter_context(self._reviews.sessions.during(visitor, ended, news))
+        news = asyncio.Event()
+        async with AsyncExitStack() as stack:
+            stack.enter_context(self._places.taken(caller, news))
+            stack.enter_context(self._following(caller, [each.topic for each in fitting]))
+            stack.enter_context(self._reviews.sessions.during(visitor.session, visitor.ends_at, ended, news))
             try:
                 stream = await EventStream.begin(request)
             except ConnectionResetError:
@@ -176,7 +173,7 @@ class Streams:
             with suppress(ConnectionResetError):
                 for each in asked:
                     if each not in fitting:
-                        await stream.send(rendered.gone(each.topic, _TOO_MUCH if each in allowed else _WITHDRAWN))
+                        await stream.send(gone(each.topic, _TOO_MUCH if each in allowed else _WITHDRAWN))
                 await self._follow(stream, news, open_, ended)
             return stream.answer
 
@@ -209,25 +206,13 @@ class Streams:
             raise TooManyReviews(_TOO_MUCH)
         return found
 
-    @asynccontextmanager
-    async def _counted(self, caller: str, asked: Iterable[Subscription]) -> AsyncIterator[asyncio.Event]:
-        """Yield an event that wakes a stream.
-
-        Raises:
-            Refused: 429: there are too many streams.
-        """
-        news, names = asyncio.Event(), [each.topic for each in asked]
-        if len(self) >= STREAMS_MAX or self._open[caller] >= OF_CALLER_MAX:
-            raise TooManyReviews("too many browsers follow changes: close some, or load the page again later")
-        self._open[caller] += 1
+    @contextmanager
+    def _following(self, caller: str, names: Sequence[str]) -> Iterator[None]:
+        """Note that somebody follows topics while the block runs."""
         self._followed.setdefault(caller, Counter()).update(names)
-        self._wake.add(news)
         try:
-            yield news
+            yield
         finally:
-            self._wake.discard(news)
-            self._open[caller] -= 1
-            self._open += Counter()  # drops callers without a stream
             left = Counter(self._followed.pop(caller)) - Counter(names)
             if left:
                 self._followed[caller] = left
@@ -250,15 +235,15 @@ class Streams:
         sent: dict[Subscription, Rendering | None] = {
             each: its.topic.recent(each.version) for each, its in open_.items()
         }
-        await stream.send(rendered.beat(self._wall(), self._age_s()))
-        while sent and not self._closed and not ended.is_set():
+        await stream.send(beat(self._wall(), self._age_s()))
+        while sent and not self._places.is_closed and not ended.is_set():
             news.clear()
             for each, its in open_.items():
                 if ended.is_set():
                     break  # it sets `over` as well, and takes no right away
                 if each in sent and (its.over.is_set() or its.topic.shown is None):
                     del sent[each]
-                    await stream.send(rendered.gone(each.topic, _WITHDRAWN if its.over.is_set() else _GONE))
+                    await stream.send(gone(each.topic, _WITHDRAWN if its.over.is_set() else _GONE))
                 elif each in sent and (frame := its.topic.frame(sent[each])):
                     sent[each] = its.topic.shown  # before the frame is on its way: it may change meanwhile
                     await stream.send(frame)
@@ -266,7 +251,7 @@ class Streams:
                 async with asyncio.timeout(BEAT_S):
                     await news.wait()
             except TimeoutError:
-                await stream.send(rendered.beat(self._wall(), self._age_s()))
+                await stream.send(beat(self._wall(), self._age_s()))
 
 
 class Live(NamedTuple):
@@ -279,7 +264,7 @@ class Live(NamedTuple):
     """
 
     topics: Topics
-    reviews: Reviews
+    reviews: VisitorReviews
     streams: Streams
 
     def measures(self) -> Iterator[Measure]:
@@ -305,7 +290,7 @@ class Live(NamedTuple):
 def live_parts(site: SiteContext) -> Live:
     """Make it, without any topic."""
     own_tokens = not site.settings.token_audiences
-    reviews = Reviews(Asking(site.as_visitor, site.callers, own_tokens=own_tokens).ask, wall=site.ctx.wall)
+    reviews = VisitorReviews(Asking(site.as_visitor, site.callers, own_tokens=own_tokens).ask, wall=site.ctx.wall)
     topics = Topics()
     return Live(topics, reviews, Streams(site.visitors, topics, reviews, site.ctx.wall, site.index.age_s))
 
