@@ -1,58 +1,236 @@
-"""Lists of a class: learners as an instructor has them, and rows for a spreadsheet. Pure."""
+"""Lists of a class: learners as an instructor has them, and rows for a spreadsheet. Pure.
 
+A list is what GitHub Classroom, nbgrader, Moodle, Canvas, Blackboard, Teams or Excel wrote, in English or German, or
+names line by line. It is read as a whole: one encoding, one separator, and headings that say which column is the user.
+"""
+
+import codecs
 import csv
 import io
 import re
-from collections.abc import Iterable, Sequence
-from typing import Final
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+import msgspec
 
 from vkprovider.lablet import names
 from vkprovider.lablet.inputs import inputs_of
-from vkprovider.platform.messages import plain
+from vkprovider.platform.messages import listed, plain
 from vkprovider.platform.objects import Metadata
 
-_HEADINGS: Final = frozenset({"learner", "learners", "name", "user", "username", "e-mail", "email"})
 LEARNERS_MAX: Final = 1000
 """The most learners of one list."""
+_SEPARATORS: Final = ",;\t"
+_SHOWN_MAX: Final = 8
 
 
 class RosterError(ValueError):
     """A list cannot be used; the text says why, for its author."""
 
 
-def learners_in(text: str, source: str) -> tuple[str, ...]:
-    """Return the learners of a list, each once and in its order.
+class Learner(msgspec.Struct, frozen=True):
+    """Somebody on a list.
 
-    Blank lines and those that begin with `#` are left out, and so is a first line with a heading. Commas, semicolons
-    and tabs part columns, of which only the first is read.
+    Attributes:
+        user: The name by which rights are given, as it is written.
+        shown: The name for people, the last name first where the list parts them: `Müller, Anna`; "" if there is none.
+        mail: "" if there is none.
+    """
+
+    user: str
+    shown: str = ""
+    mail: str = ""
+
+
+class Roster(msgspec.Struct, frozen=True):
+    """A list.
+
+    Attributes:
+        learners: Each once, in the order of the list.
+        notes: What its author should know of how it was read.
+    """
+
+    learners: tuple[Learner, ...]
+    notes: tuple[str, ...] = ()
+
+
+class _Columns(NamedTuple):
+    """Which column is what; None: there is none."""
+
+    user: int
+    first: int | None = None
+    last: int | None = None
+    shown: int | None = None
+    mail: int | None = None
+
+
+def _words(text: str) -> dict[str, int]:
+    return {word: rank for rank, line in enumerate(text.split("\n")) for word in line.split()}
+
+
+_USERS: Final = _words(
+    "username benutzername anmeldename user users sisloginid loginid login loginname kennung benutzerkennung\n"
+    "userprincipalname upn participantidupn\n"
+    "identifier\n"
+    "id\n"
+    "githubusername"
+)
+"""Headings of the user, without blanks and marks; those of an earlier line are taken before those of a later one."""
+_ALONE: Final = frozenset({"learner", "learners", "name", "student", "students", "teilnehmer", "lernende"})
+"""Headings of the user in a list of which no other heading says so."""
+_MAILS: Final = frozenset({"email", "emailaddress", "emailadresse", "mail", "mailadresse"})
+_FIRSTS: Final = frozenset({"firstname", "vorname", "givenname"})
+_LASTS: Final = frozenset({"lastname", "nachname", "surname", "familyname", "familienname"})
+_SHOWN: Final = frozenset({"name", "fullname", "displayname", "anzeigename", "student", "learner", "teilnehmer"})
+_OTHERS: Final = _words(
+    "class group groups gruppe section role rolle remark bemerkung seat platz idnumber studentid sisuserid githubid "
+    "matrikelnummer institution department lastaccess firstjoin lastleave duration inmeetingduration availability "
+    "childcourseid"
+).keys()
+_KNOWN: Final = _USERS.keys() | _ALONE | _MAILS | _FIRSTS | _LASTS | _SHOWN | _OTHERS
+
+
+def decoded(content: bytes) -> tuple[str, str]:
+    """Return the text of a file, and what its author should know of how it was read; "" if nothing.
+
+    Files of UTF-8 and UTF-16 say so, or are valid; all else is taken for Windows-1252, in which Excel saves a CSV.
+    """
+    if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return content.decode("utf-16", errors="replace"), ""
+    try:
+        return content.decode("utf-8-sig"), ""
+    except UnicodeDecodeError:
+        note = "the file is no UTF-8 and was read as Windows-1252: look at letters such as ä, é and ß"
+        return content.decode("cp1252", errors="replace"), note
+
+
+def read_roster(content: bytes | str, source: str) -> Roster:
+    """Read a list.
+
+    Records without text and those that begin with `#` are left out. Without headings the first column is the user.
 
     Args:
-        text: The list.
+        content: A file, or a text.
         source: Where it is from, for messages.
 
     Raises:
-        RosterError: It names nobody, too many, or somebody who cannot have a lablet.
+        RosterError: It names nobody, too many, somebody who cannot have a lablet, or one user in two ways; or no
+            heading says which column is the user.
     """
-    found: dict[str, int] = {}
-    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
-        if not line.strip() or line.lstrip().startswith("#"):
-            continue
-        delimiter = next((mark for mark in "\t;," if mark in line), ",")
-        try:
-            name = next(iter(next(csv.reader(io.StringIO(line), delimiter=delimiter), [])), "").strip()
-        except csv.Error as error:
-            raise RosterError(f"{source}, line {number}: {error}") from None
-        if not found and name.casefold() in _HEADINGS:
-            continue
-        faults = inputs_of(Metadata("", annotations={names.ANNOTATION_USERNAME: name})).faults
-        if not name or faults:
-            raise RosterError(f"{source}, line {number}: {'; '.join(faults) or 'the first column is empty'}")
-        found.setdefault(name, number)
+    text, note = decoded(content) if isinstance(content, bytes) else (content.removeprefix("\ufeff"), "")
+    records = list(_records(unicodedata.normalize("NFC", text), source))
+    columns, rest = _columns(records, source)
+    found: dict[str, Learner] = {}
+    lines: dict[str, tuple[str, int]] = {}
+    for number, cells in rest:
+        learner = _learner(cells, columns, f"{source}, line {number}")
+        other, at = lines.setdefault(learner.user.casefold(), (learner.user, number))
+        if other != learner.user:
+            raise RosterError(
+                f"{source}, line {number}: {learner.user!r} and {other!r} of line {at} differ in capitals alone; "
+                "write one of them, as the cluster knows the user"
+            )
+        found.setdefault(learner.user, learner)
     if not found:
         raise RosterError(f"{source} names no learners; write one in each line")
     if len(found) > LEARNERS_MAX:
         raise RosterError(f"{source} names {len(found)} learners, more than {LEARNERS_MAX}; part it")
-    return tuple(found)
+    return Roster(tuple(found.values()), (note,) if note else ())
+
+
+def _records(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield the records that have text, each with the number of its last line."""
+    reader = csv.reader(io.StringIO(text), delimiter=_separator(text))
+    while True:
+        try:
+            cells = next(reader, None)
+        except csv.Error as error:
+            raise RosterError(f"{source}, line {reader.line_num}: {error}") from None
+        if cells is None:
+            return
+        cells = [cell.strip() for cell in cells]
+        if any(cells) and not cells[0].startswith("#"):
+            yield reader.line_num, cells
+
+
+def _separator(text: str) -> str:
+    """Return what parts the columns of a list: the mark that most of its lines have outside of quotes."""
+    outside = re.sub(r'"(?:[^"]|"")*"', "", text).splitlines()
+    counts = {mark: sum(mark in line for line in outside if not line.startswith("#")) for mark in _SEPARATORS}
+    return max(_SEPARATORS, key=lambda mark: counts[mark])
+
+
+def _columns(records: list[tuple[int, list[str]]], source: str) -> tuple[_Columns, list[tuple[int, list[str]]]]:
+    """Return which column is what, and the records without the headings.
+
+    Raises:
+        RosterError: There are headings, and none is known to be that of the user.
+    """
+    if not records:
+        return _Columns(0), []
+    number, cells = records[0]
+    keys = [_key(cell) for cell in cells]
+    if not _KNOWN.intersection(keys):
+        if _looks_like_headings(cells, [rest for _, rest in records[1:]]):
+            raise _unknown(cells, f"{source}, line {number}")
+        return _Columns(0), records
+    users = sorted((_USERS[key], at) for at, key in enumerate(keys) if key in _USERS)
+    mail = _first(keys, _MAILS)
+    user = users[0][1] if users else mail
+    if user is None and not _first(keys, _FIRSTS) and not _first(keys, _LASTS):
+        user = _first(keys, _ALONE)
+    if user is None:
+        raise _unknown(cells, f"{source}, line {number}")
+    shown = next((at for at, key in enumerate(keys) if key in _SHOWN and at != user), None)
+    return _Columns(user, _first(keys, _FIRSTS), _first(keys, _LASTS), shown, mail), records[1:]
+
+
+def _key(cell: str) -> str:
+    """Return a heading without blanks, marks and capitals."""
+    return "".join(char for char in cell.casefold() if char.isalnum())
+
+
+def _first(keys: Sequence[str], among: frozenset[str]) -> int | None:
+    return next((at for at, key in enumerate(keys) if key in among), None)
+
+
+def _looks_like_headings(cells: list[str], rest: list[list[str]]) -> bool:
+    """Return whether a first record is unlike the others: they have addresses or numbers in the first column."""
+    firsts = [others[0] for others in rest if others]
+    marked = sum(_is_marked(first) for first in firsts)
+    return len(cells) > 1 and len(firsts) > 1 and not _is_marked(cells[0]) and marked == len(firsts)
+
+
+def _is_marked(text: str) -> bool:
+    return "@" in text or any(char.isdigit() for char in text)
+
+
+def _unknown(cells: list[str], where: str) -> RosterError:
+    headings = listed([repr(cell) for cell in cells if cell], _SHOWN_MAX)
+    return RosterError(f"{where}: none of the headings {headings} says which column is the user; call it username")
+
+
+def _learner(cells: list[str], columns: _Columns, where: str) -> Learner:
+    """Return the learner of a record.
+
+    Raises:
+        RosterError: There is no user in its column, or one who cannot have a lablet.
+    """
+
+    def cell(at: int | None) -> str:
+        return cells[at] if at is not None and at < len(cells) else ""
+
+    user = cell(columns.user)
+    column = f"column {columns.user + 1}"
+    if not user:
+        raise RosterError(
+            f"{where}: {column} is empty, and has the user; read was {listed([each for each in cells if each], 3)}"
+        )
+    if faults := inputs_of(Metadata("", annotations={names.ANNOTATION_USERNAME: user})).faults:
+        raise RosterError(f"{where}, {column}: {'; '.join(faults)}")
+    parts = [part for part in (cell(columns.last), cell(columns.first)) if part]
+    return Learner(user, ", ".join(parts) or cell(columns.shown), cell(columns.mail))
 
 
 _FORMULA: Final = re.compile(r"(^|;)(?=[\s\"]*[=+\-@\uff1d\uff0b\uff0d\uff20])")

@@ -4,7 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.classroom.roster import LEARNERS_MAX, RosterError, learners_in
+from vkprovider.classroom.roster import LEARNERS_MAX, Learner, RosterError, read_roster
+
+
+def users(content: bytes | str) -> tuple[str, ...]:
+    return tuple(learner.user for learner in read_roster(content, "names.csv").learners)
 
 
 @pytest.mark.parametrize(
@@ -15,10 +19,59 @@ from vkprovider.classroom.roster import LEARNERS_MAX, RosterError, learners_in
         ('"Miller, Ann";a@example.com\nbob;b@example.com', ("Miller, Ann", "bob")),
         ("learner\tseat\nalice@example.com\t1", ("alice@example.com",)),
         ("alice\nname\n", ("alice", "name")),
+        ('username,remark\nclara,"CCNA; evening"\n', ("clara",)),
+        ('username,remark\nclara,"CCNA\tevening"\n', ("clara",)),
+        ("username,name\nemil,Emil\n,,\n,,", ("emil",)),
+        ("jos\u00e9\njose\u0301\n", ("jos\u00e9",)),
+        ('user,remark\nanna,"two\nlines"\nbob,x', ("anna", "bob")),
     ],
 )
 def test_the_learners_of_a_list(text: str, learners: tuple[str, ...]) -> None:
-    assert learners_in(text, "names.csv") == learners
+    assert users(text) == learners
+
+
+@pytest.mark.parametrize(
+    ("text", "learner"),
+    [
+        (
+            '"identifier","github_username","github_id","name"\n"anna@uni.org","anna-h","17","Anna Huber"',
+            Learner("anna@uni.org", "Anna Huber"),
+        ),
+        (
+            "id,first_name,last_name,email\nberta,Berta,Maier,b@uni.org",
+            Learner("berta", "Maier, Berta", "b@uni.org"),
+        ),
+        (
+            '"First name","Last name","ID number","Email address"\nAnna,Huber,17,anna@uni.org',
+            Learner("anna@uni.org", "Huber, Anna", "anna@uni.org"),
+        ),
+        ("Vorname;Nachname;Anmeldename\nJ\u00f6rg;M\u00fcller;jm", Learner("jm", "M\u00fcller, J\u00f6rg")),
+        ("Benutzername;Name\njo;Jo Blau", Learner("jo", "Jo Blau")),
+        (
+            'Student,ID,SIS User ID,SIS Login ID,Section\n"Huber, Anna",17,s17,anna,Friday',
+            Learner("anna", "Huber, Anna"),
+        ),
+        (
+            '"Last Name","First Name","Username","Student ID","Last Access"\n"Huber","Anna","anna","17","never"',
+            Learner("anna", "Huber, Anna"),
+        ),
+        (
+            "Name\tFirst Join\tEmail\tParticipant ID (UPN)\tRole\nAnna Huber\t9:00\ta@x.org\tanna@x.org\tAttendee",
+            Learner("anna@x.org", "Anna Huber", "a@x.org"),
+        ),
+        ("Nachname;Vorname;E-Mail-Adresse\nHuber;Anna;anna@x.org", Learner("anna@x.org", "Huber, Anna", "anna@x.org")),
+    ],
+    ids=["github", "nbgrader", "moodle", "moodle-de", "excel-de", "canvas", "blackboard", "teams", "mail-alone"],
+)
+def test_a_list_as_its_program_wrote_it(text: str, learner: Learner) -> None:
+    assert read_roster(text, "names.csv").learners == (learner,)
+
+
+@pytest.mark.parametrize(("encoding", "notes"), [("utf-8", 0), ("utf-8-sig", 0), ("utf-16", 0), ("cp1252", 1)], ids=str)
+def test_a_file_in_each_encoding(encoding: str, notes: int) -> None:
+    roster = read_roster("username;name\njm;J\u00f6rg M\u00fcller\n".encode(encoding), "names.csv")
+    assert roster.learners == (Learner("jm", "J\u00f6rg M\u00fcller"),)
+    assert len(roster.notes) == notes
 
 
 @pytest.mark.parametrize(
@@ -26,25 +79,29 @@ def test_the_learners_of_a_list(text: str, learners: tuple[str, ...]) -> None:
     [
         ("", "names.csv names no learners"),
         ("learner\n", "names.csv names no learners"),
-        ("alice\n,friday\n", "names.csv, line 2: the first column is empty"),
-        ("alice\nb\x1bob\n", "names.csv, line 2: vkprovider.io/username is not a name"),
+        ("alice,friday\n,friday\n", "names.csv, line 2: column 1 is empty, and has the user; read was friday"),
+        ("alice\nb\x1bob\n", "names.csv, line 2, column 1: vkprovider.io/username is not a name"),
         ("\n".join(f"l{n}" for n in range(1001)), "names 1001 learners, more than 1000"),
+        ("First name,Section\nAnna,Friday", "line 1: none of the headings 'First name', 'Section' says which column"),
+        ("K\u00fcrzel;Kurs\nah17;x\nbm18;x", "line 1: none of the headings 'K\u00fcrzel', 'Kurs' says which column"),
+        ("Bob\nanna\nbob", "line 3: 'bob' and 'Bob' of line 1 differ in capitals alone"),
+        ("mail\nA@x.org\na@x.org", "line 3: 'a@x.org' and 'A@x.org' of line 2 differ in capitals alone"),
     ],
 )
 def test_a_list_that_cannot_be_used(text: str, says: str) -> None:
-    with pytest.raises(RosterError, match=says):
-        learners_in(text, "names.csv")
+    with pytest.raises(RosterError, match=says.replace(".", r"\.")):
+        read_roster(text, "names.csv")
 
 
 def test_a_line_that_is_no_csv() -> None:
     with pytest.raises(RosterError, match=r"names\.csv, line 2: field larger"):
-        learners_in("alice\n" + "x" * 200_000, "names.csv")
+        read_roster("alice\n" + "x" * 200_000, "names.csv")
 
 
-@given(st.text(max_size=200))
-def test_any_text_is_a_list_or_is_refused_in_words(text: str) -> None:
+@given(st.text(max_size=200) | st.binary(max_size=200))
+def test_any_text_is_a_list_or_is_refused_in_words(content: bytes | str) -> None:
     try:
-        found = learners_in(text, "names.csv")
+        found = users(content)
     except RosterError:
         return
     assert 0 < len(found) <= LEARNERS_MAX

@@ -10,9 +10,9 @@ from vkprovider.classroom.deployments import GivingError
 from vkprovider.classroom.giving import give_all
 from vkprovider.classroom.ledger import NothingLeft, shortage
 from vkprovider.classroom.pods import LabletPod
-from vkprovider.classroom.roster import RosterError, learners_in
+from vkprovider.classroom.roster import RosterError, read_roster
 from vkprovider.cli.lablet.addresses import login_url
-from vkprovider.cli.lablet.owned import read_text
+from vkprovider.cli.lablet.owned import read_bytes
 from vkprovider.cli.lablet.timeslots import wish_of
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.output import Column, Listing, Output
@@ -72,9 +72,12 @@ def assign_all(
 ) -> None:
     """Give each learner of a list a lablet of a pool, unless the learner has one, and print the hand-out."""
     try:
-        learners = learners_in(read_text(source), source)
+        roster = read_roster(read_bytes(source), source)
     except RosterError as error:
         raise click.ClickException(str(error)) from None
+    for note in roster.notes:
+        click.echo(f"{source}: {note}", err=True)
+    learners = [learner.user for learner in roster.learners]
 
     async def work(kube: KubeClient, namespace: str) -> tuple[NothingLeft, list[str], dict[str, str]]:
         now = await clock.asked(kube)

@@ -23,6 +23,18 @@ from vkprovider.platform.objects import CustomResource
 from vkprovider.platform.rights import Right
 
 
+def read_bytes(source: str) -> bytes:
+    """Return the content of a file.
+
+    Raises:
+        ClickException: It cannot be read.
+    """
+    try:
+        return sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes()
+    except OSError as error:
+        raise click.ClickException(f"{source} cannot be read: {error.strerror}") from None
+
+
 def read_text(source: str) -> str:
     """Return the text of a file.
 
@@ -30,9 +42,7 @@ def read_text(source: str) -> str:
         ClickException: It cannot be read.
     """
     try:
-        return sys.stdin.read() if source == "-" else Path(source).read_text(encoding="utf-8")
-    except OSError as error:
-        raise click.ClickException(f"{source} cannot be read: {error.strerror}") from None
+        return read_bytes(source).decode()
     except UnicodeDecodeError as error:
         raise click.ClickException(f"{source} cannot be read: {error}") from None
 

@@ -9,7 +9,7 @@ from aiohttp import web
 from vkprovider.classroom.deployments import DEPLOYMENTS, Deployment, GivingError
 from vkprovider.classroom.giving import Given, give_all
 from vkprovider.classroom.pods import Assignment
-from vkprovider.classroom.roster import RosterError, learners_in
+from vkprovider.classroom.roster import Roster, RosterError, read_roster
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.platform.errors import Forbidden, InputError, OutsideError
 from vkprovider.platform.http.bodies import FORM, FORM_WITH_FILES, Body, File, read_form
@@ -93,7 +93,8 @@ class Assigning:
         namespace, visitor = await self._visitor(request)
         form = await read_form(request, LIST_BODY)
         now = self._site.ctx.wall()
-        wishes, pool = wishes_of(_text_of(form), str(form.get("hours", "")), now), str(form.get("pool", ""))
+        roster = roster_of(form)
+        wishes, pool = wishes_of(roster, str(form.get("hours", "")), now), str(form.get("pool", ""))
         try:
             async with self._site.as_visitor.client(visitor.token) as kube:
                 given = await give_all(kube, namespace, pool, wishes, refill=form.get("refill") == "yes")
@@ -115,6 +116,7 @@ class Assigning:
             headline=f"Have a lab: {len(outcomes) - failed} of {len(outcomes)}",
             outcomes=sorted(outcomes, key=lambda each: each.done),
             failed=failed,
+            notes=roster.notes,
         )
 
     async def _visitor(self, request: web.Request) -> tuple[str, Visitor]:
@@ -142,25 +144,21 @@ class Assigning:
         return Pools(tuple(sorted(each.metadata.name for each in found if _is_pool(each))))
 
 
-def wishes_of(text: str, hours: str, now: float) -> list[Assignment]:
+def wishes_of(roster: Roster, hours: str, now: float) -> list[Assignment]:
     """Return who is to have a lablet, and until when.
 
     Args:
-        text: The list.
+        roster: The list.
         hours: The field of the form that says for how long.
         now: Unix seconds.
 
     Raises:
-        Rejected: The list or the time cannot be used.
+        Rejected: The time cannot be used.
     """
     if hours not in _HOURS:
         raise Rejected(Grounds.INVALID_BODY, "Say for how many hours the learners get a lablet.")
-    try:
-        learners = learners_in(text, "the list")
-    except RosterError as error:
-        raise Rejected(Grounds.INVALID_BODY, f"Nothing was given: {error}.") from error
     end = iso(int(now) + _HOURS[hours] * _HOUR_S) if _HOURS[hours] else ""
-    wishes = [Assignment(learner, end=end) for learner in learners]
+    wishes = [Assignment(learner.user, end=end) for learner in roster.learners]
     faults = [fault for wish in wishes for fault in inputs_of(Metadata("", annotations=wish.annotations())).faults]
     if faults:
         raise Rejected(Grounds.INVALID_BODY, f"Nothing was given: {faults[0]}.")
@@ -184,18 +182,19 @@ def _is_pool(deployment: Deployment) -> bool:
     return bool(deployment.spec.template.spec.runtime_class_name)
 
 
-def _text_of(form: Mapping[str, Any]) -> str:
+def roster_of(form: Mapping[str, Any]) -> Roster:
     """Return the list of a form: of its file, if there is one, else of its field.
 
     Raises:
-        Rejected: The file is no text, or too large.
+        Rejected: It is too large, or cannot be used.
     """
     sent = form.get("file")
-    if not isinstance(sent, File) or not sent.name:
-        return str(form.get("names", ""))
-    if len(sent.content) > _LIST_BYTES_MAX:
-        raise Rejected(Grounds.INVALID_BODY, f"The file is larger than {_LIST_BYTES_MAX // 1024} KiB.")
+    content: bytes | str = str(form.get("names", ""))
+    if isinstance(sent, File) and sent.name:
+        if len(sent.content) > _LIST_BYTES_MAX:
+            raise Rejected(Grounds.INVALID_BODY, f"The file is larger than {_LIST_BYTES_MAX // 1024} KiB.")
+        content = sent.content
     try:
-        return sent.content.decode()
-    except UnicodeDecodeError:
-        raise Rejected(Grounds.INVALID_BODY, "The file is no text in UTF-8; save it as CSV in UTF-8.") from None
+        return read_roster(content, "the list")
+    except RosterError as error:
+        raise Rejected(Grounds.INVALID_BODY, f"Nothing was given: {error}.") from error

@@ -246,7 +246,8 @@ class Classes:
         await self._classrooms.check(visitor.known, namespace)
         rows = chosen(self._classrooms.rows(namespace), wish_of(request.query))
         disposition = {"Content-Disposition": f'attachment; filename="{namespace}.csv"'}
-        return web.Response(text=as_csv(rows), content_type="text/csv", charset="utf-8", headers=disposition)
+        text = f"\ufeff{as_csv(rows)}"  # without the mark Excel takes it for Windows-1252
+        return web.Response(text=text, content_type="text/csv", charset="utf-8", headers=disposition)
 
     async def back(self, request: web.Request) -> web.StreamResponse:
         """Lead who loads the answer to a form again to the class: nothing is done twice."""
@@ -290,6 +291,7 @@ class Classes:
             headline=headline(action, outcomes),
             outcomes=sorted(outcomes, key=lambda each: each.done),
             failed=failed,
+            notes=(),
         )
 
 
