@@ -132,7 +132,8 @@ async def test_each_policy_names_all_that_writes_its_kinds(admin: Admin) -> None
                     if not any(names(each, group, resource, operation) for each in rules):
                         missing.append((policy, resource))
     assert seen > 40
-    assert set(missing) == set(SPARED)
+    core = {each["name"] for each in await served(admin, "", "v1")}
+    assert set(missing) == {key for key in SPARED if key[1] in core}  # an older API server has no pods/resize
 
 
 async def test_what_policies_know_of_is_served(admin: Admin) -> None:
@@ -173,9 +174,12 @@ async def test_what_policies_leave_out_keeps_what_they_look_at(admin: Admin, str
         "ephemeralContainers": [{"name": "more", "image": "more:1"}],
     }
     kept = {each: before["spec"].get(each) for each in change}
-    for part in ("/status", "/resize"):
+    core = {each["name"] for each in await served(admin, "", "v1")}
+    for part in ("status", "resize"):
+        if f"pods/{part}" not in core:
+            continue
         try:
-            await admin.patch(stray + part, {"spec": change})
+            await admin.patch(f"{stray}/{part}", {"spec": change})
         except Refused as refused:
             assert refused.status in (403, 422), str(refused)  # noqa: PT017 (it may be taken and ignored as well)
     try:
