@@ -86,6 +86,47 @@ class PortalSettings(Group):
         validation_alias="VKPROVIDER_PORTAL_HUB_TOKEN",
         description="Token of that service, as the hub knows it.",
     )
+    oidc_issuer: str = Field(
+        "",
+        validation_alias="VKPROVIDER_PORTAL_OIDC_ISSUER",
+        description="OpenID Connect issuer with which people log in, such as `https://login.example.com/realms/labs`; "
+        "the API server trusts it, with the client of the portal as audience. Unset: nobody does.",
+    )
+    oidc_client_id: str = Field(
+        "",
+        validation_alias="VKPROVIDER_PORTAL_OIDC_CLIENT_ID",
+        description="Name of the portal among the clients of that issuer.",
+    )
+    oidc_client_secret: SecretStr | None = Field(
+        None,
+        validation_alias="VKPROVIDER_PORTAL_OIDC_CLIENT_SECRET",
+        description="Secret of that client; unset: it is a public one.",
+    )
+    oidc_scopes: str = Field(
+        "openid profile email groups offline_access",
+        validation_alias="VKPROVIDER_PORTAL_OIDC_SCOPES",
+        description="Scopes that are asked for, separated by blanks, as far as the issuer says that it has them. "
+        "`offline_access` lets a login go on after its first hour.",
+    )
+    oidc_prompt: str = Field(
+        "",
+        validation_alias="VKPROVIDER_PORTAL_OIDC_PROMPT",
+        pattern=r"^[a-z_ ]{0,60}$",
+        description="What the issuer asks at each login (`prompt`), such as `consent`, where it gives a refresh token "
+        "only then.",
+    )
+    oidc_name: str = Field(
+        "your organisation",
+        validation_alias="VKPROVIDER_PORTAL_OIDC_NAME",
+        min_length=1,
+        max_length=60,
+        description="What people call the issuer: the button says `Log in with NAME`.",
+    )
+    oidc_ca_file: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_PORTAL_OIDC_CA_FILE",
+        description="File with the certificate authorities of the issuer. Unset: those of the system.",
+    )
     config: str | None = Field(
         None,
         validation_alias="VKPROVIDER_PORTAL_CONFIG",
@@ -178,6 +219,14 @@ class PortalSettings(Group):
             raise ValueError(f"VKPROVIDER_PORTAL_HUB_API_URL {url[:80]!r} is not a URL like http://hub:8081/hub/api")
         return url
 
+    @field_validator("oidc_issuer")
+    @classmethod
+    def _check_issuer(cls, url: str) -> str:
+        found = urlsplit(url)
+        if url and (found.scheme != "https" or not found.hostname or found.query or found.fragment):
+            raise ValueError(f"VKPROVIDER_PORTAL_OIDC_ISSUER {url[:80]!r} is not a URL like https://login.example.com")
+        return url
+
     @field_validator("cookie_key")
     @classmethod
     def _check_key(cls, key: SecretStr | None) -> SecretStr | None:
@@ -197,6 +246,11 @@ class PortalSettings(Group):
             raise ValueError(
                 "VKPROVIDER_PORTAL_HUB_API_URL names a hub: set VKPROVIDER_PORTAL_HUB_TOKEN, by which the portal "
                 "proves itself there, and leave VKPROVIDER_PORTAL_CALLERS at token"
+            )
+        if self.oidc_issuer and (not self.oidc_client_id or self.cookie_key is None or self.callers == "headers"):
+            raise ValueError(
+                "VKPROVIDER_PORTAL_OIDC_ISSUER names an issuer: set VKPROVIDER_PORTAL_OIDC_CLIENT_ID, by which it "
+                "knows the portal, and VKPROVIDER_PORTAL_COOKIE_KEY, and leave VKPROVIDER_PORTAL_CALLERS at token"
             )
         if self.duration_s > self.duration_max_s:
             raise ValueError(

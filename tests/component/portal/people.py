@@ -59,9 +59,9 @@ class People:
         )
         return f"{path}/{bound}"
 
-    async def allow_group(self, group: str, role: str) -> str:
-        """Bind a ClusterRole to a group, and wait until it counts; return the group."""
-        path = f"{RBAC}/namespaces/{SYSTEM}/rolebindings"
+    async def allow_group(self, group: str, role: str, namespace: str = SYSTEM) -> str:
+        """Bind a ClusterRole to a group in a namespace, and wait until it counts; return the group."""
+        path = f"{RBAC}/namespaces/{namespace}/rolebindings"
         body = {
             "metadata": {"name": group},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
@@ -71,7 +71,7 @@ class People:
         self._bindings.add(f"{path}/{group}")
         verb = _VERBS[role]
         await eventually(
-            lambda: self._admin.may("x", verb, "userlabs", SYSTEM, group=wellknown.GROUP, groups=[group]),
+            lambda: self._admin.may("x", verb, "userlabs", namespace, group=wellknown.GROUP, groups=[group]),
             f"{group} may",
         )
         return group

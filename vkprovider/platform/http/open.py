@@ -86,10 +86,14 @@ class _Session(NamedTuple):
 
     Attributes:
         holders: For each thing that is open, the events that are set when it is to end.
+        token: The newest of its user.
+        ends_at: When it is over, in Unix seconds.
         timer: Ends them all at once.
     """
 
     holders: set[tuple[asyncio.Event, ...]]
+    token: str
+    ends_at: float
     timer: asyncio.TimerHandle
 
 
@@ -106,27 +110,42 @@ class OpenLogins:
         return len(self._open)
 
     @contextmanager
-    def during(self, name: str, ends_at: float | None, *events: asyncio.Event) -> Iterator[None]:
+    def during(self, name: str, token: str, ends_at: float | None, *events: asyncio.Event) -> Iterator[None]:
         """Have events be set when a session ends.
 
         Args:
             name: Of the session.
+            token: Of its user.
             ends_at: When it is over, in Unix seconds; None if there is none, such as behind an ingress.
             events: Of this block alone.
         """
         if ends_at is None:
             yield
             return
-        session = self._open.get(name) or self._begin(name, ends_at)
-        session.holders.add(events)
+        known = self._open.get(name)
+        holders: set[tuple[asyncio.Event, ...]] = known.holders if known is not None else set()
+        if known is None or known.ends_at < ends_at:
+            self._go_on(name, holders, token, ends_at)
+        holders.add(events)
         try:
             yield
         finally:
-            session.holders.discard(events)
-            if not session.holders:
-                session.timer.cancel()
-                if self._open.get(name) is session:
-                    del self._open[name]
+            holders.discard(events)
+            now = self._open.get(name)
+            if not holders and now is not None and now.holders is holders:
+                now.timer.cancel()
+                del self._open[name]
+
+    def renewed(self, name: str, token: str, ends_at: float) -> None:
+        """Let what is open of a session go on with another token of its user, until that ends."""
+        known = self._open.get(name)
+        if known is not None and known.ends_at < ends_at:
+            self._go_on(name, known.holders, token, ends_at)
+
+    def token_of(self, name: str, token: str) -> str:
+        """Return the newest token of a session; the given one if nothing is open of it."""
+        known = self._open.get(name)
+        return known.token if known is not None else token
 
     def end(self, session: str) -> None:
         """End what is open of a session."""
@@ -138,11 +157,12 @@ class OpenLogins:
             for event in events:
                 event.set()
 
-    def _begin(self, session: str, ends_at: float) -> _Session:
+    def _go_on(self, name: str, holders: set[tuple[asyncio.Event, ...]], token: str, ends_at: float) -> None:
+        if (known := self._open.get(name)) is not None:
+            known.timer.cancel()
         left_s = max(0.0, ends_at - self._wall())
-        timer = asyncio.get_running_loop().call_later(left_s, self.end, session)
-        self._open[session] = begun = _Session(set(), timer)
-        return begun
+        timer = asyncio.get_running_loop().call_later(left_s, self.end, name)
+        self._open[name] = _Session(holders, token, ends_at, timer)
 
 
 class ReviewTimes(msgspec.Struct, frozen=True):

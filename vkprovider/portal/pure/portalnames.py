@@ -12,6 +12,7 @@ from vkprovider.platform.reasons import Reasons
 from vkprovider.platform.wellknown import GROUP
 
 COMPONENT_CODE: Final = "portal-code"
+COMPONENT_RENEWAL: Final = "portal-renewal"
 
 # User labs: one lablet Pod for one user, made by the portal. The Namespace of a user lab is its record.
 PORTAL_PROGRAM: Final = "vkprovider-portal"

@@ -29,6 +29,7 @@ from vkprovider.portal.web.layout import HEADERS, HERE, PIECE, PREFIX, VIEWS, As
 from vkprovider.portal.web.live.streams import Live, live_parts
 from vkprovider.portal.web.live.streams import routes as live_routes
 from vkprovider.portal.web.login import Login
+from vkprovider.portal.web.openid import openid_login
 from vkprovider.portal.web.visitors import AsVisitor, Visitors, link, source_of
 
 _ELSEWHERE: Final = "/{path:(?!nublado/).*}"
@@ -174,9 +175,14 @@ def portal_site(
     )
     live, consoles = live_parts(site), BrowserConsoles()
     ended = live.reviews.sessions.end
-    login = Login(visitors, callers, layout, keys, ctx.wall, codes, ended, by_ingress=by_ingress)
+    organisation = settings.portal.oidc_name if settings.portal.oidc_issuer else ""
+    login = Login(
+        visitors, callers, layout, keys, ctx.wall, codes, ended, by_ingress=by_ingress, organisation=organisation
+    )
+    openid = openid_login(site, login, live.reviews.renewed) if organisation else None
     served_here = (
         Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),
+        *(openid.routes() if openid is not None else ()),  # its logout comes before the other
         *login.routes(),
         *_routes_of_views(site, live, consoles),
         *Front(visitors, callers).routes(),

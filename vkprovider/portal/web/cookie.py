@@ -64,6 +64,7 @@ CHUNKS_MAX: Final = 4
 _NONCE_BYTES: Final = 12
 _ID_BYTES: Final = 16
 _JWT_PARTS: Final = 3
+_TICKET: Final = "ticket"
 
 
 class LoginSession(msgspec.Struct, frozen=True):
@@ -73,11 +74,15 @@ class LoginSession(msgspec.Struct, frozen=True):
         token: The visitor's, of the cluster.
         expires_at: Until when the session is valid, in Unix seconds.
         id: Tells this session from others; random.
+        refresh_token: Of the organisation's issuer, gives the next token; "" if the session ends with its token.
+        subject: Who it is, in the words of the issuer.
     """
 
     token: str
     expires_at: float
     id: str
+    refresh_token: str = ""
+    subject: str = ""
 
 
 class _Claims(msgspec.Struct, frozen=True):
@@ -90,9 +95,27 @@ _claims: Final = msgspec.json.Decoder(_Claims)
 
 def session_of(token: str, now: float) -> LoginSession:
     """Return a new session of a token, which ends with the token if that says when."""
-    ends = expiry(token)
-    latest = now + SESSION_S_MAX
-    return LoginSession(token, min(ends, latest) if ends is not None else latest, os.urandom(_ID_BYTES).hex())
+    return LoginSession(token, _end_of(token, now), os.urandom(_ID_BYTES).hex())
+
+
+def renewed(session: LoginSession, token: str, refresh_token: str, now: float) -> LoginSession:
+    """Return a session that goes on with another token."""
+    return msgspec.structs.replace(session, token=token, expires_at=_end_of(token, now), refresh_token=refresh_token)
+
+
+def _end_of(token: str, now: float) -> float:
+    ends, latest = expiry(token), now + SESSION_S_MAX
+    return min(ends, latest) if ends is not None else latest
+
+
+def ticket(key: bytes, session: LoginSession) -> str:
+    """Return a session that was renewed, for what is open of it at any replica; the page passes it on unread."""
+    return seal(key, msgspec.json.encode(session), _TICKET)
+
+
+def read_ticket(key: bytes, sealed: str, now: float) -> LoginSession | None:
+    """Return the session of a ticket; None if it is none, or over."""
+    return _read(unseal(key, sealed, _TICKET), now)
 
 
 def expiry(token: str) -> float | None:
@@ -149,7 +172,10 @@ def read(key: bytes, name: str, cookies: Mapping[str, str], now: float, base: st
     chunks = [first, *(chunk for chunk in rest if chunk is not None)]
     if len(chunks) != int(count):
         return None
-    text = unseal(key, "".join(chunks), _purpose(name, base))
+    return _read(unseal(key, "".join(chunks), _purpose(name, base)), now)
+
+
+def _read(text: bytes | None, now: float) -> LoginSession | None:
     try:
         session = _decoder.decode(text) if text is not None else None
     except msgspec.MsgspecError:

@@ -1,7 +1,6 @@
 """The pages behind a JupyterHub: where it is, how one logs in there and out, and the paths that lead here."""
 
 import hashlib
-import secrets
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
@@ -17,12 +16,12 @@ from yarl import URL
 from tunnels.outgoing import open_session
 from vkprovider.platform.http.answers import TokenInvalid, TokenMissing
 from vkprovider.platform.http.client import SilentError, ask
-from vkprovider.platform.http.origin import safe_next
 from vkprovider.platform.http.served import Handler
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.web import cookie
 from vkprovider.portal.web.cookie import Keys, is_marked, mark
+from vkprovider.portal.web.journeys import LOST, Journeys
 from vkprovider.portal.web.layout import Layout
 from vkprovider.portal.web.login import Login
 from vkprovider.portal.web.visitors import BASE, KnownVisitor, Visitors, VisitorSource, link
@@ -174,19 +173,10 @@ class HubLogins:
             raise HubSilentError(f"{url.path}: HTTP {status}, and not what a hub answers") from error
 
 
-STATE_COOKIE: Final = "vkprovider-portal-state"
-"""Binds a login at the hub to the browser that began it. Each has a cookie of its own: tabs log in side by side."""
 BOUND_COOKIE: Final = "vkprovider-portal-hub"
 """Binds a session to that at the hub, so that who logs out there is logged out here."""
 HUB_COOKIE: Final = "jupyterhub-session-id"
 """The hub's own, by which its services know one login from the next."""
-_STATE_BYTES: Final = 16
-_VERIFIER_BYTES: Final = 48
-_STATE_S: Final = 600
-_LOST: Final = (
-    "This login was not begun in this browser, or more than ten minutes ago, or the browser keeps no cookies of this "
-    "page: it does so with https:// only. Open the page again."
-)
 _DENIED: Final = "The hub did not let you in: {}. Ask the hub's administrator."
 _OVER: Final = (
     "The hub does not know this login any more. Open the page again; if that does not help, tell the hub's "
@@ -201,25 +191,6 @@ _EXPIRED: Final = (
     "The cluster does not accept the token that the hub has of you: it has expired, or is not the cluster's. Log out "
     "of the hub, and log in again."
 )
-
-
-class _Began(msgspec.Struct, frozen=True):
-    """A login that was begun in a browser.
-
-    Attributes:
-        state: Comes back with the code.
-        verifier: Proves that it is the same browser.
-        then: The path of the site to which it leads.
-        until: When it is over, in Unix seconds.
-    """
-
-    state: str
-    verifier: str
-    then: str
-    until: float
-
-
-_decoder: Final = msgspec.json.Decoder(_Began)
 
 
 class HubLogin:
@@ -250,30 +221,27 @@ class HubLogin:
         self._callers = callers
         self._layout = layout
         self._wall = wall
+        self._journeys = Journeys(wall)
 
     async def begin(self, request: web.Request) -> web.StreamResponse:
         """Send a browser to the hub."""
-        keys = self._login.keys(request)
-        state, verifier = secrets.token_hex(_STATE_BYTES), secrets.token_urlsafe(_VERIFIER_BYTES)
-        began = _Began(state, verifier, safe_next(request.query.get("next", "/")), self._wall() + _STATE_S)
-        location = self._place.authorize(state, verifier)
+        keys, journey = self._login.keys(request), self._journeys.begin(request)
+        location = self._place.authorize(journey.state, journey.verifier)
         response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": location})
-        # The hub, or where it logs people in, leads back here: a strict cookie would not come along.
-        sealed = cookie.seal(keys.session, msgspec.json.encode(began), STATE_COOKIE)
-        self._set(response, _name_of(state), sealed, _STATE_S, samesite="Lax")
+        self._journeys.remember(request, response, keys, journey)
         return response
 
     async def come_back(self, request: web.Request) -> web.StreamResponse:
         """Begin the session of whom the hub sends back."""
         keys = self._login.keys(request)
-        began = self._began(request, keys)
-        if began is None:
-            return self._refusal(request, HTTPStatus.BAD_REQUEST, _LOST)
+        journey = self._journeys.back(request, keys)
+        if journey is None:
+            return self._refusal(request, HTTPStatus.BAD_REQUEST, LOST)
         if "error" in request.query:
             why = request.query.get("error_description") or request.query["error"]
             return self._refusal(request, HTTPStatus.FORBIDDEN, _DENIED.format(why))
         try:
-            token = await self._logins.token_of(request.query.get("code", ""), began.verifier)
+            token = await self._logins.token_of(request.query.get("code", ""), journey.verifier)
             if not token:
                 return self._refusal(request, HTTPStatus.FORBIDDEN, _TOKENLESS)
             await self._callers.of_token(token)
@@ -286,32 +254,22 @@ class HubLogin:
         except (TokenInvalid, TokenMissing):
             return self._refusal(request, HTTPStatus.FORBIDDEN, _EXPIRED)
         # A page, not a redirect: a browser that was led here by another site would not send strict cookies along.
-        response = self._layout.render(request, "going.html", headline="Logged in", then=link(request, began.then))
-        self._login.begin_session(request, response, keys, token)
+        response = self._layout.render(request, "going.html", headline="Logged in", then=link(request, journey.then))
+        self._login.begin_session(request, response, keys, cookie.session_of(token, self._wall()))
         bound = mark(keys.form, f"hub {request.cookies.get(HUB_COOKIE, '')}")
-        self._set(response, BOUND_COOKIE, bound, cookie.SESSION_S_MAX)
-        self._set(response, _name_of(began.state), "", 0, samesite="Lax")
+        age_s, path = cookie.SESSION_S_MAX, self._place.base
+        response.set_cookie(
+            BOUND_COOKIE, bound, max_age=age_s, path=path, httponly=True, secure=True, samesite="Strict"
+        )
+        self._journeys.forget(request, response, journey)
         return response
 
     async def log_out(self, request: web.Request) -> web.StreamResponse:
         """End the session here, and lead to the end of that at the hub."""
         return self._login.ended(request, self._place.logout)
 
-    def _began(self, request: web.Request, keys: Keys) -> _Began | None:
-        """Return the login that a browser has begun and comes back from; None if it has not, or it is over."""
-        state = request.query.get("state", "")
-        opened = cookie.unseal(keys.session, request.cookies.get(_name_of(state), ""), STATE_COOKIE)
-        if opened is None:
-            return None
-        began = _decoder.decode(opened)
-        return began if began.state == state and self._wall() < began.until else None
-
     def _refusal(self, request: web.Request, status: HTTPStatus, words: str) -> web.Response:
         return self._layout.refusal(request, status, words)
-
-    def _set(self, response: web.Response, name: str, value: str, age_s: int, samesite: str = "Strict") -> None:
-        path = self._place.base
-        response.set_cookie(name, value, max_age=age_s, path=path, httponly=True, secure=True, samesite=samesite)
 
 
 class BoundToHub:
@@ -336,10 +294,6 @@ class BoundToHub:
             if not is_marked(self._keys.form, there, request.cookies.get(BOUND_COOKIE, "")):
                 return None
         return await self._source.find(request)
-
-
-def _name_of(state: str) -> str:
-    return f"{STATE_COOKIE}-{state[:8]}"
 
 
 _LOGINS: Final = ("/login", "/logout")

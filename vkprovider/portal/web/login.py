@@ -26,7 +26,7 @@ from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.web import cookie
 from vkprovider.portal.web.codes import CODE_S, Codes
-from vkprovider.portal.web.cookie import Keys, is_marked, mark
+from vkprovider.portal.web.cookie import Keys, LoginSession, is_marked, mark
 from vkprovider.portal.web.layout import PIECE, Layout
 from vkprovider.portal.web.visitors import (
     BASE,
@@ -64,6 +64,11 @@ NO_KEY: Final = (
 _NO_TLS: Final = "This page is reached without TLS, so that your browser keeps no session; open it with https://."
 _TOO_LONG: Final = f"That token has more than {cookie.TOKEN_CHARS_MAX} characters, which a browser cannot keep."
 _USED: Final = "This code was used already, or is older than a minute: run `kubectl lablet portal` again."
+_LEFT: Final = {
+    "there": "You are logged out, also at {}.",
+    "here": "You are logged out here. Your session at {} goes on: log out there too, if others use this browser.",
+}
+"""After a logout, by what the issuer did."""
 _CODE: Final = "/login/{code:[A-Za-z0-9_-]{20,64}}"
 _LOGIN_BODY: Final = Body(32 * 1024, (FORM,))
 """The forms of strangers: a token, or nothing but the mark of the form."""
@@ -85,6 +90,7 @@ class Login:
         ended: Callable[[str], None],
         *,
         by_ingress: bool,
+        organisation: str = "",
     ) -> None:
         """Create them.
 
@@ -97,6 +103,7 @@ class Login:
             codes: One-time codes; None if nobody can log in.
             ended: Called with a session that somebody leaves.
             by_ingress: Whether an ingress names visitors, so that nobody need log in.
+            organisation: With whose issuer people log in; "" if there is none.
         """
         self._visitors = visitors
         self._callers = callers
@@ -104,6 +111,7 @@ class Login:
         self._keys = keys
         self._wall = wall
         self._by_ingress = by_ingress
+        self._organisation = organisation
         self._codes = codes
         self._ended = ended
         self._failures: TokenBuckets[str] = TokenBuckets(0.5, 20)
@@ -126,7 +134,8 @@ class Login:
         if is_from_elsewhere(request.headers):
             self.keys(request)
             return self._layout.render(request, "going.html", headline="One moment", then=link(request, then))
-        return self._form(request, then)
+        left = _LEFT.get(request.query.get("left", "")) if self._organisation else None
+        return self._form(request, then, left.format(self._organisation) if left else "")
 
     async def _log_in(self, request: web.Request) -> web.StreamResponse:
         """Begin the session of a token that the cluster knows."""
@@ -250,7 +259,7 @@ class Login:
     def begun(self, request: web.Request, keys: Keys, token: str, then: str) -> web.Response:
         """Return the answer that begins a session, and leads on."""
         response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": link(request, then)})
-        self.begin_session(request, response, keys, token)
+        self.begin_session(request, response, keys, cookie.session_of(token, self._wall()))
         return response
 
     def ended(self, request: web.Request, location: str) -> web.Response:
@@ -263,14 +272,18 @@ class Login:
         self._forget(request, response, 0)
         return response
 
-    def begin_session(self, request: web.Request, response: web.Response, keys: Keys, token: str) -> None:
-        """Give a browser the cookies of a new session."""
+    def begin_session(self, request: web.Request, response: web.Response, keys: Keys, session: LoginSession) -> None:
+        """Give a browser the cookies of a session, in place of those that it has."""
         now = self._wall()
-        session = cookie.session_of(token, now)
         written = cookie.written(keys.session, cookie_name(request, COOKIE), session, request.get(BASE, ""))
         for name, chunk in written.items():
             _set(request, response, name, chunk, max(1, int(session.expires_at - now)))
         self._forget(request, response, len(written))
+
+    def session(self, request: web.Request) -> LoginSession | None:
+        """Return the session of a browser; None if it has none that goes on."""
+        key, name = self.keys(request).session, cookie_name(request, COOKIE)
+        return cookie.read(key, name, request.cookies, self._wall(), request.get(BASE, ""))
 
     def _form(
         self, request: web.Request, then: str, words: str = "", status: HTTPStatus = HTTPStatus.OK
@@ -278,7 +291,14 @@ class Login:
         bound, csrf = self.bind_form(request)
         here = shlex.quote(f"{'http' if is_plain(request) else 'https'}://{request.host}{link(request, '')}")
         response = self._layout.render(
-            request, "login.html", status=status, form_csrf=csrf, then=then, words=words, here=here
+            request,
+            "login.html",
+            status=status,
+            form_csrf=csrf,
+            then=then,
+            words=words,
+            here=here,
+            organisation=self._organisation,
         )
         self.set_form_cookie(request, response, bound)
         return response

@@ -32,7 +32,7 @@ from vkprovider.platform.settings import KubeSettings
 from vkprovider.portal.api.callers import KnownCaller, PortalCallers
 from vkprovider.portal.settings import PortalSettings
 from vkprovider.portal.web import cookie
-from vkprovider.portal.web.cookie import Keys, mark
+from vkprovider.portal.web.cookie import Keys, LoginSession, mark
 
 
 class Visitor(NamedTuple):
@@ -46,6 +46,7 @@ class Visitor(NamedTuple):
         leaves: Whether they can log out here.
         session: Tells their session from others.
         ends_at: When it is over, in Unix seconds; None if an ingress names them with each request.
+        renews_s: In how many seconds that is, if it may go on then with another token; 0 if not.
     """
 
     known: KnownCaller
@@ -55,6 +56,7 @@ class Visitor(NamedTuple):
     leaves: bool = True
     session: str = ""
     ends_at: float | None = None
+    renews_s: int = 0
 
     @property
     def user(self) -> str:
@@ -149,10 +151,18 @@ class VisitorReviews:
         """Yield an event that is set, and with it `wake`, when a visitor has a right no more, or their session ends."""
         over = asyncio.Event()
         events = (over, wake) if wake is not None else (over,)
-        user, ask = visitor.known.of_cluster.username, partial(self._ask, visitor, right)
+        user, name, token = visitor.known.of_cluster.username, visitor.session, visitor.token
+
+        async def ask() -> bool:
+            return await self._ask(visitor._replace(token=self.sessions.token_of(name, token)), right)
+
         async with self._reviews.holding(user, _key(visitor, right), ask, *events):
-            with self.sessions.during(visitor.session, visitor.ends_at, *events):
+            with self.sessions.during(name, token, visitor.ends_at, *events):
                 yield over
+
+    def renewed(self, session: LoginSession) -> None:
+        """Let what is open of a session go on with its next token."""
+        self.sessions.renewed(session.id, session.token, session.expires_at)
 
     async def may(self, visitor: Visitor, right: Right) -> bool | None:
         """Return whether a visitor has a right now; None if nobody knows."""
@@ -194,7 +204,8 @@ class Asking:
 
 
 def _key(visitor: Visitor, right: Right) -> bytes:
-    asked = msgspec.json.encode([visitor.known.of_cluster.username, visitor.token, right.attributes()])
+    session = visitor.session if visitor.ends_at is not None else visitor.token  # which may be renewed
+    asked = msgspec.json.encode([visitor.known.of_cluster.username, session, right.attributes()])
     return hashlib.sha256(asked).digest()
 
 
@@ -214,6 +225,7 @@ class KnownVisitor(NamedTuple):
         session: The seed of the tokens against forged forms (CSRF).
         leaves: Whether they can log out here.
         ends_at: When the session is over, in Unix seconds; None if it is none of this portal's.
+        renews_s: In how many seconds that is, if it may go on then with another token; 0 if not.
     """
 
     known: KnownCaller
@@ -221,6 +233,7 @@ class KnownVisitor(NamedTuple):
     session: str
     leaves: bool
     ends_at: float | None = None
+    renews_s: int = 0
 
 
 class VisitorSource(Protocol):
@@ -260,7 +273,9 @@ class ByCookie:
             known = await self._callers.of_session(session.token)
         except TokenInvalid:
             return None
-        return KnownVisitor(known, session.token, session.id, leaves=True, ends_at=session.expires_at)
+        left_s = max(1, int(session.expires_at - self._wall())) if session.refresh_token else 0
+        ends_at = session.expires_at
+        return KnownVisitor(known, session.token, session.id, leaves=True, ends_at=ends_at, renews_s=left_s)
 
 
 class ByIngress:
@@ -320,9 +335,14 @@ class Visitors:
             found.leaves,
             found.session,
             found.ends_at,
+            found.renews_s,
         )
         request[VISITOR] = visitor
         return visitor
+
+    def of_ticket(self, ticket: str, now: float) -> LoginSession | None:
+        """Return the session that was renewed, of which a page has a ticket; None if it is none, or over."""
+        return cookie.read_ticket(self._keys.session, ticket, now)
 
     async def watching(self, request: web.Request) -> Visitor:
         """Return the sender of a request that opens a WebSocket, which a page of the site made.

@@ -3,10 +3,11 @@
 import asyncio
 import time
 
-from vkprovider.platform.http.open import OpenLogins
+from vkprovider.platform.http.open import OpenLogins, ReviewTimes
 from vkprovider.platform.rights import Right, User
 from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.service.requests import LabCaller
+from vkprovider.portal.web.cookie import LoginSession
 from vkprovider.portal.web.visitors import Visitor, VisitorReviews
 
 USE = lab_right("use", "portal", "alice")
@@ -59,11 +60,34 @@ async def test_who_logs_out_ends_all_of_one_session() -> None:
     assert len(reviews.sessions) == 0
 
 
+async def test_a_session_that_goes_on_is_asked_for_with_its_next_token() -> None:
+    asked: list[str] = []
+
+    async def ask(visitor: Visitor, right: Right) -> bool:  # noqa: ARG001 (as an API server has it)
+        asked.append(visitor.token)
+        return visitor.token != "third"
+
+    reviews = VisitorReviews(ask, ReviewTimes(first_s=0.05, every_s=0.05))
+    first = visitor("one", time.time() + 0.3)
+    async with reviews.holding(first, USE) as over:
+        reviews.renewed(LoginSession("second", time.time() + 3600, "one", "refresh"))
+        reviews.renewed(LoginSession("other", time.time() + 3600, "two", "refresh"))
+        await asyncio.sleep(0.6)
+        assert not over.is_set(), "the end of its first token is none of the session"
+        assert set(asked) == {"second"}
+        async with reviews.holding(first, lab_right("teach", "net101")) as late:
+            assert not late.is_set(), "a request that was on its way with the old cookie"
+        reviews.renewed(LoginSession("third", time.time() + 7200, "one", "refresh"))
+        async with asyncio.timeout(5):
+            await over.wait()
+    assert len(reviews.sessions) == 0
+
+
 async def test_a_stream_that_closes_leaves_what_else_is_open_of_its_session() -> None:
     sessions = OpenLogins(time.time)
     mine, over = visitor("one", time.time() + 0.3), asyncio.Event()
-    with sessions.during(mine.session, mine.ends_at, over):
-        with sessions.during(mine.session, mine.ends_at, asyncio.Event()):
+    with sessions.during(mine.session, mine.token, mine.ends_at, over):
+        with sessions.during(mine.session, mine.token, mine.ends_at, asyncio.Event()):
             assert len(sessions) == 1
         async with asyncio.timeout(5):
             await over.wait()

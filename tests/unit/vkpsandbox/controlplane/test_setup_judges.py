@@ -68,7 +68,7 @@ def test_each_judge_is_installed_once_in_a_folder_of_its_own(checkout: Path) -> 
 def test_a_changed_list_installs_the_judges_of_pages_again(checkout: Path) -> None:
     install(checkout)
     (checkout / "tests/support/package.json").write_text('{"private": true}')
-    assert "judges/page: installing axe-core and vnu-jar" in install(checkout)
+    assert "judges/page: installing axe-core, oidc-provider and vnu-jar" in install(checkout)
     assert (checkout / "venv/judges/page/package.json").read_text() == '{"private": true}'
     assert len(calls(checkout)) == 2
 
@@ -85,7 +85,7 @@ def test_a_machine_without_network_goes_on_and_gets_them_later(checkout: Path) -
     (checkout / "venv/offline").touch()
     said = install(checkout)
     assert "the tests by old-1.0 are skipped, but fail where CI is set" in said
-    assert "the tests that judge pages are skipped, but fail where CI is set" in said
+    assert "the tests that judge pages or need an issuer are skipped, but fail where CI is set" in said
     assert not list((checkout / "venv").glob("judges/*"))
     (checkout / "venv/offline").unlink()
     install(checkout)

@@ -6,7 +6,7 @@ faster loses output, as it does for every session that reads too slowly, and nev
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Final, NamedTuple
@@ -30,6 +30,7 @@ from vkprovider.portal.web.consoles.frames import (
     FrameError,
     Mode,
     OutputWindow,
+    SessionRenewed,
     Typed,
     end_of,
 )
@@ -191,6 +192,7 @@ class BrowserConsoles:
         target: ConsoleTarget,
         mode: Mode,
         withdrawn: asyncio.Event,
+        renewed: Callable[[str], None],
     ) -> web.StreamResponse:
         """Serve the console of a browser until either side ends it.
 
@@ -201,6 +203,7 @@ class BrowserConsoles:
             target: The console.
             mode: Whether they type, watch, or take over.
             withdrawn: Is set when they may not use it any more.
+            renewed: Called with the ticket of their session when it goes on with another token.
 
         Raises:
             Refused: There are too many.
@@ -214,7 +217,7 @@ class BrowserConsoles:
             await socket.prepare(request)
             about = {"user": caller, "namespace": target.namespace, "pod": target.pod, "device": target.device}
             _log.info("a console begins", mode=mode, **about)
-            bridge = Bridge(socket, target, mode, withdrawn, leaving)
+            bridge = Bridge(socket, target, mode, withdrawn, leaving, renewed)
             end = await bridge.run(kube)
             _log.info("a console has ended", why=end.why, bytes=bridge.sent_bytes, **about)
             with suppress(ConnectionResetError, TimeoutError):
@@ -234,13 +237,24 @@ class Bridge:
         mode: Mode,
         withdrawn: asyncio.Event,
         leaving: asyncio.Event,
+        renewed: Callable[[str], None],
     ) -> None:
-        """Create it; `withdrawn` is set when the person may not use it any more, `leaving` when the replica ends."""
+        """Create it.
+
+        Args:
+            socket: To the browser.
+            target: The console.
+            mode: Whether the person types, watches, or takes over.
+            withdrawn: Is set when the person may not use it any more.
+            leaving: Is set when the replica ends.
+            renewed: Called with the ticket of their session when it goes on with another token.
+        """
         self._socket = socket
         self._target = target
         self._mode = mode
         self._withdrawn = withdrawn
         self._leaving = leaving
+        self._renewed = renewed
         self._window = OutputWindow()
         self._backlog = Backlog()
         self._changed = asyncio.Event()
@@ -320,6 +334,8 @@ class Bridge:
                     case BytesShown() as shown:
                         self._window = self._window.after(shown)
                         self._changed.set()
+                    case SessionRenewed(ticket):
+                        self._renewed(ticket)
                     case Typed():
                         pass  # who watches types nothing
             except FrameError:

@@ -6,7 +6,8 @@ anything that comes after them.
 
 Binary messages carry what the device prints, and what a person types. Text messages are JSON:
 
-* of the browser, `{"shown": 4096}`: how many bytes the terminal has written since the beginning.
+* of the browser, `{"shown": 4096}`: how many bytes the terminal has written since the beginning; and
+  `{"ticket": "…"}`: its session goes on with another token.
 * of the portal, `{"type": "open", "watches": false}`, and at the end `{"type": "end", "why": "taken", "text": "…"}`.
 """
 
@@ -56,6 +57,7 @@ OUTPUT_BYTES_MAX: Final = 16 * 1024
 TYPED_BYTES_MAX: Final = 64 * 1024
 """The longest message with what a person types or pastes."""
 TEXT_CHARS_MAX: Final = 100
+TICKET_CHARS_MAX: Final = 24 * 1024
 
 
 class FrameError(Exception):
@@ -122,6 +124,12 @@ class BytesShown(msgspec.Struct, frozen=True):
     total: int
 
 
+class SessionRenewed(msgspec.Struct, frozen=True):
+    """The session of the browser goes on; the ticket is of `cookie.ticket`."""
+
+    ticket: str
+
+
 class OutputWindow(msgspec.Struct, frozen=True):
     """How much was sent to a browser, and how much of it the browser has shown.
 
@@ -157,10 +165,15 @@ class _Ack(msgspec.Struct, forbid_unknown_fields=True):
     shown: int
 
 
+class _Ticket(msgspec.Struct, forbid_unknown_fields=True):
+    ticket: str
+
+
 _ack: Final = msgspec.json.Decoder(_Ack)
+_ticket: Final = msgspec.json.Decoder(_Ticket)
 
 
-def parse(message: bytes | str) -> Typed | BytesShown:
+def parse(message: bytes | str) -> Typed | BytesShown | SessionRenewed:
     """Return a message of a browser.
 
     Raises:
@@ -170,12 +183,14 @@ def parse(message: bytes | str) -> Typed | BytesShown:
         if len(message) > TYPED_BYTES_MAX:
             raise FrameError("too much was typed at once")
         return Typed(message)
-    if len(message) > TEXT_CHARS_MAX:
-        raise FrameError("too long a text")
     try:
-        return BytesShown(_ack.decode(message).shown)
+        if len(message) <= TEXT_CHARS_MAX:
+            return BytesShown(_ack.decode(message).shown)
+        if len(message) <= TICKET_CHARS_MAX:
+            return SessionRenewed(_ticket.decode(message).ticket)
     except (msgspec.MsgspecError, UnicodeEncodeError):
-        raise FrameError("a text that is no acknowledgement") from None
+        raise FrameError("a text that is neither an acknowledgement nor a ticket") from None
+    raise FrameError("too long a text")
 
 
 def opened(*, watches: bool) -> str:

@@ -281,11 +281,17 @@ class ConsoleViews(NamedTuple):
                 visitor.known.of_cluster.username,
                 Right("create", "pods/exec", target.namespace, target.pod),
             )
+
+            def renewed(ticket: str) -> None:
+                session = self.site.visitors.of_ticket(ticket, self.site.ctx.wall())
+                if session is not None and session.id == visitor.session:
+                    self.reviews.renewed(session)
+
             async with (
                 self.site.as_visitor.client(visitor.token) as kube,
                 self.reviews.holding(visitor, right) as withdrawn,
             ):
-                return await self.consoles.serve(request, user, kube, target, mode, withdrawn)
+                return await self.consoles.serve(request, user, kube, target, mode, withdrawn, renewed)
 
         return stream
 

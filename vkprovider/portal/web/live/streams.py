@@ -164,7 +164,9 @@ class Streams:
         async with AsyncExitStack() as stack:
             stack.enter_context(self._places.taken(caller, news))
             stack.enter_context(self._following(caller, [each.topic for each in fitting]))
-            stack.enter_context(self._reviews.sessions.during(visitor.session, visitor.ends_at, ended, news))
+            stack.enter_context(
+                self._reviews.sessions.during(visitor.session, visitor.token, visitor.ends_at, ended, news)
+            )
             try:
                 stream = await EventStream.begin(request)
             except ConnectionResetError:

@@ -135,6 +135,10 @@
     }
   };
 
+  document.addEventListener("session:renewed", ({ detail }) => {
+    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ ticket: detail }));
+  });
+
   terminal.onData((text) => {
     if (socket.readyState !== WebSocket.OPEN) return;
     const keys = new TextEncoder().encode(text);
