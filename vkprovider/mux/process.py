@@ -106,9 +106,7 @@ class MuxProcess:
 def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
     """Build a replica; nothing is read or written before its process runs, and in a dry run Events are only logged."""
     of_mux = settings.mux
-    if of_mux.dry_run:
-        logged: EventRecorder = LoggedEvents(ctx.kube, component=ctx.program.name, instance=ctx.replica)
-        ctx = dataclasses.replace(ctx, events=logged)
+    ctx = _dry(ctx) if of_mux.dry_run else ctx
     queue: KeyedQueue[str] = KeyedQueue(name="muxes", workers=_AT_ONCE)
     shown: KeyedQueue[str] = KeyedQueue(name="shown", workers=_AT_ONCE)
     writes, events = Writes(dry=of_mux.dry_run), Events(ctx)
@@ -165,6 +163,11 @@ def mux_process(ctx: Context, settings: MuxProcessSettings) -> MuxProcess:
     )
     process = Process(ctx, membership, (part,), serves_fenced=True)
     return MuxProcess(ctx, index, objects, ownership, memory, strays, events, writes, queue, process)
+
+
+def _dry(ctx: Context) -> Context:
+    events: EventRecorder = LoggedEvents(ctx.kube, component=ctx.program.name, instance=ctx.replica)
+    return dataclasses.replace(ctx, events=events)
 
 
 def _measures(ownership: Ownership, memory: MuxMemory, writes: Writes) -> Iterable[Measure]:

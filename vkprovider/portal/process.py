@@ -104,10 +104,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
 
     part = Part(
         informers=(*objects.all(), locks.leases),
-        changes=(
-            *_changes(objects, index, choices, lablets, instructors),
-            Change(locks.leases, locks.lease_changed),
-        ),
+        changes=tuple(_changes(objects, index, choices, lablets, instructors, locks)),
         works=(Work(queue, labs.reconcile), Work(instructed, instructors.reconcile)),
         loops={"look": keeper.run},  # looks at what no event announces, and keeps labs warm
         measures=(*_measures(index, lablets, locks, labs, site.consoles), *site.live.measures()),
@@ -135,6 +132,7 @@ def _changes(
     choices: Choices,
     lablets: OtherLablets,
     instructors: Instructors,
+    locks: Locks,
 ) -> Iterable[Change[Any]]:
     """Yield who hears of a change of which objects, in this order."""
     yield Change(objects.definitions, index.definition_changed)
@@ -145,6 +143,7 @@ def _changes(
     yield Change(objects.events, index.event_changed)
     yield Change(objects.lablets, lablets.pod_changed)
     yield Change(objects.bindings, instructors.binding_changed)
+    yield Change(locks.leases, locks.lease_changed)
 
 
 def _measures(

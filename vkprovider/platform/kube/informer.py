@@ -136,9 +136,7 @@ class Informer(Generic[T]):
         """
         self.name = name
         self.synced = asyncio.Event()
-        self.relists_total = 0
-        self.restarts_total = 0
-        self.decode_errors_total = 0
+        self.relists_total = self.restarts_total = self.decode_errors_total = 0
         self.last_event_monotonic_s = 0.0
         self._log = _log.bind(informer=name)
         self._store: CollectionStore[T] = CollectionStore(self._log)

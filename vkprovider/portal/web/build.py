@@ -174,16 +174,10 @@ def portal_site(
         as_visitor=AsVisitor(settings.kube, ctx.replica),
     )
     live, consoles = live_parts(site), BrowserConsoles()
-    ended = live.reviews.sessions.end
-    organisation = settings.portal.oidc_name if settings.portal.oidc_issuer else ""
-    login = Login(
-        visitors, callers, layout, keys, ctx.wall, codes, ended, by_ingress=by_ingress, organisation=organisation
-    )
-    openid = openid_login(site, login, live.reviews.renewed) if organisation else None
+    login, of_logins = _login(site, live, keys, codes)
     served_here = (
         Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),
-        *(openid.routes() if openid is not None else ()),  # its logout comes before the other
-        *login.routes(),
+        *of_logins,
         *_routes_of_views(site, live, consoles),
         *Front(visitors, callers).routes(),
     )
@@ -194,6 +188,27 @@ def portal_site(
     at_hub = hub_routes(HubLogin(place, logins, login, callers, layout, ctx.wall), visitors)
     behind = mounted(place, [answering(layout, route) for route in at_hub], answered)
     return PortalSite((*behind, *answered), site, live, codes, consoles)
+
+
+def _login(site: SiteContext, live: Live, keys: Keys | None, codes: Codes | None) -> tuple[Login, tuple[Route, ...]]:
+    """Return what all logins share, and the paths of those that are here."""
+    settings, sessions = site.settings, live.reviews.sessions
+    organisation = settings.oidc_name if settings.oidc_issuer else ""
+    login = Login(
+        site.visitors,
+        site.callers,
+        site.layout,
+        keys,
+        site.ctx.wall,
+        codes,
+        sessions.end,
+        by_ingress=settings.callers == "headers",
+        organisation=organisation,
+    )
+    if not organisation:
+        return login, login.routes()
+    openid = openid_login(site, login, live.reviews.renewed)
+    return login, (*openid.routes(), *login.routes())  # its logout comes before the other
 
 
 def _routes_of_views(site: SiteContext, live: Live, consoles: BrowserConsoles) -> tuple[Route, ...]:
