@@ -55,6 +55,24 @@ def learners_in(text: str, source: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def look_alikes(learners: Iterable[str], others: Iterable[str] = ()) -> list[tuple[str, str]]:
+    """Return pairs of names that differ in case only, of which the second one is a learner of the list.
+
+    The cluster takes them for two people, and so do lablets, consoles and grades.
+
+    Args:
+        learners: Of the list.
+        others: Who has a lablet already.
+
+    >>> look_alikes(["bob", "alice", "Bob"], ["Alice", "bob"])
+    [('Alice', 'alice'), ('bob', 'Bob')]
+    """
+    wanted, first = list(learners), dict[str, str]()
+    for name in (*others, *wanted):
+        first.setdefault(name.casefold(), name)
+    return [(like, name) for name in wanted if (like := first[name.casefold()]) != name]
+
+
 _FORMULA: Final = re.compile(r"(^|;)(?=[\s\"]*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 """Where a spreadsheet may begin a cell that it computes.
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.classroom.roster import LEARNERS_MAX, RosterError, learners_in
+from vkprovider.classroom.roster import LEARNERS_MAX, RosterError, learners_in, look_alikes
 
 
 @pytest.mark.parametrize(
@@ -50,3 +50,20 @@ def test_any_text_is_a_list_or_is_refused_in_words(text: str) -> None:
     assert 0 < len(found) <= LEARNERS_MAX
     assert len(set(found)) == len(found)
     assert all(name == name.strip() and name.isprintable() for name in found)
+
+
+@pytest.mark.parametrize(
+    ("learners", "others", "pairs"),
+    [
+        (("alice", "bob"), ("carol",), []),
+        (("alice", "alice"), ("alice",), []),
+        (("Bob", "bob"), (), [("Bob", "bob")]),
+        (("bob", "BOB", "Bob"), (), [("bob", "BOB"), ("bob", "Bob")]),
+        (("bob",), ("Bob", "Ann", "ann"), [("Bob", "bob")]),
+        (("straße",), ("STRASSE",), [("STRASSE", "straße")]),
+    ],
+)
+def test_names_that_differ_in_case_only(
+    learners: tuple[str, ...], others: tuple[str, ...], pairs: list[tuple[str, str]]
+) -> None:
+    assert look_alikes(learners, others) == pairs

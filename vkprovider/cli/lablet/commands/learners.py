@@ -25,6 +25,7 @@ from vkprovider.cli.shared.page.options import page_options
     help="One lablet of the pool to each learner of this list, - for standard input: names in lines, or the first "
     "column of a CSV file.",
 )
+@click.option("-y", "--yes", is_flag=True, help="Do not ask about names that differ in case only.")
 @click.option("--refill", is_flag=True, help="With --from-file: the pool makes new lablets instead of getting smaller.")
 @output_option
 @click.option("--until", metavar="TIME|DURATION", help="End of the timeslot; a duration counts from its start.")
@@ -39,6 +40,10 @@ def assign() -> None:
     Deployment that selects by that label can end it, and the pool makes a new warm one. When the learner's time is over
     the lab is wiped and the Pod returns to the pool. Times are 16:00, the next one on this machine's clock,
     2026-01-31T12:00:00Z, 90m or +2h.
+
+    The learner, whose name is that of a user of the cluster without the prefix that an admin has named (`kubectl lablet
+    grant --username-prefix`), may read that Pod and open its consoles, until the lablet is another one's: a Role and a
+    RoleBinding `vkprovider-assigned:POD` say so. The same command may be run again.
 
     With --from-file a learner who has a lablet of the pool's definition keeps it, so that the same command may be run
     again; for each of the others the pool gets smaller by one. The hand-out says who has which lablet, and where that
