@@ -326,7 +326,7 @@ DAY: Final = (
     Step("Meanwhile", EXTEND, Day.extended),
     Step("Over their shoulders", WATCH, Day.watched),
     Step("Over their shoulders", RESET, Day.wiped, types="y\n"),
-    Step("At the end", COLLECT, Day.collected),
+    Step("At the end", COLLECT, Day.collected, types="y\n"),
     Step("At the end", CONFIGS, Day.packed),
 )
 """The day, as docs/class.md has it."""
