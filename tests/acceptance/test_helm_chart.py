@@ -86,7 +86,8 @@ def test_policies_are_left_out_but_for_those_that_roles_rely_on(helm: Helm) -> N
     everything = policies()
     assert policies("--set=policies.requireUse=false") == everything - {"vkprovider-require-use"}
     none = policies("--set=policies.enabled=false,policies.requireUse=false")
-    always = {"vkprovider-confine", "vkprovider-installation", "vkprovider-instructors", "vkprovider-class-lablets"}
+    limits = {"vkprovider-instructors", "vkprovider-class-lablets", "vkprovider-assignments"}
+    always = {"vkprovider-confine", "vkprovider-installation", *limits}
     assert none == always
 
 

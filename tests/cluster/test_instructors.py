@@ -7,9 +7,10 @@ import yaml
 
 from tests.support.cluster import Cluster
 from tests.support.plugin import lablet, succeeded
-from tests.support.topologies import topology
+from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
 
+RBAC = "/apis/rbac.authorization.k8s.io/v1"
 REVIEWS = "/apis/authorization.k8s.io/v1/subjectaccessreviews"
 RIGHTS = (("get", "lablets", "login"), ("get", "lablets", "archive"), ("teach", "lablets", ""))
 
@@ -67,3 +68,60 @@ def test_a_definition_of_a_class_from_begin_to_end(cluster: Cluster, namespace: 
     assert cluster.get(kept)
     cluster.kubectl("delete", "labletdefinition", name, f"--kubeconfig={kubeconfig}")
     until(lambda: cluster.get(path) is None and cluster.get(kept) is None, 60, "the topology stays")
+
+
+def account(cluster: Cluster, namespace: str, name: str, folder: Path) -> tuple[str, Path]:
+    """Make a ServiceAccount; return its username and its kubeconfig."""
+    cluster.kubectl("create", "serviceaccount", name, f"--namespace={namespace}")
+    token = cluster.kubectl("create", "token", name, f"--namespace={namespace}").stdout.strip()
+    config = yaml.safe_load(cluster.sandbox.kubeconfig.read_text())
+    config["users"][0]["user"] = {"token": token}
+    config["contexts"][0]["context"]["namespace"] = namespace
+    path = folder / f"kubeconfig-{name}"
+    path.write_text(yaml.safe_dump(config))
+    return f"system:serviceaccount:{namespace}:{name}", path
+
+
+def test_a_learner_works_in_the_given_lablet_resets_it_and_hands_it_in(
+    cluster: Cluster, namespace: str, tmp_path: Path
+) -> None:
+    """With the own token, in the lablet that an instructor gave, and in no other; until it is no more the learner's."""
+    name = f"given-{namespace[-5:]}"
+    cluster.define(definition(name))
+    for each in ("one", "two"):
+        cluster.apply(pod(each, name), namespace=namespace)
+    cluster.wait_ready(namespace, 2)
+    teacher, desk = account(cluster, namespace, "teacher", tmp_path)
+    alice, hers = account(cluster, namespace, "alice", tmp_path)
+    succeeded(cluster, "grant", teacher, "-n", namespace)
+    cluster.delete_later("clusterrolebinding", f"vkprovider-instructor-definitions:{teacher}")
+    given = lablet(cluster, "assign", "one", alice, kubeconfig=desk)
+    assert (given.returncode, given.stderr) == (0, ""), given
+    said = lablet(cluster, "message", "-u", alice, "-m", "Begin with r1.", kubeconfig=desk)
+    assert said.stdout == f"pod/one: {alice} has the message\n", said
+
+    def lablet_of(*words: str) -> str:
+        done = cluster.kubectl(f"--kubeconfig={hers}", f"--namespace={namespace}", *words, check=False)
+        return done.stdout + done.stderr
+
+    def lets_in() -> bool:
+        said = lablet_of("exec", "one", "-c", "lab", "--", "reset")
+        assert "Nobody was there to confirm that" in said, said
+        return True
+
+    until(lets_in, 30)
+    for words in (
+        ("exec", "two", "-c", "lab", "--", "reset", "--yes"),
+        ("get", "pods"),
+        ("delete", "pod", "one"),
+        ("annotate", "pod", "one", "vkprovider.io/timeslot-end=2036-01-01T00:00:00Z"),
+    ):
+        assert "forbidden" in lablet_of(*words).lower(), words
+    reset = lablet(cluster, "reset", "one", "--yes", "--wait", kubeconfig=hers)
+    assert (reset.returncode, reset.stdout) == (0, "pod/one was wiped and started again\n"), reset
+    ended = lablet(cluster, "hand-in", "pod/one", "--yes", "--wait", kubeconfig=hers)
+    assert (ended.returncode, "pod/one Succeeded: collected" in ended.stdout) == (0, True), ended
+    assert "forbidden" in lablet_of("get", "pod", "two").lower()
+    cluster.kubectl("delete", "pod", "one", f"--namespace={namespace}")
+    kinds = [f"{RBAC}/namespaces/{namespace}/{kind}/vkprovider-assigned:one" for kind in ("roles", "rolebindings")]
+    until(lambda: not any(cluster.get(path) for path in kinds), 60, "they end with the Pod")

@@ -76,13 +76,13 @@ def test_collected_work_is_there_when_the_pod_is_gone(cluster: Cluster, namespac
     nothing = lablet(cluster, "configs", "done", "-n", namespace)
     assert nothing.returncode == 1
     assert "nothing is kept of pod" in nothing.stderr
-    said = succeeded(cluster, "collect", "done", "-n", namespace, "--wait")
+    said = succeeded(cluster, "collect", "done", "--yes", "-n", namespace, "--wait")
     assert "pod/done Succeeded: collected, no grader is configured" in said
     assert worker.lab_of(uid) is None, "a terminal phase means that the lab is gone"
     assert done(worker, since) == ["extract", "stop", "wipe", "DELETE"]
     now = made(cluster, namespace, "done")
     assert container(now)["state"]["terminated"]["exitCode"] == 0
-    over = lablet(cluster, "collect", "done", "-n", namespace)
+    over = lablet(cluster, "collect", "done", "--yes", "-n", namespace)
     assert (over.returncode, "has ended (Succeeded)" in over.stderr) == (1, True)
     cluster.kubectl("delete", "pod", "done", f"--namespace={namespace}")
     cluster.wait_gone(namespace)
@@ -104,7 +104,7 @@ def test_collected_work_is_there_when_the_pod_is_gone(cluster: Cluster, namespac
 
 def test_newest_of_several_pods_of_a_name_is_shown(cluster: Cluster, namespace: str) -> None:
     first, _, _ = start_one(cluster, namespace, "again")
-    succeeded(cluster, "collect", "again", "-n", namespace, "--wait")
+    succeeded(cluster, "collect", "again", "--yes", "-n", namespace, "--wait")
     cluster.kubectl("delete", "pod", "again", f"--namespace={namespace}")
     until(lambda: not cluster.pods(namespace), 30)
     second, _, _ = start_one(cluster, namespace, "again")
@@ -118,7 +118,7 @@ def test_newest_of_several_pods_of_a_name_is_shown(cluster: Cluster, namespace: 
     assert f"this is the newest; others: {first['metadata']['uid']}" in newest
 
 
-@pytest.mark.parametrize("command", [("ports",), ("stop",), ("start",), ("collect",), ("reset", "--yes")])
+@pytest.mark.parametrize("command", [("ports",), ("stop",), ("start",), ("collect", "--yes"), ("reset", "--yes")])
 def test_what_is_no_lablet_is_told(cluster: Cluster, namespace: str, command: tuple[str, ...]) -> None:
     other = {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "other"}}
     cluster.apply({**other, "spec": {"containers": [{"name": "a", "image": "nginx"}]}}, namespace=namespace)

@@ -142,7 +142,7 @@ def test_lent_lablet_comes_back_warm(cluster: Cluster, namespace: str) -> None:
     assert container(cluster.pod(namespace, "lent"))["restartCount"] == 0
     succeeded(cluster, "assign", "lent", "bob", "-n", namespace)
     assert users(cluster, namespace) == {"lent": "bob"}
-    said = succeeded(cluster, "collect", "lent", "-n", namespace, "--wait")
+    said = succeeded(cluster, "collect", "lent", "--yes", "-n", namespace, "--wait")
     assert "goes back to its pool" in said
     kept = cluster.items(f"/api/v1/namespaces/{NAMESPACE}/configmaps?labelSelector=vkprovider.io/component=configs")
     mine = [item for item in kept if item["metadata"]["annotations"]["vkprovider.io/pod"] == f"{namespace}/lent"]

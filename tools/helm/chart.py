@@ -141,7 +141,13 @@ _SWITCHES: Final = {
 """Kind: the value that leaves it out."""
 
 _ALWAYS: Final = frozenset(
-    {"vkprovider-confine", "vkprovider-installation", "vkprovider-instructors", "vkprovider-class-lablets"}
+    {
+        "vkprovider-confine",
+        "vkprovider-installation",
+        "vkprovider-instructors",
+        "vkprovider-class-lablets",
+        "vkprovider-assignments",
+    }
 )
 _REQUIRE_USE: Final = "vkprovider-require-use"
 """Policies with a switch of their own, or none."""

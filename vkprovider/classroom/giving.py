@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from vkprovider.classroom.access import open_access
 from vkprovider.classroom.deployments import DEPLOYMENTS, Deployment, GivingError, deployment_in
 from vkprovider.classroom.ledger import (
     GIVING,
@@ -55,11 +56,13 @@ class Given(NamedTuple):
         done: Who has which lablet, and who has none.
         pool: The pool as it was last seen.
         faults: Why giving went no further; nothing if it came to its end.
+        closed: Who has a lablet, and no right to open it, and why: sentences; see `access.open_access`.
     """
 
     done: NothingLeft
     pool: DeploymentPool
     faults: tuple[str, ...] = ()
+    closed: tuple[str, ...] = ()
 
 
 _SCALERS: Final = kind("/apis/autoscaling/v2", "horizontalpodautoscalers", _Scaler)
@@ -69,7 +72,7 @@ _gifts: Final = msgspec.json.Decoder(tuple[Gift, ...])
 async def give_all(
     kube: KubeClient, namespace: str, deployment: str, wishes: Sequence[Assignment], *, refill: bool
 ) -> Given:
-    """Give each learner a lablet of a pool, unless the learner has one.
+    """Give each learner a lablet of a pool, unless the learner has one, and let each into the own.
 
     Args:
         kube: The API server.
@@ -88,12 +91,12 @@ async def give_all(
         pool, meta = await _pool(found, namespace, deployment)
         pods = await pods_in(kube, namespace).list()
         step = next_step(pool, pods, wishes, int(kube.clock.wall()), refill=refill)
-        if isinstance(step, NothingLeft):
-            return Given(step, pool)
         late = time.monotonic() - last_at > _PATIENCE_S
+        if isinstance(step, NothingLeft) or (isinstance(step, Await) and late):
+            done = step if isinstance(step, NothingLeft) else outcome(pool, pods, wishes)
+            faults = () if isinstance(step, NothingLeft) else (_unsettled(deployment),)
+            return Given(done, pool, faults, await open_access(kube, namespace, list(done.given.values())))
         if isinstance(step, Await):
-            if late:
-                return Given(outcome(pool, pods, wishes), pool, (_unsettled(deployment),))
             await asyncio.sleep(_LOOK_EVERY_S)
             continue
         if steps > _STEPS_EACH * len(wishes):

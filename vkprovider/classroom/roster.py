@@ -115,22 +115,15 @@ def read_roster(content: bytes | str, source: str) -> Roster:
         source: Where it is from, for messages.
 
     Raises:
-        RosterError: It names nobody, too many, somebody who cannot have a lablet, or one user in two ways; or no
-            heading says which column is the user.
+        RosterError: It names nobody, too many, or somebody who cannot have a lablet; or no heading says which column is
+            the user.
     """
     text, note = decoded(content) if isinstance(content, bytes) else (content.removeprefix("\ufeff"), "")
     records = list(_records(unicodedata.normalize("NFC", text), source))
     columns, rest = _columns(records, source)
     found: dict[str, Learner] = {}
-    lines: dict[str, tuple[str, int]] = {}
     for number, cells in rest:
         learner = _learner(cells, columns, f"{source}, line {number}")
-        other, at = lines.setdefault(learner.user.casefold(), (learner.user, number))
-        if other != learner.user:
-            raise RosterError(
-                f"{source}, line {number}: {learner.user!r} and {other!r} of line {at} differ in capitals alone; "
-                "write one of them, as the cluster knows the user"
-            )
         found.setdefault(learner.user, learner)
     if not found:
         raise RosterError(f"{source} names no learners; write one in each line")
@@ -231,6 +224,24 @@ def _learner(cells: list[str], columns: _Columns, where: str) -> Learner:
         raise RosterError(f"{where}, {column}: {'; '.join(faults)}")
     parts = [part for part in (cell(columns.last), cell(columns.first)) if part]
     return Learner(user, ", ".join(parts) or cell(columns.shown), cell(columns.mail))
+
+
+def look_alikes(learners: Iterable[str], others: Iterable[str] = ()) -> list[tuple[str, str]]:
+    """Return pairs of names that differ in case only, of which the second one is a learner of the list.
+
+    The cluster takes them for two people, and so do lablets, consoles and grades.
+
+    Args:
+        learners: Of the list.
+        others: Who has a lablet already.
+
+    >>> look_alikes(["bob", "alice", "Bob"], ["Alice", "bob"])
+    [('Alice', 'alice'), ('bob', 'Bob')]
+    """
+    wanted, first = list(learners), dict[str, str]()
+    for name in (*others, *wanted):
+        first.setdefault(name.casefold(), name)
+    return [(like, name) for name in wanted if (like := first[name.casefold()]) != name]
 
 
 _FORMULA: Final = re.compile(r"(^|;)(?=[\s\"]*[=+\-@\uff1d\uff0b\uff0d\uff20])")

@@ -6,11 +6,12 @@ from typing import Any, Final, NamedTuple
 
 import yaml
 
+from vkprovider.lablet import names
 from vkprovider.platform import wellknown
 
 SHIPPED_NAMESPACE: Final = "vkprovider-system"
 """The namespace of the provider in the shipped manifests."""
-INSTRUCTOR: Final = "vkprovider-instructor"
+INSTRUCTOR: Final = names.ROLE_INSTRUCTOR
 """The ClusterRole of an instructor, bound in the namespace of the class."""
 INSTRUCTOR_DEFINITIONS: Final = "vkprovider-instructor-definitions"
 """The ClusterRole of an instructor, bound cluster-wide."""

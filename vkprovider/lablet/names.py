@@ -41,12 +41,20 @@ COMPONENT_RUNTIME_CLASS: Final = "runtimeclass"
 COMPONENT_SESSION_EVENTS: Final = "session-events"
 COMPONENT_SERVING: Final = "serving-certificate"
 COMPONENT_EXPOSED: Final = "exposed-lablet"
+COMPONENT_ASSIGNMENT: Final = "assignment"
+"""What lets a learner into an assigned lablet: a Role on the Pod, and its binding."""
+ROLE_INSTRUCTOR: Final = "vkprovider-instructor"
+"""The ClusterRole of an instructor, and the RoleBinding of a class that carries what an admin says of it."""
+ROLE_CLASS_LEARNER: Final = "vkprovider-class-learner"
+"""The ClusterRole of who attends a class, bound in its namespace."""
 
 # Taints; the scheduler's half of the contract is in the RuntimeClass.
 TAINT_VIRTUAL_NODE: Final = f"{GROUP}/virtual-node"
 TAINT_ENV: Final = f"{GROUP}/env"
 ANNOTATION_PAGE_URL: Final = f"{GROUP}/page-url"
 """An annotation of the RoleBinding of a class: the address of the page, to which instructors send their tokens."""
+ANNOTATION_USERNAME_PREFIX: Final = f"{GROUP}/username-prefix"
+"""An annotation of the same: what the usernames of learners begin with in the cluster."""
 ANNOTATION_AGENTS_URL: Final = f"{GROUP}/agents-url"
 ANNOTATION_CML_BUILD: Final = f"{GROUP}/cml-build"
 ANNOTATION_NODE_LABELS: Final = f"{GROUP}/node-labels"
@@ -134,6 +142,10 @@ CONDITION_SESSION_READY: Final = f"{GROUP}/SessionReady"
 CONSOLE: Final = "console"
 """`exec -- console [DEVICE] [--take-over]` attaches: to the device of the container, or to one that is named."""
 TAKE_OVER: Final = "--take-over"
+HAND_IN: Final = "hand-in"
+"""`exec -c lab -- hand-in [--yes]` ends the learner's time, as `kubectl lablet collect` does."""
+RESET: Final = "reset"
+"""`exec -c lab -- reset [--yes]` wipes the lab and starts it again, as `kubectl lablet reset` does."""
 CONDITION_SESSION_STARTED: Final = f"{GROUP}/SessionStarted"
 NODE_PREFIX: Final = "vnode."
 IMAGE_PREFIX: Final = "cml/"
@@ -166,6 +178,14 @@ def is_lablet(runtime_class: str, node: str, node_selector: Mapping[str, str]) -
     """
     sent = node_selector.get(LABEL_COMPONENT) == COMPONENT_VNODE
     return bool(runtime_class) and (sent or node.startswith(NODE_PREFIX))
+
+
+def assignment_name(pod: str) -> str:
+    """Return the name of the Role on an assigned Pod, and of its binding; nothing else has this prefix.
+
+    `manifests/base/instructors.yaml` and `confine.yaml` know it, too.
+    """
+    return f"vkprovider-assigned:{pod}"
 
 
 def claims_name(owner: str) -> str:

@@ -235,7 +235,7 @@ class Day:
         changed = [*unlike(before.uids, now.uids), *unlike(before.labs, now.labs)]
         self._holds("each learner keeps their lablet and lab", changed)
 
-    @after("At the end", "kubectl lablet collect -l class=friday --wait")
+    @after("At the end", "kubectl lablet collect -l class=friday --wait", types="y\n")
     def collected(self, said: str, _: Classroom) -> None:
         """Check that each learner is in the table, with a grade if there is a grader."""
         told = {row[0]: " ".join(row[1:3]) if self._exam else "" for row in self._rows(said)}

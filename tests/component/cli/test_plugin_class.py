@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.component.cli.desk import PATIENCE_S, Desk, with_page
-from tests.component.cli.instructor import Instructor
+from tests.component.cli.instructor import RBAC, Instructor
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually
 from tests.component.controllers.test_sessions_flow import TOKEN
@@ -110,7 +110,7 @@ def names(folder: Path, *learners: str) -> str:
 
 
 async def test_killed_after_each_write_and_run_again(warm: Warm, desk: Desk, tmp_path: Path) -> None:
-    """Two learners are four writes; each kill comes when the API server has stored one and before the caller knows."""
+    """Two learners are eight writes; each kill comes when the API server has stored one and before the caller knows."""
     api, kubeconfig = await desk.proxied()
     words = ["lablet", "assign", "deployment/warm", "--from-file", names(tmp_path, "alice", "bob"), "--until", "90m"]
     words.append(f"--kubeconfig={kubeconfig}")
@@ -121,7 +121,8 @@ async def test_killed_after_each_write_and_run_again(warm: Warm, desk: Desk, tmp
         async def kill(process: asyncio.subprocess.Process = process) -> None:
             process.kill()
 
-        fault: Fault = api.fault(r"^PATCH .*/(pods|deployments)/", count=1, then=kill)
+        writes = r"^(PATCH .*/(pods|deployments)/|POST .*/(roles|rolebindings)$)"
+        fault: Fault = api.fault(writes, count=1, then=kill)
         async with asyncio.timeout(PATIENCE_S):
             out, err = await process.communicate()
         api.heal()
@@ -130,7 +131,7 @@ async def test_killed_after_each_write_and_run_again(warm: Warm, desk: Desk, tmp
         killed += 1
         assert len(await warm.given()) <= 2
         assert await warm.replicas() in {4, 2}
-    assert killed in {3, 4}, "the writes of Pods are sent together"
+    assert 5 <= killed <= 8, "the writes of Pods are sent together, and so are those of roles"
     assert process.returncode == 0, err
     given = await warm.given()
     assert set(given) == {"alice", "bob"}
@@ -138,6 +139,10 @@ async def test_killed_after_each_write_and_run_again(warm: Warm, desk: Desk, tmp
     assert await warm.replicas() == 2
     assert "cli.vkprovider.io/giving" not in (await warm.deployment())["metadata"].get("annotations", {})
     assert len(await warm.pods()) == 4, "none was deleted"
+    bindings = await warm.world.admin.items(f"{RBAC}/namespaces/{warm.world.namespace}/rolebindings")
+    assert {each["metadata"]["name"].partition(":")[2]: each["subjects"][0]["name"] for each in bindings} == {
+        pod: learner for learner, pod in given.items()
+    }
 
     before = len(api.asked)
     again = await desk.lablet(*words[1:], "-o", "csv")
@@ -248,7 +253,7 @@ async def test_a_class_that_is_collected_ends_with_its_grades(world: World, desk
     for lablet in (alone, lent, free):
         await lablet.ready()
     await instructor.grant()
-    collected = await desk.lablet("collect", "-l", "class=friday", "--wait", "--timeout", "85s")
+    collected = await desk.lablet("collect", "-l", "class=friday", "--yes", "--wait", "--timeout", "85s")
     assert "1 lablet that nobody has is left alone." in collected.err
     *_, head, alice, bob = collected.out.splitlines()
     assert head.split() == ["LEARNER", "PASSED", "SCORE", "NAME"]

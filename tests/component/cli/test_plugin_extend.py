@@ -101,7 +101,7 @@ async def test_all_learners_get_an_end_and_free_lablets_none(world: World, desk:
     assert end_of(await free.ready()) == ""
     both = await desk.lablet("extend", "--all", "-l", "group=a", "--by", "5m")
     assert (both.code, "not both" in both.err) == (2, True)
-    collected = await desk.lablet("collect", "-l", "group=a", "--wait")
+    collected = await desk.lablet("collect", "-l", "group=a", "--yes", "--wait")
     assert (collected.code, collected.out.count(" Succeeded: collected")) == (0, 2), collected
     assert sorted(line.split()[0] for line in collected.out.splitlines()[2:]) == ["LEARNER", "alice", "bob"]
     assert "desired-state" not in str((await free.ready())["metadata"]["annotations"])

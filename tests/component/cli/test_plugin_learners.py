@@ -62,3 +62,40 @@ async def test_a_name_that_is_not_clear_does_nothing(world: World, desk: Desk, s
     unknown = await desk.lablet("stop", "carol")
     assert 'pods "carol" not found' in unknown.err
     assert "no learner carol has a lablet there" in unknown.err
+
+
+async def test_learners_are_told_something_and_end_after_a_question(
+    world: World, desk: Desk, site: tuple[str, str]
+) -> None:
+    alice, bob = await learner(world, site, "alice"), await learner(world, site, "bob")
+    free = await world.pod(*site)
+    await free.ready()
+    told = await desk.lablet("message", "--all", "-m", "We go\non at 14:00.")
+    assert sorted(told.out.splitlines()) == sorted(
+        f"pod/{lablet.name}: {user} has the message" for lablet, user in ((alice, "alice"), (bob, "bob"))
+    )
+    assert "1 lablet that nobody has is left alone." in told.err
+
+    async def message(lablet: Lablet) -> str:
+        return str((await lablet.ready())["metadata"]["annotations"].get("vkprovider.io/message", ""))
+
+    assert (await message(alice)).endswith("Z We go on at 14:00.")
+    assert await message(free) == ""
+    assert "has no message any more" in await desk.succeeds("message", "-u", "bob", "-m", " ")
+    assert await message(bob) == ""
+    for words, says in (
+        (("message", "-u", "alice", "-m", "x" * 501), "a message has 500 characters at most, and this one 501"),
+        (("message", free.name, "-m", "x"), "has no learner who could read it"),
+        (("message", "-m", "x"), "name a POD"),
+        (
+            ("collect", "-u", "alice"),
+            "collect ends a learner's time, and there is no terminal to confirm that: add --yes",
+        ),
+        (("hand-in", alice.name), "hand-in ends a learner's time, and there is no terminal to confirm that: add --yes"),
+        (("hand-in", free.name, "--yes"), "has no learner, and so nothing to hand in"),
+    ):
+        refused = await desk.lablet(*words)
+        assert (refused.code in {1, 2}, says in refused.err) == (True, True), refused
+    ended = await desk.lablet("hand-in", "-u", "bob", "--yes", "--wait")
+    assert f"pod/{bob.name} Succeeded" in ended.out
+    await alice.ready()

@@ -12,7 +12,7 @@ from vkprovider.cli.lablet import group
 from vkprovider.cli.lablet.group import COMMANDS
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")), *sorted((ROOT / "manifests").rglob("*.yaml"))]
-CALL = re.compile(r"kubectl lablet ([a-z][a-z_]*)((?: +[^\s`|,;)#]+)*)")
+CALL = re.compile(r"kubectl lablet ([a-z][a-z_]*(?:-[a-z]+)?)((?: +[^\s`|,;)#]+)*)")
 CONTEXT = click.Context(group.main, info_name="kubectl lablet")
 
 
@@ -41,5 +41,5 @@ def test_task_page_has_every_command() -> None:
 
 def test_messages_name_commands_that_exist() -> None:
     for path in sorted((ROOT / "vkprovider").rglob("*.py")):
-        for match in re.finditer(r"kubectl lablet ([a-z]+)\b", path.read_text(encoding="utf-8")):
+        for match in re.finditer(r"kubectl lablet ([a-z]+(?:-[a-z]+)?)\b", path.read_text(encoding="utf-8")):
             assert match[1] in COMMANDS, f"{path}: {match[0]}"

@@ -23,6 +23,7 @@ from vkprovider.cli.lablet.granting import (
 from vkprovider.cli.lablet.group import main
 
 GROUP = "rbac.authorization.k8s.io"
+INSTRUCTOR = "vkprovider-instructor"
 ROLES = {
     role["metadata"]["name"]: role
     for name in ("roles.yaml", "rbac.yaml")
@@ -192,8 +193,25 @@ def test_roles_of_instructors_are_part_of_no_other() -> None:
 
 def test_an_instructor_reads_no_secret_and_gives_no_rights() -> None:
     found = rights("vkprovider-instructor") | rights("vkprovider-instructor-definitions")
-    assert not {each for each in found if each[0] in {"secrets", "roles"} or each[1] in {"*", "bind"}}
-    [bindings] = [rule for rule in ROLES["vkprovider-instructor"]["rules"] if "rolebindings" in rule["resources"]]
-    assert (bindings["verbs"], bindings["resourceNames"]) == (["get"], ["vkprovider-instructor"])
-    assert ("rolebindings", "get") not in rights("vkprovider-instructor-definitions")
+    assert not {each for each in found if each[0] == "secrets" or each[1] in {"*", "bind", "escalate"}}
+    # By the policy vkprovider-assignments these are the ones of assigned lablets: none is changed, nor are all deleted.
+    for kind in ("roles", "rolebindings"):
+        assert {verb for what, verb in found if what == kind} == {"get", "list", "create", "delete"}
+        assert not {each for each in rights("vkprovider-instructor-definitions") if each[0] == kind}
     assert not {each for each in found if each[0] == "cmlworkers" and each[1] not in {"get", "list", "watch"}}
+
+
+def test_the_prefix_of_usernames_stands_beside_the_address() -> None:
+    words = ("alice", "-n", "friday", "--username-prefix", "oidc:")
+    [carrier] = [each for each in dry_run(*words) if each["metadata"]["name"] == "vkprovider-instructor"]
+    assert carrier["metadata"]["annotations"] == {"vkprovider.io/username-prefix": "oidc:"}
+    [both] = [each for each in dry_run(*words, "--page-url", "https://x") if each["metadata"]["name"] == INSTRUCTOR]
+    assert both["metadata"]["annotations"] == {
+        "vkprovider.io/page-url": "https://x",
+        "vkprovider.io/username-prefix": "oidc:",
+    }
+    [wanted] = page_of("friday", "", prefix="")
+    assert wanted.notes == {"vkprovider.io/username-prefix": None}, "an empty one removes it"
+    assert wanted.standing(bound("vkprovider-instructor")) == "there"
+    [other] = page_of("friday", "", prefix="oidc:")
+    assert other.standing(bound("vkprovider-instructor")) == "outdated"

@@ -1,22 +1,31 @@
-"""`kubectl lablet stop`, `start`, `collect`, `reset`: requests to lablets, written as annotations of their Pods."""
+"""`kubectl lablet stop`, `start`, `collect`, `hand-in`, `reset`, `message`: requests, written as annotations of Pods.
 
+Who may not change the Pod, as a learner, asks the provider for `hand-in` and `reset` in the container of the lablet.
+"""
+
+import asyncio
 import sys
 from collections.abc import Mapping, Sequence
+from typing import Final
 
 import click
 
 from vkprovider.classroom.pods import LabletPod, change
+from vkprovider.cli.lablet.console import kubectl_command
 from vkprovider.cli.lablet.handedin import LISTING, entries_or_why, grade_of
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.output import ProgressLine
 from vkprovider.cli.shared.page.options import PageOptions
+from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import check_alive, check_not_collecting, wait_for
 from vkprovider.lablet import names
+from vkprovider.lablet.inputs import CHARS_MAX, annotation_for
 from vkprovider.lablet.standing import State, state_of
 from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry
+from vkprovider.platform.errors import Forbidden
 from vkprovider.platform.kube.client import KubeClient
-from vkprovider.platform.messages import count
+from vkprovider.platform.messages import count, listed
 
 
 def stop(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
@@ -65,7 +74,7 @@ def start(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
     chosen.each(work)
 
 
-def collect(*, wait: bool, timeout_s: int, page: PageOptions, chosen: Chosen) -> None:
+def collect(*, yes: bool, wait: bool, timeout_s: int, page: PageOptions, chosen: Chosen) -> None:
     """End the learner's time with each POD now: collect the work, have it graded, end the lablet."""
     ends: list[tuple[LabletPod, LabletPod | None]] = []
     earlier: list[ArchiveEntry] = []
@@ -95,10 +104,72 @@ def collect(*, wait: bool, timeout_s: int, page: PageOptions, chosen: Chosen) ->
 
     chosen.each(
         work,
+        check=lambda pods: _confirm_end(pods, "collect", yes=yes),
         concerns=lambda pod: not pod.is_free,
         before=look_before if wait else None,
         after=show if wait else None,
     )
+
+
+def hand_in(*, yes: bool, wait: bool, timeout_s: int, chosen: Chosen) -> None:
+    """Hand in the work of each POD: the learner's time with it ends now."""
+
+    async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
+        check_alive(pod)
+        if not pod.user:
+            raise click.ClickException(f"pod/{pod.metadata.name} has no learner, and so nothing to hand in")
+        await _ask(kube, pod, names.HAND_IN, {names.ANNOTATION_DESIRED_STATE: str(State.COLLECTING)}, chosen.place)
+        if not wait:
+            return f"pod/{pod.metadata.name}: the work of {pod.user} is handed in, and is being collected"
+        return _end_of(
+            pod, await wait_for(kube, pod, _is_over, timeout_s=timeout_s, what="at its end", progress=progress)
+        )
+
+    chosen.each(
+        work, check=lambda pods: _confirm_end(pods, names.HAND_IN, yes=yes), concerns=lambda pod: bool(pod.user)
+    )
+
+
+async def _ask(kube: KubeClient, pod: LabletPod, word: str, notes: Mapping[str, str | None], place: Place) -> None:
+    """Write a request on a Pod; or have the provider write it, for who may open its consoles and not change it.
+
+    Raises:
+        ClickException: Neither was possible; the text has both reasons.
+    """
+    try:
+        await change(kube, pod, annotations=notes)
+    except Forbidden as refusal:
+        meta = pod.metadata
+        words = ["exec", "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, "--", word, "--yes"]
+        process = await asyncio.create_subprocess_exec(
+            *kubectl_command(place, words),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+        )
+        said, _ = await process.communicate()
+        if process.returncode:
+            text = " ".join(said.decode(errors="replace").split())
+            raise click.ClickException(f"pod/{meta.name}: {refusal.message}; and as its learner: {text}") from None
+
+
+def message(text: str | None, *, chosen: Chosen) -> None:
+    """Tell the learner of each POD something."""
+    if text is None:
+        raise click.UsageError('say what: -m "We go on at 14:00."')
+    if len(text) > CHARS_MAX:
+        raise click.UsageError(f"a message has {CHARS_MAX} characters at most, and this one {len(text)}")
+    notes = annotation_for(text, clock.now().timestamp())
+    removed = notes[names.ANNOTATION_MESSAGE] is None
+
+    async def work(kube: KubeClient, pod: LabletPod, _: ProgressLine) -> str:
+        check_alive(pod)
+        if not pod.user:
+            raise click.ClickException(f"pod/{pod.metadata.name} has no learner who could read it")
+        await change(kube, pod, annotations=notes)
+        return f"pod/{pod.metadata.name}: {pod.user} has {'no message any more' if removed else 'the message'}"
+
+    chosen.each(work, concerns=lambda pod: bool(pod.user))
 
 
 def _end_of(pod: LabletPod, over: LabletPod | None) -> str:
@@ -133,7 +204,7 @@ def reset(*, yes: bool, wait: bool, timeout_s: int, chosen: Chosen) -> None:
         asked: Mapping[str, str | None] = {names.ANNOTATION_RESET: clock.now().isoformat()}
         if pod.metadata.annotations.get(names.ANNOTATION_DESIRED_STATE, "").upper() == State.STOPPED:
             asked = {**asked, names.ANNOTATION_DESIRED_STATE: None}
-        await change(kube, pod, annotations=asked)
+        await _ask(kube, pod, names.RESET, asked, chosen.place)
         if wait:
             await wait_for(
                 kube,
@@ -162,6 +233,28 @@ def _confirm(pods: Sequence[LabletPod], *, yes: bool) -> None:
     else:
         learners = sum(bool(pod.user) for pod in pods)
         question = f"Wipe {count(len(pods), 'lab')}, {learners} of them with a learner, and start them again?"
+    click.confirm(question, abort=True)
+
+
+_NAMED_MAX: Final = 5
+"""How many learners a question names."""
+
+
+def _confirm_end(pods: Sequence[LabletPod], command: str, *, yes: bool) -> None:
+    """Ask before learners' time ends, which cannot be taken back."""
+    if yes or not pods:
+        return
+    if len(pods) == 1:
+        check_alive(pods[0])
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{command} ends a learner's time, and there is no terminal to confirm that: add --yes")
+    learners = [pod.user for pod in pods if pod.user]
+    if len(pods) == 1:
+        whose = f"the time of {learners[0]} with" if learners else "the lablet of"
+        question = f"End {whose} pod/{pods[0].metadata.name} now? The work is collected, and the lab ends."
+    else:
+        who = f" of {listed(learners, _NAMED_MAX)}" if learners else ""
+        question = f"End {count(len(pods), 'lablet')}{who} now? The work is collected, and the labs end."
     click.confirm(question, abort=True)
 
 

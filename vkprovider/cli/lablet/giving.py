@@ -13,7 +13,7 @@ from vkprovider.classroom.pods import LabletPod
 from vkprovider.classroom.roster import RosterError, read_roster
 from vkprovider.cli.lablet.addresses import login_url
 from vkprovider.cli.lablet.owned import read_bytes
-from vkprovider.cli.lablet.timeslots import wish_of
+from vkprovider.cli.lablet.timeslots import check_names, tell_doors, wish_of
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.output import Column, Listing, Output
 from vkprovider.cli.shared.page.asking import PageRefused, open_page
@@ -66,6 +66,7 @@ def assign_all(
     until: str | None,
     since: str | None,
     refill: bool,
+    yes: bool,
     output: Output,
     page: PageOptions,
     place: Place,
@@ -82,10 +83,12 @@ def assign_all(
     async def work(kube: KubeClient, namespace: str) -> tuple[NothingLeft, list[str], dict[str, str]]:
         now = await clock.asked(kube)
         wishes = [wish_of(learner, since, until, now) for learner in learners]
+        await check_names(kube, namespace, learners, yes=yes)
         try:
             given = await give_all(kube, namespace, deployment, wishes, refill=refill)
         except GivingError as error:
             raise click.ClickException(str(error)) from None
+        await tell_doors(kube, namespace, given.done.given, given.closed)
         left = [*shortage(given.done, given.pool, namespace, refill=refill), *given.faults]
         return given.done, left, await _logins(kube, namespace, place, page, given.done.given)
 

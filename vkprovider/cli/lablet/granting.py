@@ -9,7 +9,7 @@ import msgspec
 import yaml
 
 from vkprovider.cli.shared.output import document
-from vkprovider.cli.shared.page.address import Binding, anchored, granted, safe, shown
+from vkprovider.cli.shared.page.address import Binding, granted, safe, shown
 from vkprovider.cli.shared.place import Place
 from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS
 from vkprovider.lablet import names
@@ -67,6 +67,7 @@ class Grant(msgspec.Struct, frozen=True):
         subject: None for the one that carries the address of the page, which is the same for every user.
         means: What the subject may do then.
         page: The address of the page; "" for a binding that does not carry it.
+        prefix: What the usernames of learners begin with; None leaves what is there.
     """
 
     name: str
@@ -75,6 +76,13 @@ class Grant(msgspec.Struct, frozen=True):
     subject: BindingSubject | None
     means: str
     page: str = ""
+    prefix: str | None = None
+
+    @property
+    def notes(self) -> dict[str, str | None]:
+        """The annotations that it is to have; None removes one."""
+        notes: dict[str, str | None] = {names.ANNOTATION_PAGE_URL: self.page} if self.page else {}
+        return notes if self.prefix is None else {**notes, names.ANNOTATION_USERNAME_PREFIX: self.prefix or None}
 
     @property
     def about(self) -> str:
@@ -84,7 +92,8 @@ class Grant(msgspec.Struct, frozen=True):
     def body(self) -> dict[str, Any]:
         """Return the manifest."""
         place = {"namespace": self.namespace} if self.namespace else {}
-        notes = {"annotations": {names.ANNOTATION_PAGE_URL: self.page}} if self.page else {}
+        given = {name: text for name, text in self.notes.items() if text}
+        notes = {"annotations": given} if given else {}
         return {
             "apiVersion": f"{GROUP}/v1",
             "kind": "RoleBinding" if self.namespace else "ClusterRoleBinding",
@@ -107,7 +116,7 @@ class Grant(msgspec.Struct, frozen=True):
                 f"{self.about} binds {found.role_ref.kind} {found.role_ref.name}, not ClusterRole {self.role}: make a "
                 f"binding of another name for that, and remove this one: kubectl delete {self.about}{place}"
             )
-        if self.page and anchored(found) != self.page:
+        if any(found.metadata.annotations.get(name) != text for name, text in self.notes.items()):
             return "outdated"
         return "there" if self.subject is None or self.subject in found.subjects else "incomplete"
 
@@ -180,8 +189,8 @@ def grants(subject: BindingSubject, namespace: str, provider_namespace: str) -> 
     ]
 
 
-def page_of(namespace: str, page: str, before: str = "") -> list[Grant]:
-    """Return the binding that carries the address of the page; none without one.
+def page_of(namespace: str, page: str, before: str = "", prefix: str | None = None) -> list[Grant]:
+    """Return the binding that carries what an admin says of a class; none if nothing is said.
 
     It has the role, and binds nobody: so only who may give the role may write the address, to which tokens are sent.
 
@@ -189,10 +198,15 @@ def page_of(namespace: str, page: str, before: str = "") -> list[Grant]:
         namespace: That of the class.
         page: The address.
         before: The address until now; "" if there is none.
+        prefix: What the usernames of learners begin with; None leaves what is there.
     """
     was = f", until now at {before}" if before and before != page else ""
-    means = f"instructors of {namespace} send their tokens to the provider's page at {page}{was}"
-    return [Grant(INSTRUCTOR, namespace, INSTRUCTOR, None, means, page)] if page else []
+    means = f"instructors of {namespace} send their tokens to the provider's page at {page}{was}" if page else ""
+    if prefix is not None:
+        learners = f"learners of {namespace} are users {prefix}NAME of the cluster"
+        means = f"{means}; {learners}" if means else learners
+    said = page or prefix is not None
+    return [Grant(INSTRUCTOR, namespace, INSTRUCTOR, None, means, page, prefix)] if said else []
 
 
 def warning_of(namespace: str, labels: Mapping[str, str]) -> str:
@@ -208,8 +222,8 @@ def warning_of(namespace: str, labels: Mapping[str, str]) -> str:
 
 _API: Final = f"/apis/{GROUP}/v1"
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
-_LIMITS: Final = "vkprovider-instructors"
-"""The policy that keeps an instructor to the definitions of their own class, and its binding."""
+_LIMITS: Final = ("vkprovider-instructors", "vkprovider-assignments")
+"""The policies that keep an instructor to the own class's definitions and assignments, and their bindings."""
 _NO_PAGE: Final = (
     "note: no CMLWorker shows the address of the provider's page, which instructors ask for logins and what learners "
     "left: set VKPROVIDER_PAGE_URL and run this again, or add --page-url URL"
@@ -217,14 +231,22 @@ _NO_PAGE: Final = (
 
 
 def grant(
-    user: str, *, group: bool, page_url: str, dry_run: bool, output: str, provider_namespace: str, place: Place
+    user: str,
+    *,
+    group: bool,
+    page_url: str,
+    username_prefix: str | None,
+    dry_run: bool,
+    output: str,
+    provider_namespace: str,
+    place: Place,
 ) -> None:
     """Make USER an instructor of a namespace."""
     subject, namespace = subject_of(user, group=group), namespace_of(place.namespace, provider_namespace)
     wanted = grants(subject, namespace, provider_namespace)
     page = safe(page_url, "--page-url") if page_url else ""
     if dry_run and output != "text":
-        click.echo(_documents([*wanted, *page_of(namespace, page)], output))
+        click.echo(_documents([*wanted, *page_of(namespace, page, prefix=username_prefix)], output))
         return
 
     async def work(kube: KubeClient, _: str) -> list[tuple[Grant, Standing]]:
@@ -232,7 +254,7 @@ def grant(
         before = await granted(kube, namespace)
         address = page or await shown(kube)
         address = safe(address, "the address that the CMLWorkers show:") if address else before
-        everything = [*wanted, *page_of(namespace, address, before)]
+        everything = [*wanted, *page_of(namespace, address, before, username_prefix)]
         found = [await _bindings(kube, each).get(each.name) for each in everything]
         standings = [each.standing(binding) for each, binding in zip(everything, found, strict=True)]
         if not dry_run:
@@ -299,8 +321,8 @@ async def _check(
     roles = Resource(kube, kind(_API, "clusterroles", PartialObject))
     policies = Resource(kube, kind(_ADMISSION, "validatingadmissionpolicybindings", PartialObject))
     missing = [f"ClusterRole {each.role}" for each in wanted if await roles.get(each.role) is None]
-    if await policies.get(_LIMITS) is None:  # without it, the user would write the definitions of all classes
-        missing.append(f"ValidatingAdmissionPolicyBinding {_LIMITS}")
+    # Without them, the user would write the definitions of all classes, and pass the role on.
+    missing += [f"ValidatingAdmissionPolicyBinding {each}" for each in _LIMITS if await policies.get(each) is None]
     if missing:
         raise click.ClickException(
             f"{missing[0]} does not exist: the manifests in this cluster are of another version than this command; "
@@ -324,8 +346,8 @@ async def _write(kube: KubeClient, wanted: Grant, found: Bound | None) -> None:
     change: dict[str, Any] = {}
     if wanted.subject is not None and wanted.subject not in found.subjects:
         change = {"subjects": [msgspec.to_builtins(each) for each in (*found.subjects, wanted.subject)]}
-    elif wanted.page and anchored(found) != wanted.page:
-        change = {"metadata": {"annotations": {names.ANNOTATION_PAGE_URL: wanted.page}}}
+    elif any(found.metadata.annotations.get(name) != text for name, text in wanted.notes.items()):
+        change = {"metadata": {"annotations": wanted.notes}}
     if change:
         await bindings.patch(wanted.name, change, uid=meta.uid, resource_version=meta.resource_version)
 

@@ -21,6 +21,8 @@ COMMANDS: Final = {
     "extend": (f"{_HERE}.commands.learners:extend", "Give learners more time."),
     "release": (f"{_HERE}.commands.learners:release", "End learners' sessions, so that their lablets are free."),
     "collect": (f"{_HERE}.commands.learners:collect", "End the learners' time: collect and grade the work."),
+    "hand-in": (f"{_HERE}.commands.learners:hand_in", "Hand in the work of a learner, as the learner."),
+    "message": (f"{_HERE}.commands.learners:message", "Tell learners something."),
     "stop": (f"{_HERE}.commands.learners:stop", "Stop labs and keep their disks."),
     "start": (f"{_HERE}.commands.learners:start", "Start labs again after `stop`."),
     "reset": (f"{_HERE}.commands.learners:reset", "Wipe labs and start them again."),

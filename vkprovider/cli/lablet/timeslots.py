@@ -1,12 +1,15 @@
 """`kubectl lablet assign`, `extend`, `release`: the time of learners."""
 
 import random
-from collections.abc import Iterable
+import sys
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 import click
 
+from vkprovider.classroom.access import open_access
+from vkprovider.classroom.attendance import unknown_among
 from vkprovider.classroom.deployments import (
     DEPLOYMENTS,
     Deployment,
@@ -16,6 +19,7 @@ from vkprovider.classroom.deployments import (
     scale_command,
 )
 from vkprovider.classroom.pods import HINDRANCES_MAX, Assignment, LabletPod, change, give, hindrance, in_order, pods_in
+from vkprovider.classroom.roster import look_alikes
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.output import Output, ProgressLine
@@ -44,6 +48,7 @@ def assign(
     since: str | None,
     from_file: str | None,
     refill: bool,
+    yes: bool,
     output: Output,
     page: PageOptions,
     place: Place,
@@ -58,7 +63,8 @@ def assign(
             raise click.UsageError(f"--from-file takes the lablets of a pool; write deployment/NAME instead of {what}")
         from vkprovider.cli.lablet.giving import assign_all  # noqa: PLC0415 (it needs this module)
 
-        assign_all(name, from_file, until=until, since=since, refill=refill, output=output, page=page, place=place)
+        times = {"until": until, "since": since}
+        assign_all(name, from_file, **times, refill=refill, yes=yes, output=output, page=page, place=place)
         return
     if refill or output != "table":
         raise click.UsageError("--refill and -o are for --from-file")
@@ -67,10 +73,40 @@ def assign(
 
     async def work(kube: KubeClient, namespace: str) -> tuple[LabletPod, Assignment]:
         wish = wish_of(user or "", since, until, await clock.asked(kube))
-        return await (_assign_one_of if pooled else _assign_pod)(kube, namespace, name, wish), wish
+        await check_names(kube, namespace, [wish.user], yes=yes)
+        pod = await (_assign_one_of if pooled else _assign_pod)(kube, namespace, name, wish)
+        await tell_doors(kube, namespace, [wish.user], await open_access(kube, namespace, [pod]))
+        return pod, wish
 
     pod, wish = place.run(work)
     click.echo(f"pod/{pod.metadata.name} assigned to {wish.user}{f' until {wish.end}' if wish.end else ''}")
+
+
+async def check_names(kube: KubeClient, namespace: str, learners: Sequence[str], *, yes: bool) -> None:
+    """Ask about learners whose names differ in case only from another's: a typo of the list, as a rule.
+
+    Raises:
+        Abort: The answer is no.
+        UsageError: There is no terminal to ask at.
+    """
+    if yes:
+        return
+    having = {pod.user for pod in await pods_in(kube, namespace).list() if pod.is_lablet and pod.user and not pod.over}
+    pairs = look_alikes([learner for learner in learners if learner not in having], having)
+    if not pairs:
+        return
+    said = ", ".join(f"{one} and {other}" for one, other in pairs)
+    text = f"{said} differ in case only, and are different people to the cluster"
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{text}; mend the name, or add --yes if that is meant")
+    click.confirm(f"{text}. Give each of them a lablet?", abort=True)
+
+
+async def tell_doors(kube: KubeClient, namespace: str, learners: Iterable[str], closed: Iterable[str]) -> None:
+    """Warn of learners who cannot open what they were given, or are nobody who attends the class."""
+    unknown = await unknown_among(kube, namespace, learners)
+    for text in (*closed, *([unknown] if unknown else [])):
+        click.echo(f"Warning: {text}", err=True)
 
 
 def wish_of(user: str, since: str | None, until: str | None, now: datetime) -> Assignment:
@@ -101,6 +137,8 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Assignm
                 raise
             way = f"kubectl lablet assign deployment/{name} {wish.user}"
             raise NoPod(f"{error.message}, but there is a Deployment: {way}") from None
+        if pod.user == wish.user and not pod.over and _is_as_wished(pod, wish):
+            return pod  # by this command, which somebody ran before
         if why := hindrance(pod):
             lives = pod.user or pod.metadata.annotations.get(names.ANNOTATION_SESSION_ID)
             way = f"end that session first: kubectl lablet release {name}"
@@ -114,6 +152,10 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Assignm
             _warn_of_owner(f"pod/{name} has no label {names.LABEL_POOL}")
         return given
     raise click.ClickException(f"pod/{name} is written to all the time; try again")
+
+
+def _is_as_wished(pod: LabletPod, wish: Assignment) -> bool:
+    return all(pod.metadata.annotations.get(note) == text for note, text in wish.annotations().items())
 
 
 async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Assignment) -> LabletPod:

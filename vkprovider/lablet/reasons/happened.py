@@ -222,6 +222,16 @@ class ConsoleReason(Reasons):
         "A console carries text for people, so that `kubectl cp` and programs like it cannot copy files.",
         "Tag the device's SSH port (`pat:…:22`), `kubectl port-forward POD 2222:22`, and `scp -P 2222`.",
     )
+    NOT_CONFIRMED = (
+        "NotConfirmed",
+        "`hand-in` and `reset` cannot be undone, and nobody was there to confirm it.",
+        "Add `--yes`, or ask with a terminal: `kubectl exec -it POD -c lab -- reset`.",
+    )
+    NOTHING_TO_DO = (
+        "NothingToDo",
+        "`hand-in` or `reset` comes too late, or nobody has the lablet.",
+        "`kubectl lablet list`, or the page of the lab, says how it stands.",
+    )
     COMMAND_INVALID = ("CommandInvalid", "The command cannot be typed at a console.", "Correct what the message says.")
     UNKNOWN_PORT = (
         "UnknownPort",

@@ -29,6 +29,8 @@ EVENTS: Final = kind("/api/v1", "events", Event)
 NODES: Final = kind("/api/v1", "nodes", Node)
 LEASES: Final = kind("/apis/coordination.k8s.io/v1", "leases", Lease)
 ENDPOINT_SLICES: Final = kind("/apis/discovery.k8s.io/v1", "endpointslices", EndpointSlice)
+ROLES: Final = kind("/apis/rbac.authorization.k8s.io/v1", "roles", PartialObject)
+ROLE_BINDINGS: Final = kind("/apis/rbac.authorization.k8s.io/v1", "rolebindings", PartialObject)
 RUNTIME_CLASSES: Final = kind("/apis/node.k8s.io/v1", "runtimeclasses", RuntimeClass)
 WORKERS: Final = kind(f"/apis/{wellknown.API_VERSION}", "cmlworkers", CustomResource)
 DEFINITIONS: Final = kind(f"/apis/{wellknown.API_VERSION}", "labletdefinitions", CustomResource)
@@ -45,6 +47,7 @@ class Api:
         node_leases: The Nodes' Leases.
         pods: Pods of all namespaces; bind it to one with `within`.
         env_pods: The same Pods with their environment variables.
+        roles, role_bindings: Of assigned lablets, in all namespaces; bind them to one with `within`.
         nodes: Nodes.
         runtime_classes: RuntimeClasses.
         workers: CMLWorkers.
@@ -61,6 +64,8 @@ class Api:
         self.node_leases: Final = Resource(kube, LEASES, wellknown.NODE_LEASE_NAMESPACE)
         self.pods: Final = Resource(kube, PODS)
         self.env_pods: Final = Resource(kube, ENV_PODS)
+        self.roles: Final = Resource(kube, ROLES)
+        self.role_bindings: Final = Resource(kube, ROLE_BINDINGS)
         self.nodes: Final = Resource(kube, NODES)
         self.runtime_classes: Final = Resource(kube, RUNTIME_CLASSES)
         self.workers: Final = Resource(kube, WORKERS)

@@ -72,6 +72,13 @@ def refresh_definition() -> None:
     default="",
     help="Address of the provider's page (default: what the CMLWorkers show, by VKPROVIDER_PAGE_URL).",
 )
+@click.option(
+    "--username-prefix",
+    metavar="PREFIX",
+    default=None,
+    help="What the usernames of learners begin with in the cluster, such as oidc:, what "
+    "VKPROVIDER_PORTAL_USERNAME_PREFIX says to the portal (default: as before; at first none).",
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing; with -o yaml or json, without asking the cluster.")
 @document_option
 @click.option(

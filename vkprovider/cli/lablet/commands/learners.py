@@ -25,6 +25,7 @@ from vkprovider.cli.shared.page.options import page_options
     help="One lablet of the pool to each learner of this list, - for standard input: names in lines, or the first "
     "column of a CSV file.",
 )
+@click.option("-y", "--yes", is_flag=True, help="Do not ask about names that differ in case only.")
 @click.option("--refill", is_flag=True, help="With --from-file: the pool makes new lablets instead of getting smaller.")
 @output_option
 @click.option("--until", metavar="TIME|DURATION", help="End of the timeslot; a duration counts from its start.")
@@ -39,6 +40,10 @@ def assign() -> None:
     Deployment that selects by that label can end it, and the pool makes a new warm one. When the learner's time is over
     the lab is wiped and the Pod returns to the pool. Times are 16:00, the next one on this machine's clock,
     2026-01-31T12:00:00Z, 90m or +2h.
+
+    The learner, whose name is that of a user of the cluster without the prefix that an admin has named (`kubectl lablet
+    grant --username-prefix`), may read that Pod and open its consoles, until the lablet is another one's: a Role and a
+    RoleBinding `vkprovider-assigned:POD` say so. The same command may be run again.
 
     With --from-file a learner who has a lablet of the pool's definition keeps it, so that the same command may be run
     again; for each of the others the pool gets smaller by one. The hand-out says who has which lablet, and where that
@@ -79,18 +84,45 @@ def release() -> None:
 
 
 @click.command(epilog="Example: kubectl lablet collect mylab-0 --wait")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @wait_options
 @page_options
 @chosen_options
 @runs("collect", of="vkprovider.cli.lablet.acts")
 def collect() -> None:
-    """End the learner's time with each POD now: collect the work, have it graded, end the lablet.
+    """End the learner's time with each POD now, after a question: collect the work, have it graded, end the lablet.
 
     The lablet ends as Succeeded or Failed, as the grader decides; without a grader it succeeds. A pool's lablet is
     wiped and returns to the pool instead. Of the lablets that -l selects, the free ones of pools are left alone.
     `kubectl lablet configs POD` shows what was collected. With --wait the command fails if a lablet does, and with -l
     it ends with the grades: learner, passed, score. Those of lablets that go back to a pool are read from the
     provider's page, as `kubectl lablet list --past` shows them.
+    """
+
+
+@click.command("hand-in", epilog="Example: kubectl lablet hand-in mylab-0")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@wait_options
+@chosen_options
+@runs("hand_in", of="vkprovider.cli.lablet.acts")
+def hand_in() -> None:
+    """Hand in the work of each POD, after a question: the learner's time with it ends now.
+
+    It is `collect` as a learner may ask for it: who may open the consoles of a lablet, and not change its Pod, has the
+    provider do it, by `kubectl exec POD -c lab -- hand-in`. A learner without a right to list Pods names the POD.
+    """
+
+
+@click.command(epilog='Example: kubectl lablet message --all -m "We go on at 14:00."')
+@click.option("-m", "--message", "text", metavar="TEXT", help="What to say; empty: nothing any more.")
+@click.option("--all", "every", is_flag=True, help="All lablets of the namespace that a learner has.")
+@chosen_options
+@runs("message", of="vkprovider.cli.lablet.acts")
+def message() -> None:
+    """Tell the learner of each POD something: on the page of the lab, and in each console that is open.
+
+    It has up to 500 characters, stays until the next one, and ends with the learner's time. -l and --all pass over
+    lablets without a learner.
     """
 
 
@@ -123,5 +155,6 @@ def reset() -> None:
     """Wipe the lab of each POD and start it again: all work in it is lost.
 
     The configurations are saved first, as far as the devices still answer. The learner, the session and the ports
-    stay. This is also the way out of NeedsAttention.
+    stay. This is also the way out of NeedsAttention. Who may open the consoles of a lablet, and not change its Pod, as
+    its learner, has the provider do it, by `kubectl exec POD -c lab -- reset`.
     """

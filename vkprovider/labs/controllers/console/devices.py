@@ -8,12 +8,14 @@ from typing import Final
 
 from tunnels.base import ByteChannel
 from vkprovider.lablet import names
+from vkprovider.lablet.inputs import message_of
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.console import logs
 from vkprovider.labs.controllers.console.commands import CONFIG, Execution, attach, print_configuration
 from vkprovider.labs.controllers.console.finding import Finder, FoundDevice, FoundLablet, told
 from vkprovider.labs.controllers.console.logs import Followed, chosen
 from vkprovider.labs.controllers.console.open import OpenConsoles
+from vkprovider.labs.controllers.console.requests import REQUESTS, request
 from vkprovider.labs.controllers.console.usage import UsageFigures
 from vkprovider.labs.kubelet.spi import DeviceUsage, Exit, LogLine, LogOptions, RemoteCommand, Target
 from vkprovider.labs.pure.console.dialogue import Dialogue
@@ -22,6 +24,7 @@ from vkprovider.labs.pure.console.manners import Manners
 from vkprovider.labs.pure.console.ports import PortRoute
 from vkprovider.labs.pure.console.words import is_shell, line_of, moves_files
 from vkprovider.platform.errors import InputError, NotFound, Unavailable
+from vkprovider.platform.objects import Pod
 from vkprovider.platform.runtime.context import Context
 from vkprovider.rest.dialect import Unsent
 
@@ -121,6 +124,17 @@ class LabletDevices:
         """List what the devices on a Node use; see `spi.Devices`."""
         return list(self._usage.of_node(node))
 
+    def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
+        """Show an instructor's new message to the people at the consoles of its lablet."""
+        note = names.ANNOTATION_MESSAGE
+        if old is None or new is None or old.metadata.annotations.get(note) == new.metadata.annotations.get(note):
+            return
+        worker = self._finder.workers.get(names.worker_of(new.spec.node_name) or "")
+        claim = worker.claims.claims.get(new.metadata.uid) if worker is not None else None
+        message = message_of(new.metadata.annotations)
+        if worker is not None and claim is not None and claim.lab_id and message is not None:
+            self._opened.announce(worker.name, claim.lab_id, f"message: {message.text}")
+
     async def _execute(self, target: Target, words: Sequence[str], command: RemoteCommand) -> Exit:
         if words and words[0] == names.CONSOLE:
             named = [word for word in words[1:] if word != names.TAKE_OVER]
@@ -133,6 +147,10 @@ class LabletDevices:
             if len(words) != _CONFIG_WORDS:
                 raise InputError(ConsoleReason.COMMAND_INVALID, f"write `{CONFIG} DEVICE`")
             return await print_configuration(await self._finder.any_device(target, named=words[1]), command)
+        if words and words[0] in REQUESTS and await self._finder.is_whole(target):
+            return await request(
+                self._ctx, self._finder.place(target.namespace, target.pod, target.uid), words, command
+            )
         if moves_files(words):
             raise InputError(
                 ConsoleReason.NO_FILES,

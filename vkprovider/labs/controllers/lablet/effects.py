@@ -103,8 +103,10 @@ class Effects:
             case steps.RestoreUsername(pod=pod, username=username):
                 return await self._patch_pod(pod, worker, annotations={names.ANNOTATION_USERNAME: username})
             case steps.ClearLearner(pod=pod):
+                await self._shut_out(pod, worker)
                 return await self._patch_pod(pod, worker, annotations=dict.fromkeys(_LEARNERS))
             case steps.ReturnToPool(pod=pod, pool=pool):
+                await self._shut_out(pod, worker)
                 lent = dict.fromkeys((names.ANNOTATION_LENT_BY, names.ANNOTATION_DELETION_COST))
                 return await self._patch_pod(pod, worker, labels={names.LABEL_POOL: pool}, annotations=lent)
             case steps.Expose(wanted=wanted, seen_uid=seen_uid):
@@ -179,6 +181,12 @@ class Effects:
         with contextlib.suppress(Conflict):  # the name is another Pod's already
             await pods.delete(meta.name, uid=meta.uid, grace_s=0, guard=guard, lane=Lane.RESULT)
         return Done()
+
+    async def _shut_out(self, pod: Pod, worker: Worker) -> None:
+        """Take back what `classroom.access` gave the last learner of a Pod, before the Pod is anybody else's."""
+        api, name, namespace = self.ctx.api, names.assignment_name(pod.metadata.name), pod.metadata.namespace
+        if await api.role_bindings.within(namespace).delete(name, guard=worker.guard):
+            await api.roles.within(namespace).delete(name, guard=worker.guard)
 
     async def _patch_pod(self, pod: Pod, worker: Worker, **metadata: Mapping[str, str | None]) -> Outcome:
         """Patch labels and annotations of a Pod, unless it has changed: with its label back, it may be lent again."""

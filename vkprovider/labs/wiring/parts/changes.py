@@ -91,6 +91,7 @@ def changes(
             Change(objects.pods, base.index.pod_changed),
             Change(objects.pods, sessions.inbox.pod_changed),
             Change(objects.pods, kubelet.kubelet.stories.pod_changed),
+            Change(objects.pods, kubelet.devices.pod_changed),
             Change(objects.content, definitions.definitions.content_changed),
             Change(objects.slices, base.index.slice_changed),
             Change(objects.content, content_changed),

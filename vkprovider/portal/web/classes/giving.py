@@ -9,7 +9,7 @@ from aiohttp import web
 from vkprovider.classroom.deployments import DEPLOYMENTS, Deployment, GivingError
 from vkprovider.classroom.giving import Given, give_all
 from vkprovider.classroom.pods import Assignment
-from vkprovider.classroom.roster import Roster, RosterError, read_roster
+from vkprovider.classroom.roster import Roster, RosterError, look_alikes, read_roster
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.platform.errors import Forbidden, InputError, OutsideError
 from vkprovider.platform.http.bodies import FORM, FORM_WITH_FILES, Body, File, read_form
@@ -195,6 +195,12 @@ def roster_of(form: Mapping[str, Any]) -> Roster:
             raise Rejected(Grounds.INVALID_BODY, f"The file is larger than {_LIST_BYTES_MAX // 1024} KiB.")
         content = sent.content
     try:
-        return read_roster(content, "the list")
+        roster = read_roster(content, "the list")
     except RosterError as error:
         raise Rejected(Grounds.INVALID_BODY, f"Nothing was given: {error}.") from error
+    if alike := look_alikes(learner.user for learner in roster.learners):
+        names = listed([f"{one} and {other}" for one, other in alike], _SHOWN_MAX)
+        raise Rejected(
+            Grounds.INVALID_BODY, f"Nothing was given: {names} differ in capitals alone. Leave the wrong name out."
+        )
+    return roster

@@ -1,0 +1,240 @@
+"""What makes an assigned lablet work for its learner: a Role on that Pod, bound to the learner.
+
+It lets the learner read the Pod and its story and open its consoles, and nothing else: neither is the Pod changed, nor
+another one seen. Whoever assigns writes it with the own rights, and the policy `vkprovider-assignments` keeps an
+instructor to this name and form (`manifests/base/instructors.yaml`).
+
+    Role, RoleBinding `vkprovider-assigned:POD`     owned by the Pod, by its UID
+    subject                                         the learner, with the prefix that usernames of the cluster have
+
+The Pod says whose it is, and is written first; these follow, and every caller writes them who assigns the same again.
+They end with the Pod, by the garbage collector; and while it stays, the provider deletes them before it is the next
+learner's (`labs.controllers.lablet.effects`). Of a caller who was held up meanwhile, what was written too late is found
+by comparing it with the Pods once more (`sweep`): by that caller, or by the next one who assigns in the namespace.
+"""
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from vkprovider.classroom.pods import LabletPod, pods_in
+from vkprovider.lablet import names
+from vkprovider.platform.concurrency import at_most
+from vkprovider.platform.errors import Conflict, Forbidden
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.kube.resources import Kind, Resource, kind
+from vkprovider.platform.messages import listed
+from vkprovider.platform.objects import Metadata, RoleBinding
+
+GROUP: Final = "rbac.authorization.k8s.io"
+_API: Final = f"/apis/{GROUP}/v1"
+_LABELS: Final = f"{names.LABEL_COMPONENT}={names.COMPONENT_ASSIGNMENT}"
+_AT_ONCE: Final = 8
+_TRIES: Final = 5
+_NAMED_MAX: Final = 5
+"""How many learners one sentence names."""
+
+
+class AssignedRole(msgspec.Struct, frozen=True):
+    """A Role, with what it allows; the API server may answer null for rules that are none."""
+
+    metadata: Metadata
+    rules: list[dict[str, Any]] | None = None
+
+
+ROLES: Final[Kind[AssignedRole]] = kind(_API, "roles", AssignedRole)
+BINDINGS: Final[Kind[RoleBinding]] = kind(_API, "rolebindings", RoleBinding)
+
+
+def role_for(pod: LabletPod) -> dict[str, Any]:
+    """Return the Role on a Pod."""
+    named = {"apiGroups": [""], "resourceNames": [pod.metadata.name]}
+    rules = [
+        {**named, "resources": ["pods", "pods/log"], "verbs": ["get"]},
+        {**named, "resources": ["pods/exec", "pods/attach"], "verbs": ["get", "create"]},
+    ]
+    return {"apiVersion": f"{GROUP}/v1", "kind": "Role", "metadata": _metadata(pod), "rules": rules}
+
+
+def binding_for(pod: LabletPod, prefix: str) -> dict[str, Any]:
+    """Return the RoleBinding that gives a Pod's learner the Role on it.
+
+    Args:
+        pod: The learner's.
+        prefix: What the usernames of learners begin with in the cluster.
+    """
+    meta = _metadata(pod)
+    return {
+        "apiVersion": f"{GROUP}/v1",
+        "kind": "RoleBinding",
+        "metadata": {**meta, "annotations": {names.ANNOTATION_USERNAME: pod.user}},
+        "roleRef": {"apiGroup": GROUP, "kind": "Role", "name": meta["name"]},
+        "subjects": [{"apiGroup": GROUP, "kind": "User", "name": prefix + pod.user}],
+    }
+
+
+def _metadata(pod: LabletPod) -> dict[str, Any]:
+    meta = pod.metadata
+    return {
+        "name": names.assignment_name(meta.name),
+        "namespace": meta.namespace,
+        "labels": {names.LABEL_COMPONENT: names.COMPONENT_ASSIGNMENT},
+        "ownerReferences": [{"apiVersion": "v1", "kind": "Pod", "name": meta.name, "uid": meta.uid}],
+    }
+
+
+def stale(bindings: Iterable[RoleBinding], pods: Iterable[LabletPod]) -> list[RoleBinding]:
+    """Return the bindings whose learner has that Pod no more.
+
+    Args:
+        bindings: Of assignments.
+        pods: All Pods of the namespace, read after the bindings: each Pod was given before it got one.
+    """
+    users = {pod.metadata.uid: pod.user for pod in pods}
+    return [
+        binding
+        for binding in bindings
+        if users.get(_owner(binding.metadata)) != binding.metadata.annotations.get(names.ANNOTATION_USERNAME, "")
+    ]
+
+
+def _owner(meta: Metadata) -> str:
+    return next((owner.uid for owner in meta.owner_references if owner.kind == "Pod"), "")
+
+
+async def username_prefix(kube: KubeClient, namespace: str) -> str:
+    """Return what the usernames of learners begin with in the cluster, as an admin has said it of a class; "" if not.
+
+    Raises:
+        OutsideError: It cannot be read.
+    """
+    found = await Resource(kube, BINDINGS, namespace).metadata_only.get(names.ROLE_INSTRUCTOR)
+    return found.metadata.annotations.get(names.ANNOTATION_USERNAME_PREFIX, "") if found is not None else ""
+
+
+async def open_access(kube: KubeClient, namespace: str, pods: Sequence[LabletPod]) -> tuple[str, ...]:
+    """Let each learner into the own Pod, and nobody into one that is no more theirs; repeat it at will.
+
+    Args:
+        kube: The API server, with the rights of whoever assigns.
+        namespace: Of the Pods.
+        pods: As they were given; one without a learner is left out.
+
+    Returns:
+        Whom it does not let in, and why: sentences for whoever assigns.
+
+    Raises:
+        OutsideError: The API server did not do it; what was given stays given.
+    """
+    given = [pod for pod in pods if pod.user and not pod.over]
+    if not given:
+        return ()
+    roles, bindings = Resource(kube, ROLES, namespace), Resource(kube, BINDINGS, namespace)
+    try:
+        prefix = await username_prefix(kube, namespace)
+        standing_roles = {each.metadata.name: each for each in await roles.list(labels=_LABELS)}
+        standing = {each.metadata.name: each for each in await bindings.list(labels=_LABELS)}
+
+        async def open_one(pod: LabletPod) -> None:
+            role, binding, name = role_for(pod), binding_for(pod, prefix), names.assignment_name(pod.metadata.name)
+
+            async def is_given() -> bool:
+                return await _is_given(kube, pod)
+
+            if not _fits_role(standing_roles.get(name), role):
+                await _replace(roles, role, _fits_role, is_given)
+            if not _fits_binding(standing.get(name), binding):
+                await _replace(bindings, binding, _fits_binding, is_given)
+
+        await at_most(_AT_ONCE, open_one, given)
+        await sweep(kube, namespace)
+    except Forbidden as error:
+        return (_closed(given, error, namespace),)
+    return ()
+
+
+async def sweep(kube: KubeClient, namespace: str) -> None:
+    """Delete the bindings of a namespace whose learner has the Pod no more.
+
+    Raises:
+        OutsideError: The API server did not do it.
+    """
+    bindings = Resource(kube, BINDINGS, namespace)
+    if not (standing := await bindings.list(labels=_LABELS)):
+        return
+    over = stale(standing, await pods_in(kube, namespace).list())
+
+    async def delete(binding: RoleBinding) -> None:
+        meta = binding.metadata
+        try:
+            await bindings.delete(meta.name, uid=meta.uid, resource_version=meta.resource_version)
+        except Conflict:
+            return  # somebody has assigned the Pod again
+
+    await at_most(_AT_ONCE, delete, over)
+
+
+async def _is_given(kube: KubeClient, pod: LabletPod) -> bool:
+    """Return whether a Pod still is its learner's."""
+    now = await pods_in(kube, pod.metadata.namespace).get(pod.metadata.name)
+    return now is not None and (now.metadata.uid, now.user) == (pod.metadata.uid, pod.user)
+
+
+async def _replace(
+    resource: Resource[Any],
+    body: Mapping[str, Any],
+    fits: Callable[[Any, Mapping[str, Any]], bool],
+    is_given: Callable[[], Awaitable[bool]],
+) -> None:
+    """Have an object stand as it should; one of an earlier assignment is deleted, and not changed.
+
+    The garbage collector may be about to delete the old one, by its UID, because its Pod is gone.
+
+    Raises:
+        Conflict: Others write it all the time.
+    """
+    name = body["metadata"]["name"]
+    for _ in range(_TRIES):
+        try:
+            await resource.create(body)
+        except Conflict:
+            found = await resource.get(name)
+        else:
+            return
+        if found is None:
+            continue
+        if fits(found, body) or not await is_given():
+            return
+        try:
+            await resource.delete(name, uid=found.metadata.uid, resource_version=found.metadata.resource_version)
+        except Conflict:
+            continue
+    raise Conflict(f"{name} in namespace {resource.namespace} is written to all the time; run the same command again")
+
+
+def _fits_role(found: AssignedRole | None, body: Mapping[str, Any]) -> bool:
+    return found is not None and _is_of(found.metadata, body) and found.rules == body["rules"]
+
+
+def _fits_binding(found: RoleBinding | None, body: Mapping[str, Any]) -> bool:
+    if found is None or not _is_of(found.metadata, body):
+        return False
+    subjects = [(each.kind, each.name) for each in found.subjects or ()]
+    learner = found.metadata.annotations.get(names.ANNOTATION_USERNAME)
+    wanted = [(each["kind"], each["name"]) for each in body["subjects"]]
+    return (subjects, learner) == (wanted, body["metadata"]["annotations"][names.ANNOTATION_USERNAME])
+
+
+def _is_of(meta: Metadata, body: Mapping[str, Any]) -> bool:
+    owner: str = body["metadata"]["ownerReferences"][0]["uid"]
+    return _owner(meta) == owner
+
+
+def _closed(pods: Sequence[LabletPod], error: Forbidden, namespace: str) -> str:
+    """Say who has a lablet that no account of the cluster opens."""
+    who, verb = listed([pod.user for pod in pods], _NAMED_MAX), "has" if len(pods) == 1 else "have"
+    return (
+        f"{who} {verb} the lablet and no right to open it as a user of the cluster: {error.message}. Whoever has the "
+        f"ClusterRole {names.ROLE_INSTRUCTOR} of this version in namespace {namespace} runs the same command again"
+    )
