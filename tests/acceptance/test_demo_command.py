@@ -54,7 +54,7 @@ def test_kept_demo_tells_the_whole_story_and_can_be_used(home: Path) -> None:
 
     again = demo("--name=kept")
     assert again.returncode == 1
-    assert "a sandbox kept runs already: end it with" in again.stderr
+    assert "a sandbox kept runs already, and stays as it is; start another one beside it" in again.stderr
     sandbox.down()
     assert marked(sandbox.directory) == []
 

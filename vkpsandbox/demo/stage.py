@@ -147,7 +147,7 @@ def find_examples(files: tuple[str, ...]) -> Path:
 
 
 def refuse_a_second(name: str) -> None:
-    """Refuse to start beside a demo that was kept; the error says how to end it.
+    """Refuse to start in a sandbox that runs, which may be somebody else's; the error says how to start beside it.
 
     Raises:
         DemoError: If one runs.
@@ -157,7 +157,11 @@ def refuse_a_second(name: str) -> None:
     except SandboxError:
         return
     if running:
-        raise DemoError(f"a sandbox {name} runs already: end it with\n\n  {command('sandbox', 'down', '--name', name)}")
+        beside = command("demo", "--name", f"{name}-2")
+        raise DemoError(
+            f"a sandbox {name} runs already, and stays as it is; start another one beside it with\n\n  {beside}\n\n"
+            f"or with: make demo NAME={name}-2"
+        )
 
 
 def farewell(sandbox: Sandbox) -> str:

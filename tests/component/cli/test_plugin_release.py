@@ -101,6 +101,14 @@ async def test_names_that_the_cluster_knows_otherwise(
     assert (other.code, other.out) == (0, f"pod/{three.name} assigned to anna\n")
     assert f"anna: nobody of that name attends the class {world.namespace}" in other.err
     assert "bound to ann, bob. The lablet opens for whoever is oidc:anna to the cluster" in other.err
+    # A namespace that was forgotten.
+    path = f"/apis/vkprovider.io/v1alpha1/labletdefinitions/{site[0]}"
+    await world.admin.patch(path, {"metadata": {"labels": {"vkprovider.io/owner-namespace": world.namespace}}})
+    forgotten = await desk.lablet("list", "-n", "default", here)
+    assert forgotten.code == 1
+    assert "default is the namespace of a context that names none, and no class: name yours with -n" in forgotten.err
+    assert f"You teach {world.namespace}: add -n {world.namespace}" in forgotten.err
+    assert "kubectl lablet grant" not in forgotten.err
     twice = tmp_path / "names"
     twice.write_text("eve\nEve\n")
     listed = await desk.lablet("assign", "deployment/warm", "--from-file", str(twice), here)
