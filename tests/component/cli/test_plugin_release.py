@@ -86,6 +86,9 @@ async def test_names_that_the_cluster_knows_otherwise(
     await desk.succeeds("assign", one.name, "bob", here)
     again = await desk.lablet("assign", one.name, "bob", here)
     assert (again.code, again.out, again.err) == (0, f"pod/{one.name} assigned to bob\n", "")
+    timed = await desk.lablet("assign", one.name, "bob", "--until", "90m", here)
+    assert (timed.code, timed.out) == (0, f"pod/{one.name} assigned to bob\n")
+    assert f"was assigned to bob before; to move its end: kubectl lablet extend {one.name} --until " in timed.err
     like = await desk.lablet("assign", two.name, "Bob", here)
     assert (like.code, like.out) == (2, "")
     assert "bob and Bob differ in case only, and are different people to the cluster; mend the name, or" in like.err
