@@ -44,10 +44,10 @@ $(STAMP): pyproject.toml constraints.txt
 	@sh .ci/setup venv
 	@touch $@
 
-demo: $(STAMP) ## Show a Deployment of lablets from start to finish; CLASS=1 the day of a class (LDS=0 without an LDS); MUX=1 one address for 30 lablets; PORTAL=1 a lab on request; HUB=1 that with a browser and a JupyterHub; DOWNLOAD=1 downloads Kubernetes instead of building it, KEEP=1 leaves it running, TUNNEL=http or mqtt
+demo: $(STAMP) ## Show a Deployment of lablets from start to finish; CLASS=1 the day of a class (LDS=0 without an LDS); MUX=1 one address for 30 lablets; PORTAL=1 a lab on request; HUB=1 that with a browser and a JupyterHub; DOWNLOAD=1 downloads Kubernetes instead of building it, KEEP=1 leaves it running, NAME=other beside one that runs, TUNNEL=http or mqtt
 	@$(if $(DOWNLOAD),,sh .ci/setup go)
 	@$(if $(HUB),sh .ci/setup hub)
-	@$(BIN)/vkprovider demo $(if $(CLASS),--class) $(if $(MUX),--mux) $(if $(PORTAL),--portal) $(if $(HUB),--hub) $(if $(filter 0,$(LDS)),--no-lds) $(if $(DOWNLOAD),--download) $(if $(KEEP),--keep) $(if $(TUNNEL),--tunnel $(TUNNEL))
+	@$(BIN)/vkprovider demo $(if $(CLASS),--class) $(if $(MUX),--mux) $(if $(PORTAL),--portal) $(if $(HUB),--hub) $(if $(filter 0,$(LDS)),--no-lds) $(if $(DOWNLOAD),--download) $(if $(KEEP),--keep) $(if $(NAME),--name $(NAME)) $(if $(TUNNEL),--tunnel $(TUNNEL))
 
 # What a run needs that it can get by itself.
 READY = sh .ci/setup needs && $(MAKE) --no-print-directory --silent $(STAMP) && $(MAKE) --no-print-directory --silent judges && sh .ci/setup hub

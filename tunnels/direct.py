@@ -240,10 +240,15 @@ def _certificate(where: str, error: aiohttp.ClientConnectorCertificateError) -> 
     return CertificateInvalid(f"{where}: {text}", fault=fault)
 
 
+def is_plain(error: aiohttp.ClientConnectorSSLError) -> bool:
+    """Return whether the other side answers, and not in TLS."""
+    return getattr(error.os_error, "reason", "") in _NOT_TLS
+
+
 def no_tls(error: aiohttp.ClientConnectorSSLError) -> str:
     """Return why TLS failed before there was a certificate."""
     reason = getattr(error.os_error, "reason", "")
-    if reason in _NOT_TLS:
+    if is_plain(error):
         return "it answers without TLS: give it a certificate, or, for tests only, write http://"
     return f"{reason or error.os_error.strerror}".lower().replace("_", " ")
 

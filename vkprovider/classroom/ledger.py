@@ -164,11 +164,9 @@ def _go_on(pool: DeploymentPool, pods: Sequence[LabletPod], having: Mapping[str,
 def outcome(pool: DeploymentPool, pods: Sequence[LabletPod], wishes: Sequence[Assignment]) -> NothingLeft:
     """Return the learners with a lablet, and those without; for the arguments see `next_step`."""
     having, learners = _having(pool, pods), [wish.user for wish in wishes]
-    why = sorted(
-        f"pod/{pod.metadata.name} {hindrance(pod) or 'is being given to another learner'}"
-        for pod in pods
-        if _is_in(pool, pod)
-    )
+    mine = [pod for pod in pods if _is_in(pool, pod)]
+    living = [pod for pod in mine if not pod.over] or mine  # what goes will not be free, and hides what may be
+    why = sorted(f"pod/{pod.metadata.name} {hindrance(pod) or 'is being given to another learner'}" for pod in living)
     if pool.hindrance:
         why.append(pool.hindrance)
     given = {learner: having[learner] for learner in learners if learner in having}

@@ -26,6 +26,8 @@ LABEL_SERVICE_NAME: Final = "kubernetes.io/service-name"
 LABEL_SERVICE_PROXY: Final = "service.kubernetes.io/service-proxy-name"
 LABEL_SLICE_MANAGED_BY: Final = "endpointslice.kubernetes.io/managed-by"
 
+DEFAULT_NAMESPACE: Final = "default"
+"""The namespace of a context that names none."""
 NODE_LEASE_NAMESPACE: Final = "kube-node-lease"
 _NOT_LABEL = re.compile(r"[^A-Za-z0-9_.-]")
 

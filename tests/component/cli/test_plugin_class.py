@@ -182,6 +182,9 @@ async def test_what_is_refused_and_a_pool_that_is_refilled(warm: Warm, desk: Des
     assert (scaled.code, scaled.out) == (1, "")
     assert "horizontalpodautoscaler/h sets the replicas of deployment/warm: give with --refill" in scaled.err
     assert "alice" in await desk.succeeds("assign", "deployment/warm", "--from-file", file, "--refill")
+    before = await warm.given()
+    assert await desk.succeeds("assign", "deployment/warm", "alice") == f"pod/{before['alice']} assigned to alice\n"
+    assert await warm.given() == before, "one who has one keeps it"
     assert (set(await warm.given()), await warm.replicas()) == ({"alice"}, 4)
     await warm.world.admin.delete(f"{hpas}/h")
     for words, says in (

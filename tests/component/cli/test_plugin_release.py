@@ -86,6 +86,9 @@ async def test_names_that_the_cluster_knows_otherwise(
     await desk.succeeds("assign", one.name, "bob", here)
     again = await desk.lablet("assign", one.name, "bob", here)
     assert (again.code, again.out, again.err) == (0, f"pod/{one.name} assigned to bob\n", "")
+    timed = await desk.lablet("assign", one.name, "bob", "--until", "90m", here)
+    assert (timed.code, timed.out) == (0, f"pod/{one.name} assigned to bob\n")
+    assert f"was assigned to bob before; to move its end: kubectl lablet extend {one.name} --until " in timed.err
     like = await desk.lablet("assign", two.name, "Bob", here)
     assert (like.code, like.out) == (2, "")
     assert "bob and Bob differ in case only, and are different people to the cluster; mend the name, or" in like.err
@@ -101,6 +104,14 @@ async def test_names_that_the_cluster_knows_otherwise(
     assert (other.code, other.out) == (0, f"pod/{three.name} assigned to anna\n")
     assert f"anna: nobody of that name attends the class {world.namespace}" in other.err
     assert "bound to ann, bob. The lablet opens for whoever is oidc:anna to the cluster" in other.err
+    # A namespace that was forgotten.
+    path = f"/apis/vkprovider.io/v1alpha1/labletdefinitions/{site[0]}"
+    await world.admin.patch(path, {"metadata": {"labels": {"vkprovider.io/owner-namespace": world.namespace}}})
+    forgotten = await desk.lablet("list", "-n", "default", here)
+    assert forgotten.code == 1
+    assert "default is the namespace of a context that names none, and no class: name yours with -n" in forgotten.err
+    assert f"You teach {world.namespace}: add -n {world.namespace}" in forgotten.err
+    assert "kubectl lablet grant" not in forgotten.err
     twice = tmp_path / "names"
     twice.write_text("eve\nEve\n")
     listed = await desk.lablet("assign", "deployment/warm", "--from-file", str(twice), here)

@@ -72,3 +72,9 @@ def test_every_right_of_an_instructor_is_known() -> None:
         CheckedRight("watch", "", "pods", "friday"),
     ):
         assert lacking(ROLES, right, user="alice", namespace="friday") == IN_NAMESPACE
+
+
+def test_nobody_is_advised_to_grant_rights_in_the_namespace_of_a_context_that_names_none() -> None:
+    said = advised(refusal("pods", "list", namespace="default"), "default")
+    assert "name yours with -n NAMESPACE" in said
+    assert "kubectl lablet grant" not in said

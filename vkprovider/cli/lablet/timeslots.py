@@ -30,7 +30,7 @@ from vkprovider.cli.shared.times import local, moment, rfc3339, seconds_of, time
 from vkprovider.lablet import names
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.lablet.standing import State
-from vkprovider.platform.errors import Conflict, NotFound
+from vkprovider.platform.errors import Conflict, Forbidden, NotFound
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.messages import sentences
@@ -79,7 +79,11 @@ def assign(
         return pod, wish
 
     pod, wish = place.run(work)
-    click.echo(f"pod/{pod.metadata.name} assigned to {wish.user}{f' until {wish.end}' if wish.end else ''}")
+    name, end = pod.metadata.name, pod.metadata.annotations.get(names.ANNOTATION_TIMESLOT_END, "")
+    if wish.end and end != wish.end:
+        advice = f"to move its end: kubectl lablet extend {name} --until {wish.end}"
+        click.echo(f"Warning: pod/{name} was assigned to {wish.user} before; {advice}", err=True)
+    click.echo(f"pod/{name} assigned to {wish.user}{f' until {end}' if end else ''}")
 
 
 async def check_names(kube: KubeClient, namespace: str, learners: Sequence[str], *, yes: bool) -> None:
@@ -91,7 +95,11 @@ async def check_names(kube: KubeClient, namespace: str, learners: Sequence[str],
     """
     if yes:
         return
-    having = {pod.user for pod in await pods_in(kube, namespace).list() if pod.is_lablet and pod.user and not pod.over}
+    try:
+        pods = await pods_in(kube, namespace).list()
+    except Forbidden:
+        pods = []  # to assign a Pod takes no right to see the others
+    having = {pod.user for pod in pods if pod.is_lablet and pod.user and not pod.over}
     pairs = look_alikes([learner for learner in learners if learner not in having], having)
     if not pairs:
         return
@@ -137,7 +145,7 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Assignm
                 raise
             way = f"kubectl lablet assign deployment/{name} {wish.user}"
             raise NoPod(f"{error.message}, but there is a Deployment: {way}") from None
-        if pod.user == wish.user and not pod.over and _is_as_wished(pod, wish):
+        if pod.user == wish.user and not pod.over:
             return pod  # by this command, which somebody ran before
         if why := hindrance(pod):
             lives = pod.user or pod.metadata.annotations.get(names.ANNOTATION_SESSION_ID)
@@ -154,17 +162,16 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Assignm
     raise click.ClickException(f"pod/{name} is written to all the time; try again")
 
 
-def _is_as_wished(pod: LabletPod, wish: Assignment) -> bool:
-    return all(pod.metadata.annotations.get(note) == text for note, text in wish.annotations().items())
-
-
 async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Assignment) -> LabletPod:
-    """Assign the first free Pod of a Deployment that no other caller assigns first."""
+    """Assign the first free Pod of a Deployment that no other caller takes first, unless the learner has one."""
     try:
         deployment = await deployment_in(Resource(kube, DEPLOYMENTS, namespace), namespace, name)
     except GivingError as error:
         raise click.ClickException(str(error)) from None
-    selector = deployment.spec.selector
+    selector, definition = deployment.spec.selector, deployment.spec.template.spec.runtime_class_name
+    for pod in await pods_in(kube, namespace).list():
+        if pod.is_lablet and pod.user == wish.user and not pod.over and pod.spec.runtime_class_name == definition:
+            return pod  # by this command, which somebody ran before
     for _ in range(_ATTEMPTS):
         pods = [pod for pod in await pods_in(kube, namespace).list(labels=selector.text) if is_replica(pod)]
         free = [pod for pod in pods if not hindrance(pod)]

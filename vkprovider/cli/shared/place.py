@@ -2,14 +2,18 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 import msgspec
 
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.refusals import advised
-from vkprovider.platform.errors import InputError, OutsideError
+from vkprovider.lablet import names
+from vkprovider.platform import wellknown
+from vkprovider.platform.concurrency import at_most
+from vkprovider.platform.errors import Forbidden, InputError, OutsideError
+from vkprovider.platform.kube.api import Api, may
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.settings import KubeSettings
 
@@ -47,9 +51,39 @@ class Place(msgspec.Struct, frozen=True):
         try:
             return await work(kube, namespace)
         except OutsideError as error:
-            raise click.ClickException(advised(error, namespace)) from None
+            text = advised(error, namespace)
+            if (
+                isinstance(error, Forbidden)
+                and namespace == wellknown.DEFAULT_NAMESPACE
+                and (taught := await taught_by(kube))
+            ):
+                text = f"{text}. You teach {', '.join(taught)}: add -n {taught[0]}"
+            raise click.ClickException(text) from None
         finally:
             await kube.close()
+
+
+_CLASSES_MAX: Final = 20
+"""The most namespaces about which the API server is asked; each is a request."""
+
+
+async def taught_by(kube: KubeClient) -> list[str]:
+    """Return namespaces in which the user is an instructor, of those that own a definition; [] if that is not known.
+
+    Who the user is in other namespaces nobody may list; definitions are cluster-wide, and name the class they are of.
+    """
+    try:
+        found = await Api(kube, "").definitions.list()
+        owners = {definition.metadata.labels.get(names.LABEL_OWNER_NAMESPACE, "") for definition in found}
+        asked = sorted(owners - {""})[:_CLASSES_MAX]
+        taught = await at_most(_ASKED_AT_ONCE, lambda each: may(kube, "teach", _LABLETS, each), asked)
+    except OutsideError:
+        return []
+    return [each for each, is_taught in zip(asked, taught, strict=True) if is_taught]
+
+
+_ASKED_AT_ONCE: Final = 5
+_LABLETS: Final = f"lablets.{wellknown.GROUP}"
 
 
 class Scope(msgspec.Struct, frozen=True):

@@ -4,6 +4,7 @@ import re
 from typing import Final
 
 from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS, CheckedRight, grant_command, roles_with
+from vkprovider.platform import wellknown
 from vkprovider.platform.errors import Forbidden, OutsideError, TlsFailed, Unauthorized, Unavailable, VkproviderError
 from vkprovider.platform.shipped import manifest
 
@@ -13,6 +14,11 @@ _ADVICE: Final[tuple[tuple[type[OutsideError], str], ...]] = (
     (Unavailable, "try again; to see whether the cluster answers: kubectl cluster-info"),
 )
 _ASK: Final = "ask an admin for that right; to see yours: kubectl auth can-i --list"
+NO_CLASS: Final = (
+    "default is the namespace of a context that names none, and no class: name yours with -n NAMESPACE, or once with "
+    "`kubectl config set-context --current --namespace=NAMESPACE`"
+)
+"""Never that an admin should grant it there."""
 _LACKS: Final = re.compile(
     r'(?:"(?P<name>[^"]*)" is forbidden: )?'
     r'User "(?P<user>(?:[^"\\]|\\.)*)" cannot (?P<verb>\S+) resource "(?P<resource>[^"]+)" in API group '
@@ -62,6 +68,8 @@ def lacking(roles: str, right: CheckedRight, *, user: str, namespace: str) -> st
     """
     giving = roles_with(roles, right)
     granted = f"an admin grants it: {grant_command(user, namespace)}"
+    if namespace == wellknown.DEFAULT_NAMESPACE:
+        granted = NO_CLASS
     if right.namespace:
         if INSTRUCTOR in giving and right.namespace == namespace:
             return f"it takes the ClusterRole {INSTRUCTOR} in namespace {namespace}; {granted}"

@@ -43,7 +43,8 @@ def assign() -> None:
 
     The learner, whose name is that of a user of the cluster without the prefix that an admin has named (`kubectl lablet
     grant --username-prefix`), may read that Pod and open its consoles, until the lablet is another one's: a Role and a
-    RoleBinding `vkprovider-assigned:POD` say so. The same command may be run again.
+    RoleBinding `vkprovider-assigned:POD` say so. The same command may be run again: a learner
+    who has that lablet, or one of the Deployment's, keeps it.
 
     With --from-file a learner who has a lablet of the pool's definition keeps it, so that the same command may be run
     again; for each of the others the pool gets smaller by one. The hand-out says who has which lablet, and where that

@@ -11,10 +11,11 @@ from urllib.parse import urlsplit
 import click
 import msgspec
 
-from vkprovider.cli.shared.refusals import advised
+from vkprovider.cli.shared.refusals import NO_CLASS, advised
 from vkprovider.doctor.rights import INSTRUCTOR, grant_command
 from vkprovider.lablet import names
 from vkprovider.lablet.models.status import worker_status
+from vkprovider.platform import wellknown
 from vkprovider.platform.errors import Forbidden
 from vkprovider.platform.kube.api import Api
 from vkprovider.platform.kube.client import KubeClient
@@ -116,6 +117,8 @@ async def find(kube: KubeClient, namespace: str) -> str:
         if url := await granted(kube, namespace):
             return safe(url, f"the address on rolebinding/{INSTRUCTOR} of namespace {namespace}")
         advice = f"an admin names it to namespace {namespace}: {grant_command('USER', namespace)}"
+        if namespace == wellknown.DEFAULT_NAMESPACE:
+            advice = NO_CLASS
     except Forbidden as error:
         advice = advised(error, namespace)
     try:

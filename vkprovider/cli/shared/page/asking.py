@@ -8,17 +8,19 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import aiohttp
 import click
 import msgspec
 from yarl import URL
 
+from tunnels.direct import is_plain
 from tunnels.outgoing import open_session
 from vkprovider.cli.shared.page.address import FORWARD, PageUnknown, find, is_verified, safe
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.refusals import advised
+from vkprovider.cli.shared.refusals import NO_CLASS, advised
 from vkprovider.doctor.rights import grant_command
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import OutsideError, shorten
@@ -26,10 +28,12 @@ from vkprovider.platform.http.client import SilentError, ask
 from vkprovider.platform.kube.api import Api
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.http import auth
+from vkprovider.platform.settings import is_loopback
 
 T = TypeVar("T")
 _DEADLINE_S: Final = 15.0
 _OK: Final = 200
+_BAD_REQUEST: Final = 400
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _TOKEN_S: Final = 600
@@ -102,10 +106,12 @@ class ProviderPage:
                 self._session, method, URL(url), within_s=_DEADLINE_S, headers=headers, params=params, tls=self._tls
             )
         except SilentError as error:
-            why = str(error)
+            why = other_scheme(self.base, error.__cause__) or str(error)
             if isinstance(error.__cause__, aiohttp.ClientConnectorCertificateError):
                 why = f"{why}; for a CA of your own use --cacert"
             raise PageRefused(f"{url} cannot be asked: {why}; check --url; {self._forward}") from None
+        if status == _BAD_REQUEST and self.base.startswith("http://") and b"HTTPS" in body.upper():
+            raise PageRefused(f"{url} cannot be asked: {other_scheme(self.base, None)}")
         try:
             if status == _OK:
                 return msgspec.json.decode(body, type=type_)
@@ -115,6 +121,27 @@ class ProviderPage:
         hint = {_UNAUTHORIZED: self._hint, _FORBIDDEN: self._grant}.get(status, "")
         message = f"{refusal.message or 'nothing of use in the answer'} ({url} answered {status}){hint}"
         raise PageRefused(message, refusal.reason)
+
+
+def other_scheme(base: str, error: BaseException | None) -> str:
+    """Say that an address is that of the other scheme, if a failure tells; "" if not.
+
+    Args:
+        base: The address.
+        error: The failure; None for a server that says itself that it speaks TLS.
+    """
+    parts = urlsplit(base)
+    if isinstance(error, aiohttp.ClientConnectorSSLError) and is_plain(error):
+        plain = f"http://{parts.netloc}"
+        advice = f"try {plain}" if is_loopback(parts.hostname or "") else "name the address that has a certificate"
+        return f"that port speaks http, and not https; {advice}"
+    if parts.scheme == "http" and (error is None or isinstance(error, _NO_HTTP)):
+        return f"that port speaks no http; if it speaks https, try https://{parts.netloc}"
+    return ""
+
+
+_NO_HTTP: Final = (aiohttp.ServerDisconnectedError, aiohttp.ClientResponseError, ConnectionResetError)
+"""How a TLS server answers who does not speak TLS: with an alert, or with nothing."""
 
 
 @asynccontextmanager
@@ -138,6 +165,8 @@ async def open_page(
     tls = trust(base, options.cacert, given=bool(options.url))
     async with open_session(aiohttp.TCPConnector()) as session:
         grant = f"; or, for all that a class takes: {grant_command('USER', namespace)}"
+        if namespace == wellknown.DEFAULT_NAMESPACE:
+            grant = f"; {NO_CLASS}"
         yield ProviderPage(base, authorization, tls, session, hint, grant)
 
 

@@ -1,7 +1,7 @@
 """The options of commands that ask the page: @page_options  --url, --token, …  → page=PageOptions(…)."""
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import click
 
@@ -26,6 +26,23 @@ class PageOptions(NamedTuple):
     cacert: str = ""
 
 
+_SCHEME: Final = "bearer "
+
+
+def bare(token: str) -> str:
+    """Return a token without what is copied along with it: blanks, line breaks and the word `Bearer`.
+
+    Raises:
+        UsageError: It has blanks within.
+    """
+    found = token.strip()
+    if found.lower().startswith(_SCHEME):
+        found = found[len(_SCHEME) :].strip()
+    if len(found.split()) > 1:
+        raise click.UsageError("--token has blanks or line breaks within, which no token has; copy it again")
+    return found
+
+
 def page_options(command: Command) -> Command:
     """Add the options, and pass them as `page`."""
 
@@ -37,7 +54,7 @@ def page_options(command: Command) -> Command:
         cacert: str | None,
         **options: Any,
     ) -> Any:
-        page = PageOptions(url or "", token or "", service_account or "", cacert or "")
+        page = PageOptions(url or "", bare(token or ""), service_account or "", cacert or "")
         return command(*args, page=page, **options)
 
     found = wrapped(with_page, command)
