@@ -13,8 +13,10 @@ from vkprovider.lablet import names
 from vkprovider.platform import wellknown
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import Forbidden, InputError, OutsideError
-from vkprovider.platform.kube.api import Api, may
+from vkprovider.platform.kube.access import may
+from vkprovider.platform.kube.api import Api
 from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.rights import Right
 from vkprovider.platform.settings import KubeSettings
 
 T = TypeVar("T")
@@ -76,14 +78,17 @@ async def taught_by(kube: KubeClient) -> list[str]:
         found = await Api(kube, "").definitions.list()
         owners = {definition.metadata.labels.get(names.LABEL_OWNER_NAMESPACE, "") for definition in found}
         asked = sorted(owners - {""})[:_CLASSES_MAX]
-        taught = await at_most(_ASKED_AT_ONCE, lambda each: may(kube, "teach", _LABLETS, each), asked)
+        taught = await at_most(_ASKED_AT_ONCE, lambda each: may(kube, _teaching(each)), asked)
     except OutsideError:
         return []
     return [each for each, is_taught in zip(asked, taught, strict=True) if is_taught]
 
 
 _ASKED_AT_ONCE: Final = 5
-_LABLETS: Final = f"lablets.{wellknown.GROUP}"
+
+
+def _teaching(namespace: str) -> dict[str, Any]:
+    return Right("teach", "lablets", namespace, group=wellknown.GROUP).attributes()
 
 
 class Scope(msgspec.Struct, frozen=True):
