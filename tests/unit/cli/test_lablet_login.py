@@ -1,6 +1,7 @@
 """Where `kubectl lablet login` sends a token, and where it does not."""
 
 import asyncio
+from contextlib import suppress
 
 import aiohttp
 import click
@@ -92,17 +93,23 @@ async def test_the_other_scheme_is_named() -> None:
     """As a port of either kind answers who speaks the other one."""
     errors: list[Exception] = []
 
+    async def close(writer: asyncio.StreamWriter) -> None:
+        with suppress(ConnectionError):
+            await writer.drain()
+            writer.close()
+            await writer.wait_closed()
+
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
-        writer.close()
+        await close(writer)
 
     async def alert(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"\x15\x03\x01\x00\x02\x02\x46")
-        await writer.drain()
+        await close(writer)
 
     async def speak(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"HTTP/1.1 400 Bad Request\r\n\r\n")
-        await writer.drain()
+        await close(writer)
 
     for scheme, serve in (("https", speak), ("http", hang_up), ("http", alert)):
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
