@@ -235,11 +235,14 @@ async def test_an_instructor_gives_nothing_wider(teacher: KubeClient, places: Ad
     await roles.create(role("one", READS))
     path = f"{RBAC}/namespaces/{CLASS}/roles"
     await places.create(path, {"metadata": {"name": "vkprovider-instructor:mallory"}, "rules": []})
+    wide = f"{RBAC}/clusterroles/{names.assignment_name('one')}"
+    await places.create(f"{RBAC}/clusterroles", {"metadata": {"name": names.assignment_name("one")}, "rules": []})
     for what, kind, body in WIDER:
         with pytest.raises(Forbidden) as refused:
             await (roles if kind == "roles" else bindings).create(body)
         said = refused.value.message
         assert "vkprovider-assignments" in said or (what in BEYOND and "attempting to grant" in said), (what, said)
+    await places.delete(wide)
     await places.create(f"{RBAC}/namespaces/{CLASS}/rolebindings", binding("x", name="of-an-admin"))
     with pytest.raises(Forbidden, match="vkprovider-assignments"):
         await bindings.delete("of-an-admin")
