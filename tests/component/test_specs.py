@@ -182,3 +182,15 @@ async def test_environment_is_for_ever(admin: Admin) -> None:
     with pytest.raises(Refused, match="environment cannot be changed"):
         await admin.request("PATCH", f"{GROUP}/cmlworkers/{name}", change, "application/merge-patch+json")
     await admin.request("DELETE", f"{GROUP}/cmlworkers/{name}")
+
+
+@pytest.mark.parametrize(("kind", "spec"), [("cmlworkers", WORKER), ("labletdefinitions", DEFINITION)])
+async def test_what_no_provider_has_seen_is_in_progress(admin: Admin, kind: str, spec: dict[str, Any]) -> None:
+    """Flux, Helm and kstatus take an object without a status for ready, and wait for one of an older generation."""
+    path = f"{GROUP}/{kind}/seen-by-nobody"
+    meta = {"name": "seen-by-nobody"}
+    body = {"apiVersion": "vkprovider.io/v1alpha1", "kind": KINDS[kind], "metadata": meta, "spec": spec}
+    await admin.request("POST", f"{GROUP}/{kind}", body)
+    found = await admin.request("GET", path)
+    assert (found["status"], found["metadata"]["generation"]) == ({"observedGeneration": -1}, 1)
+    await admin.request("DELETE", path)

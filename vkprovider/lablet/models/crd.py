@@ -16,6 +16,10 @@ from vkprovider.lablet.models.worker import CMLWorkerSpec
 from vkprovider.platform import wellknown
 
 _STRING: Final = {"type": "string"}
+_NOT_SEEN: Final = {"observedGeneration": -1}
+"""The status of an object that the provider has not seen: Flux, Helm and all that use kstatus wait for it then.
+
+https://github.com/kubernetes-sigs/cli-utils/tree/master/pkg/kstatus: an object without status counts as current."""
 
 
 def structural(model: type[Model | Status]) -> dict[str, Any]:
@@ -98,7 +102,7 @@ def _crd(
                                 "kind": _STRING,
                                 "metadata": {"type": "object"},
                                 "spec": structural(spec),
-                                "status": structural(status),
+                                "status": {**structural(status), "default": _NOT_SEEN},
                             },
                         }
                     },
