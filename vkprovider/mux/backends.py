@@ -130,12 +130,10 @@ def _backends(found: EndpointSlice, endpoints: Sequence[Endpoint]) -> Backends:
     ports = tuple(
         ServicePort(port.name, port.port, port.protocol) for port in found.ports or () if port.port and port.name
     )
-    ready, others = _addresses(endpoints, _is_ready), _addresses(endpoints, lambda one: not _is_ready(one))
-    return Backends(ports, ready, others)
-
-
-def _is_ready(endpoint: Endpoint) -> bool:
-    return endpoint.conditions.ready is not False  # unknown counts as ready, as Kubernetes says
+    ready = _addresses(endpoints, lambda one: one.conditions.is_ready)
+    leaving = _addresses(endpoints, lambda one: one.conditions.is_leaving)
+    others = _addresses(endpoints, lambda one: not (one.conditions.is_ready or one.conditions.is_leaving))
+    return Backends(ports, ready, others, leaving)
 
 
 def _addresses(endpoints: Sequence[Endpoint], good: Callable[[Endpoint], bool]) -> tuple[str, ...]:

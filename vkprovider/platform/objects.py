@@ -317,6 +317,18 @@ class EndpointConditions(msgspec.Struct, frozen=True, gc=False):
     """The conditions of an endpoint; None for one that is unknown."""
 
     ready: bool | None = None
+    serving: bool | None = None
+    terminating: bool | None = None
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes new connections; unknown counts, as Kubernetes says."""
+        return self.ready is not False
+
+    @property
+    def is_leaving(self) -> bool:
+        """Whether it is terminating and takes connections all the same, where no other endpoint is ready (KEP-1669)."""
+        return not self.is_ready and self.serving is True and self.terminating is True
 
 
 class Endpoint(msgspec.Struct, frozen=True, rename="camel", gc=False):

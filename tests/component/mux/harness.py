@@ -20,6 +20,8 @@ from vkprovider.platform.http.page import Page
 from vkprovider.platform.runtime.context import connect
 from vkprovider.platform.shipped import find_manifests
 
+LEAVING: Final = {"ready": False, "serving": True, "terminating": True}
+"""The conditions of a backend that is terminating and still serves."""
 PREFIX: Final = "svc-mux.nowake.ai"
 ACCOUNT: Final = "vkprovider-mux"
 STORE_ROLE: Final = "vkprovider-mux-store"
@@ -170,18 +172,24 @@ class MuxWorld:
         ports: list[Json] | None = None,
         name: str = "",
         not_ready: tuple[str, ...] = (),
+        leaving: tuple[str, ...] = (),
         target: Json | None = None,
     ) -> str:
         """Create an EndpointSlice of a Service, as Kubernetes does; return its path."""
         namespace = namespace or self.team
         name = name or f"{service}-{next(self._names)}"
-        points = [(address, True) for address in backends] + [(address, False) for address in not_ready]
+        conditions: list[tuple[tuple[str, ...], Json]] = [
+            (backends, {"ready": True}),
+            (not_ready, {"ready": False}),
+            (leaving, LEAVING),
+        ]
         body = {
             "metadata": {"name": name, "labels": {"kubernetes.io/service-name": service}},
             "addressType": "IPv4",
             "endpoints": [
-                {"addresses": [address], "conditions": {"ready": ready}, **({"targetRef": target} if target else {})}
-                for address, ready in points
+                {"addresses": [address], "conditions": has, **({"targetRef": target} if target else {})}
+                for addresses, has in conditions
+                for address in addresses
             ],
             "ports": ports or [{"name": "http", "port": 8080, "protocol": "TCP"}],
         }

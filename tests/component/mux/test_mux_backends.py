@@ -3,7 +3,7 @@
 import asyncio
 
 from tests.component.controllers.looking import eventually, when
-from tests.component.mux.harness import PREFIX, RBAC, Json, MuxWorld
+from tests.component.mux.harness import LEAVING, PREFIX, RBAC, Json, MuxWorld
 from tests.support.apiserver import GROUP
 
 PORTS = [{"name": "http", "port": 8080, "protocol": "TCP"}]
@@ -98,6 +98,36 @@ async def test_backends_that_are_not_ready_take_no_connections(world: MuxWorld) 
     [own] = await eventually(carried, "a slice is written")
     assert own["endpoints"] == [{"addresses": ["10.1.0.2"], "conditions": {"ready": False}}]
     await world.until_forwards({})
+
+
+async def test_a_backend_that_is_terminating_serves_until_it_has_gone(world: MuxWorld) -> None:
+    """As kube-proxy does at the Service of the channel: the last Pod of a rolling update refuses no connection."""
+    await world.replica()
+    await world.mux()
+    await world.channel("dns", "dns:auto", ports={"dns": 53}, protocol="UDP", backends=())
+    udp = [{"name": "dns", "port": 5353, "protocol": "UDP"}]
+    path = await world.slice("dns", (), ports=udp, not_ready=("10.1.0.1",), leaving=("10.1.0.2",))
+    await world.until_ports(20000)
+
+    async def carried() -> list[Json]:
+        return [endpoint for each in await world.own_slices() for endpoint in each["endpoints"]]
+
+    async def as_it_is() -> bool:
+        return await carried() == [
+            {"addresses": ["10.1.0.1"], "conditions": {"ready": False}},
+            {"addresses": ["10.1.0.2"], "conditions": LEAVING},
+        ]
+
+    await eventually(as_it_is, "no flow ends, and both conditions are told")
+    gone = {"endpoints": [{"addresses": ["10.1.0.2"], "conditions": {**LEAVING, "serving": False}}]}
+    await world.admin.patch(path, gone)
+
+    async def ends_flows() -> bool:
+        return {"192.0.2.254"} == {
+            each["addresses"][0] for each in await carried() if each["conditions"].get("ready") is not False
+        }
+
+    await eventually(ends_flows, "it serves no more")
 
 
 async def test_number_and_protocol_of_a_backend_are_its_own(world: MuxWorld) -> None:

@@ -76,9 +76,9 @@ async def test_a_port_without_a_name_is_told_and_its_channel_gets_none(world: Mu
         (
             {"port_range": "20099-20000"},
             "InvalidPortRange",
-            "annotation port-range: '20099-20000' is no range START-END",
+            "annotation port-range: '20099-20000' is neither a port nor a range START-END",
         ),
-        ({"port_range": "20000"}, "InvalidPortRange", "annotation port-range: '20000' is no range START-END"),
+        ({"port_range": "web"}, "InvalidPortRange", "annotation port-range: 'web' is neither a port nor a range"),
         ({"max_ports": "0"}, "InvalidMaxPorts", "annotation max-ports: '0' is no whole number from 1"),
     ],
 )

@@ -161,6 +161,7 @@ def test_port_without_name_is_refused() -> None:
         ("21000-21010, 20000 - 20099", (PortBounds(21000, 21010), PortBounds(20000, 20099))),
         ("1-65535", (PortBounds(1, 65535),)),
         ("7-7", (PortBounds(7, 7),)),
+        ("30000-30002, 31000", (PortBounds(30000, 30002), PortBounds(31000, 31000))),
     ],
 )
 def test_ranges_keep_their_order(text: str, expected: tuple[PortBounds, ...]) -> None:
@@ -168,7 +169,7 @@ def test_ranges_keep_their_order(text: str, expected: tuple[PortBounds, ...]) ->
     assert requests.requested_port_range(text) == expected
 
 
-@pytest.mark.parametrize("text", ["20000", "20099-20000", "0-5", "1-65536", "a-b", "1-2,", "1-2;3-4", "-5", "1-2-3"])
+@pytest.mark.parametrize("text", ["0", "65536", "20099-20000", "0-5", "1-65536", "a-b", "1-2,", "1-2;3", "-5", "1-2-3"])
 def test_wrong_range_is_refused(text: str) -> None:
     with pytest.raises(InputError) as caught:
         requests.requested_port_range(text)

@@ -22,8 +22,14 @@ MUX = MuxObject(REF, "uid-1", PREFIX)
 API = Owner("app", "api")
 
 
-def source(*ready: str, name: str = "api-x", not_ready: tuple[str, ...] = (), port: str = "http") -> Source:
-    return Source(name, "IPv4", Backends((ServicePort(port, 8080),), ready, not_ready))
+def source(
+    *ready: str,
+    name: str = "api-x",
+    not_ready: tuple[str, ...] = (),
+    leaving: tuple[str, ...] = (),
+    port: str = "http",
+) -> Source:
+    return Source(name, "IPv4", Backends((ServicePort(port, 8080),), ready, not_ready, leaving))
 
 
 def as_found(body: object) -> EndpointSlice:
@@ -55,6 +61,9 @@ def test_a_slice_that_is_as_it_should_be_is_not_written_again() -> None:
         [other] = wanted_slices(MUX, changed).values()
         assert other["metadata"]["name"] == body["metadata"]["name"]
         assert differs(as_found(body), other)
+    [other] = wanted_slices(MUX, {API: [source("10.1.0.1", leaving=("10.1.0.2",))]}).values()
+    assert not differs(as_found(other), other)
+    assert differs(as_found(body), other), "it still serves"
     [adopted] = wanted_slices(MUX._replace(uid="uid-2"), sources).values()
     assert differs(as_found(body), adopted), "the Service was made again"
 

@@ -148,6 +148,12 @@ def test_names_of_the_store() -> None:
     """R003-034, R003-038."""
     assert muxstate.store_name(Mux(MUX), PREFIX) == "mux-port-allocations"
     assert muxstate.store_name(Mux(MUX, {f"{PREFIX}/allocation-configmap": "custom-name"}), PREFIX) == "custom-name"
+    for chars, name in (
+        (46, f"{'m' * 46}-port-allocations"),
+        (47, f"{'m' * 47}-fcbd2d2b"),
+        (63, f"{'m' * 54}-6e80a1cc"),
+    ):
+        assert muxstate.store_name(Mux(MuxRef("edge", "m" * chars)), PREFIX) == name
     assert muxstate.store_annotations(MUX, PREFIX) == {f"{PREFIX}/mux": "svc-mux/mux"}
     assert muxstate.store_labels() == {
         "app.kubernetes.io/name": "svc-lb-mux",

@@ -35,7 +35,7 @@ def _state_of(key: str, service: Service, seen: LastPass | None) -> dict[str, An
         "ports": sum(map(len, plan.mapped.values())),
         "backends": {
             "ready": sum(len(each.ready) for each in backends),
-            "not_ready": sum(len(each.not_ready) for each in backends),
+            "not_ready": sum(len(each.not_ready) + len(each.leaving) for each in backends),
         },
         "resting": [{"port": rest.port, "protocol": rest.protocol} for rest in plan.state.resting],
         "refused": [
@@ -82,12 +82,11 @@ def _channel(seen: LastPass, owner: Owner) -> dict[str, Any]:
 
 def _backends(sources: Iterable[Source], name: str) -> list[Mapping[str, Any]]:
     return [
-        {"address": address, "port": port.port, "ready": ready}
+        {"address": address, "port": port.port, "ready": address in source.backends.ready}
         for source in sources
         for port in source.backends.ports
         if port.name == name
-        for ready, addresses in ((True, source.backends.ready), (False, source.backends.not_ready))
-        for address in addresses
+        for address in source.backends.addresses
     ]
 
 

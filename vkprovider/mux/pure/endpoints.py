@@ -13,6 +13,8 @@ from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from vkprovider.lablet.exposure import Exposure
 from vkprovider.mux.pure import muxnames
 from vkprovider.mux.pure.decide import Mapped, Plan
@@ -111,11 +113,23 @@ class Backends(NamedTuple):
         ports: The ports at each address.
         ready: Addresses that take connections.
         not_ready: Addresses that exist, and take none.
+        leaving: Addresses that are terminating and still take connections: they get some where none is ready.
     """
 
     ports: tuple[ServicePort, ...]
     ready: tuple[str, ...] = ()
     not_ready: tuple[str, ...] = ()
+    leaving: tuple[str, ...] = ()
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """All of them."""
+        return (*self.ready, *self.not_ready, *self.leaving)
+
+    @property
+    def serves(self) -> bool:
+        """Whether one takes connections."""
+        return bool(self.ready or self.leaving)
 
 
 def collect_channel_endpoints(mapped: Iterable[Mapped], found: Iterable[Backends]) -> tuple[Backends, ...]:
@@ -127,7 +141,7 @@ def collect_channel_endpoints(mapped: Iterable[Mapped], found: Iterable[Backends
     collected = []
     for backends in found:
         ports = tuple(port._replace(name=port_names[port.name]) for port in backends.ports if port.name in port_names)
-        if ports and (backends.ready or backends.not_ready):
+        if ports and backends.addresses:
             collected.append(backends._replace(ports=ports))
     return tuple(collected)
 
@@ -154,7 +168,7 @@ def lent_targets(found: Mapping[Owner, Iterable[Backends]]) -> frozenset[Target]
         for owner, its in found.items()
         for backends in its
         for port in backends.ports
-        for address in (*backends.ready, *backends.not_ready)
+        for address in backends.addresses
     )
 
 
@@ -172,8 +186,17 @@ def slice_without_ended(found: EndpointSlice, lent: Container[Target]) -> dict[s
         ports = [port for port in ports if port.protocol == UDP]
         kept = [Endpoint([DISCARD[found.address_type]])]
     return {
-        "endpoints": [{"addresses": each.addresses, "conditions": {"ready": each.conditions.ready}} for each in kept],
+        "endpoints": [written_endpoint(each) for each in kept],
         "ports": [{"name": port.name, "port": port.port, "protocol": port.protocol} for port in ports],
+    }
+
+
+def written_endpoint(endpoint: Endpoint) -> dict[str, Any]:
+    """Return an endpoint as slices of a mux have it: its addresses, and which conditions it has."""
+    conditions = msgspec.to_builtins(endpoint.conditions)
+    return {
+        "addresses": endpoint.addresses,
+        "conditions": {name: value for name, value in conditions.items() if value is not None},
     }
 
 

@@ -25,7 +25,7 @@ _GKE_ANNOTATIONS: Final = frozenset(
     {"cloud.google.com/l4-rbs", "cloud.google.com/load-balancer-type", "networking.gke.io/load-balancer-type"}
 )
 _NUMBER = re.compile(r"[0-9]{1,9}")
-_RANGE = re.compile(r"([0-9]{1,9})\s*-\s*([0-9]{1,9})")
+_RANGE = re.compile(r"([0-9]{1,9})(?:\s*-\s*([0-9]{1,9}))?")
 
 
 class PortRequest(NamedTuple):
@@ -116,10 +116,10 @@ def resolve_channel_external_port(port: ServicePort, external: Mapping[str, int 
 
 
 def requested_port_range(text: str) -> tuple[PortBounds, ...]:
-    """Parse the annotation `port-range`: ranges with both ends included, in the order in which they are used.
+    """Parse the annotation `port-range`: numbers, and ranges with both ends included, in their order of use.
 
-    >>> requested_port_range("20000-20099,21000-21010")
-    (PortBounds(start=20000, end=20099), PortBounds(start=21000, end=21010))
+    >>> requested_port_range("20000-20099,21000")
+    (PortBounds(start=20000, end=20099), PortBounds(start=21000, end=21000))
 
     Raises:
         InputError: `InvalidPortRange`.
@@ -127,11 +127,12 @@ def requested_port_range(text: str) -> tuple[PortBounds, ...]:
     ranges = []
     for entry in text.split(",") if text.strip() else []:
         match = _RANGE.fullmatch(entry.strip())
-        start, end = (int(match[1]), int(match[2])) if match else (0, 0)
+        start, end = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= start <= end <= _PORT_MAX:
             raise InputError(
                 MuxReason.INVALID_PORT_RANGE,
-                f"annotation {muxnames.MUX_PORT_RANGE}: {_quoted(entry)} is no range START-END within 1-{_PORT_MAX}",
+                f"annotation {muxnames.MUX_PORT_RANGE}: {_quoted(entry)} is neither a port nor a range START-END "
+                f"within 1-{_PORT_MAX}",
             )
         ranges.append(PortBounds(start, end))
     return tuple(ranges)

@@ -11,11 +11,11 @@ from typing import Any, Final, NamedTuple
 from vkprovider.lablet import names
 from vkprovider.mux.pure import muxnames
 from vkprovider.mux.pure.decide import Plan
-from vkprovider.mux.pure.endpoints import Backends, collect_channel_endpoints
+from vkprovider.mux.pure.endpoints import Backends, collect_channel_endpoints, written_endpoint
 from vkprovider.mux.pure.facts import Mux, MuxRef, Owner, ServicePort, annotation_key
 from vkprovider.mux.pure.state import DISCARD
 from vkprovider.platform import wellknown
-from vkprovider.platform.objects import EndpointSlice
+from vkprovider.platform.objects import Endpoint, EndpointConditions, EndpointSlice
 from vkprovider.platform.ports.allocator import UDP
 
 _NAME_CHARS: Final = 40
@@ -25,6 +25,9 @@ _NO_SLICE: Final = ""
 _PORTS_MAX: Final = 100
 """The ports of one slice, at most."""
 _DISCARDS: Final = frozenset(DISCARD.values())
+_READY: Final = EndpointConditions(ready=True)
+_NOT_READY: Final = EndpointConditions(ready=False)
+_LEAVING: Final = EndpointConditions(ready=False, serving=True, terminating=True)
 
 
 class Source(NamedTuple):
@@ -67,7 +70,7 @@ def collect_sources(plan: Plan, found: Mapping[Owner, Iterable[Source]]) -> dict
 
 
 def with_discards(plan: Plan, sources: Sources, families: Iterable[str]) -> dict[Owner, tuple[Source, ...]]:
-    """Return the backends of a mux with those that end open flows: `DISCARD` for each UDP port without a ready backend.
+    """Return the backends of a mux with those that end open flows: `DISCARD` for each UDP port that no backend serves.
 
     Args:
         plan: What was decided.
@@ -78,7 +81,7 @@ def with_discards(plan: Plan, sources: Sources, families: Iterable[str]) -> dict
     for drain in plan.drains:
         idle.setdefault(drain.owner, []).append(drain.port)
     for owner, mapped in plan.mapped.items():
-        ready = {port.name for its in sources.get(owner, ()) if its.backends.ready for port in its.backends.ports}
+        ready = {port.name for its in sources.get(owner, ()) if its.backends.serves for port in its.backends.ports}
         ports = [ServicePort(each.name, each.row.mux_port, UDP) for each in mapped if each.row.protocol == UDP]
         if waiting := [port for port in ports if port.name not in ready]:
             idle.setdefault(owner, []).extend(waiting)
@@ -154,17 +157,15 @@ def differs(found: EndpointSlice, wanted: Mapping[str, Any]) -> bool:
 
 
 def _read(found: EndpointSlice) -> tuple[list[Any], list[Any]]:
-    endpoints = [
-        {"addresses": endpoint.addresses, "conditions": {"ready": endpoint.conditions.ready}}
-        for endpoint in found.endpoints or ()
-    ]
+    endpoints = [written_endpoint(endpoint) for endpoint in found.endpoints or ()]
     ports = [{"name": port.name, "port": port.port, "protocol": port.protocol} for port in found.ports or ()]
     return endpoints, ports
 
 
 def _slice(mux: MuxObject, owner: Owner, source: Source) -> dict[str, Any]:
     backends = source.backends
-    endpoints = [(address, True) for address in backends.ready] + [(address, False) for address in backends.not_ready]
+    kinds = ((backends.ready, _READY), (backends.not_ready, _NOT_READY), (backends.leaving, _LEAVING))
+    endpoints = [Endpoint([address], conditions) for addresses, conditions in kinds for address in addresses]
     return {
         "apiVersion": "discovery.k8s.io/v1",
         "kind": "EndpointSlice",
@@ -176,7 +177,7 @@ def _slice(mux: MuxObject, owner: Owner, source: Source) -> dict[str, Any]:
             "ownerReferences": [_owner(mux)],
         },
         "addressType": source.address_type,
-        "endpoints": [{"addresses": [address], "conditions": {"ready": ready}} for address, ready in endpoints],
+        "endpoints": [written_endpoint(endpoint) for endpoint in endpoints],
         "ports": _ports(backends.ports),
     }
 
@@ -226,7 +227,7 @@ def _targets(endpoints: Mapping[str, Any]) -> set[tuple[str, bool, str, int, str
 def _subset(backends: Backends) -> dict[str, Any]:
     fields = {
         "addresses": [{"ip": address} for address in backends.ready],
-        "notReadyAddresses": [{"ip": address} for address in backends.not_ready],
+        "notReadyAddresses": [{"ip": address} for address in (*backends.not_ready, *backends.leaving)],
         "ports": _ports(backends.ports),
     }
     return {name: value for name, value in fields.items() if value}

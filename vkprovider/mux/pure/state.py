@@ -15,6 +15,7 @@ its name, with `DISCARD` as its only backend. It forwards to nobody: no machine 
 ports alone.
 """
 
+import hashlib
 import math
 from collections.abc import Container, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple, Self
@@ -37,6 +38,9 @@ STORE_BYTES_MAX: Final = 768 * 1024
 _ROW_BYTES: Final = 135
 """What a row takes beside its names, with the comma: its keys and numbers."""
 _RESTING_BYTES: Final = 115
+_STORE_CHARS_MAX: Final = 63
+_STORE_HEAD_CHARS: Final = 54
+_STORE_HASH_CHARS: Final = 8
 
 
 class Resting(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=True):
@@ -120,8 +124,14 @@ def freed(row: PortRow, now: float) -> Resting:
 
 
 def store_name(mux: Mux, prefix: str) -> str:
-    """Return the name of the ConfigMap of a mux, in its namespace."""
-    return mux.annotations.get(annotation_key(prefix, muxnames.MUX_STORE)) or names.claims_name(mux.ref.name)
+    """Return the name of the ConfigMap of a mux, in its namespace; that of a long name is svc-lb-mux's own."""
+    if asked := mux.annotations.get(annotation_key(prefix, muxnames.MUX_STORE)):
+        return asked
+    name = mux.ref.name
+    usual = names.claims_name(name)
+    if len(usual) <= _STORE_CHARS_MAX:
+        return usual
+    return f"{name[:_STORE_HEAD_CHARS]}-{hashlib.sha256(name.encode()).hexdigest()[:_STORE_HASH_CHARS]}"
 
 
 def store_labels() -> dict[str, str]:

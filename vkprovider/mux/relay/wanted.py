@@ -60,8 +60,9 @@ class Goal(NamedTuple):
 def wanted(service: MuxService | None, slices: Iterable[EndpointSlice], moved: Sequence[Moved] = ()) -> Goal:
     """Return what HAProxy should do for a mux; without its Service nobody may connect.
 
-    A port leads to one endpoint that is ready, of several to the first by address. One that is not ready gets no new
-    connection and keeps those that it has, as with kube-proxy; one that is in no slice loses them.
+    A port leads to one endpoint that is ready, of several to the first by address; if none is, to one that is
+    terminating and still serves. Any other one gets no new connection and keeps those that it has, as with kube-proxy;
+    one that is in no slice loses them.
 
     Args:
         service: The mux.
@@ -72,6 +73,7 @@ def wanted(service: MuxService | None, slices: Iterable[EndpointSlice], moved: S
         return Goal({}, {}, frozenset())
     ports = {port.name: port.port for port in service.spec.ports if port.protocol == _TCP}
     ready: dict[int, set[Backend]] = {}
+    leaving: dict[int, set[Backend]] = {}
     allowed: dict[int, set[Backend]] = {}
     unread: set[str] = set()
     for each in slices:
@@ -87,12 +89,14 @@ def wanted(service: MuxService | None, slices: Iterable[EndpointSlice], moved: S
                 continue
             for outside, inside in numbers:
                 allowed.setdefault(outside, set()).add(Backend(address, inside))
-                if endpoint.conditions.ready is not False:
+                if endpoint.conditions.is_ready:
                     ready.setdefault(outside, set()).add(Backend(address, inside))
+                elif endpoint.conditions.is_leaving:
+                    leaving.setdefault(outside, set()).add(Backend(address, inside))
     ranges = service.spec.load_balancer_source_ranges
     networks = {each: _network(each.strip()) for each in ranges}
     return Goal(
-        {outside: min(found) for outside, found in ready.items()},
+        {outside: min(found) for outside, found in {**leaving, **ready}.items()},
         {outside: frozenset(found) for outside, found in allowed.items()},
         frozenset(network for network in networks.values() if network is not None) if ranges else _EVERYWHERE,
         tuple(sorted(unread | {each for each, network in networks.items() if network is None})),

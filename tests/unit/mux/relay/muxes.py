@@ -22,10 +22,10 @@ def service(*ports: tuple[str, int] | tuple[str, int, str], ranges: tuple[str, .
 
 
 def endpoint_slice(
-    ports: list[dict[str, Any]] | None, *addresses: str, ready: bool | None = True, kind: str = "IPv4"
+    ports: list[dict[str, Any]] | None, *addresses: str, ready: bool | None = True, kind: str = "IPv4", **more: bool
 ) -> EndpointSlice:
-    """Return an EndpointSlice whose endpoints are all ready, or not, or do not say."""
-    conditions = {} if ready is None else {"ready": ready}
+    """Return an EndpointSlice whose endpoints are all ready, or not, or do not say; with further conditions."""
+    conditions = {**({} if ready is None else {"ready": ready}), **more}
     endpoints = [{"addresses": [address], "conditions": conditions} for address in addresses]
     document = {
         "metadata": {"name": "labs-1", "namespace": "muxes"},

@@ -34,6 +34,18 @@ def test_an_endpoint_that_is_not_ready_keeps_its_sessions_and_gets_no_new_one() 
     assert unsaid.targets == {25001: A}
 
 
+def test_an_endpoint_that_is_terminating_serves_where_none_is_ready() -> None:
+    mux = service(("a", 25001))
+    leaving = endpoint_slice([port("a", 10003)], "192.0.2.7", ready=False, serving=True, terminating=True)
+    ready = endpoint_slice([port("a", 10003)], "192.0.2.8")
+    assert wanted(mux, [leaving]).targets == {25001: A}
+    assert wanted(mux, [leaving, ready]).targets == {25001: B}
+    for serving, terminating in ((False, True), (True, False)):
+        ends = port("a", 10003)
+        other = endpoint_slice([ends], "192.0.2.7", ready=False, serving=serving, terminating=terminating)
+        assert wanted(mux, [other]).targets == {}
+
+
 def test_of_several_endpoints_the_first_is_taken_whatever_their_order() -> None:
     mux = service(("a", 25001))
     slices = [endpoint_slice([port("a", 10003)], "192.0.2.8"), endpoint_slice([port("a", 10003)], "192.0.2.7")]
