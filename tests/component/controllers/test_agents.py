@@ -543,9 +543,9 @@ def from_afar(place: Place, name: str) -> list[Entry]:
 
 
 def lateness_s(place: Place, name: str) -> float:
-    """Return how many seconds after the only lab's boot its devices were asked for."""
+    """Return how many seconds after the only lab's boot its devices were asked for, at most."""
     [start] = requests(place.simulators[name], "PUT", "/start")
-    booted_s = start.answered_s + BOOT_S
+    booted_s = start.arrived_s + BOOT_S
     looks = (entry.arrived_s for entry in from_afar(place, name) if entry.path.endswith("/nodes"))
     return next(at_s for at_s in looks if at_s >= booted_s) - booted_s
 
