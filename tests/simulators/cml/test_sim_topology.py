@@ -68,6 +68,17 @@ def test_a_file_of_a_present_version_has_nothing_of_the_old_ones(field: str) -> 
         refused(break_node(**broken) | {"lab": {"version": "0.2.2", "title": "t"}})
 
 
+def test_a_node_needs_a_label_before_cml_2_10() -> None:
+    document = topology(lab={"version": "0.3.0", "title": "t"})
+    for number, label in ((0, "alpine-0"), (1, None)):
+        document["nodes"][number].update(node_definition="alpine", label=label)
+    del document["nodes"][1]["label"]
+    assert "missing required field `label` - at `$.nodes[1]`" in refused(document)
+    bench = Bench(version="2.10.0")
+    lab = bench.load(yaml.safe_dump(document))
+    assert [node.label for node in bench.world.labs[lab].nodes.values()] == ["alpine-0", "alpine-1"]
+
+
 def test_a_node_needs_a_place_before_cml_2_10() -> None:
     document = topology(lab={"version": "0.3.0", "title": "t"})
     del document["nodes"][1]["y"]

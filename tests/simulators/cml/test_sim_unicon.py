@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from typing import Final
 
 import pytest
+import yaml
 
 from tests.simulators.cml.cisco import PASSWORD
 from tests.simulators.cml.plain import eventually, plain
@@ -21,11 +22,12 @@ SYSTEMS: Final = {
     "ioll2-xe": "iosxe",
     "nxosv9000": "nxos",
     "iosxrv9000": "iosxr",
+    "frr": "ios",
     "asav": "asa",
     "alpine": "linux",
     "ubuntu": "linux",
 }
-"""Node definitions, with unicon's names of their systems."""
+"""Node definitions, with unicon's names of their systems; the testbed adds their platforms."""
 SESSION: Final = "tests/simulators/cml/unicon_session.py"
 
 
@@ -46,9 +48,15 @@ def topology(ports: dict[str, int]) -> str:
 
 async def test_unicon_connects_pages_and_configures(simulator: CmlSimulator) -> None:
     ports = dict(zip(SYSTEMS, free_ports(len(SYSTEMS)), strict=True))
-    devices = [{"os": SYSTEMS[name], "host": name, "port": port} for name, port in ports.items()]
     async with plain(simulator) as client:
         lab = await client.load(topology(ports))
+        _, text = await client.api("GET", f"/labs/{lab}/pyats_testbed")
+        testbed = yaml.safe_load(text)["devices"]
+        assert {name: testbed[name]["os"] for name in ports} == SYSTEMS
+        devices = [
+            {"os": SYSTEMS[name], "platform": testbed[name]["platform"], "host": name, "port": port}
+            for name, port in ports.items()
+        ]
         await client.api("PUT", f"/labs/{lab}/start")
         await client.until(lab, "BOOTED")
         await eventually(lambda: patty_of(simulator).ports, set(ports.values()).__eq__)

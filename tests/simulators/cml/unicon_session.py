@@ -1,8 +1,8 @@
 """Sessions of unicon, the library by which pyATS talks to devices, with consoles; run by `run_judge`.
 
-The argument is JSON: `[{"os": "ios", "host": "r1", "port": 5001}, …]`. On each device: connect, run a command with a
-filter, run a long one, configure, read the configuration, disconnect. What unicon returned is printed as JSON:
-`{"r1": {"filtered": …, "long": …, "running": …}}`.
+The argument is JSON: `[{"os": "ios", "platform": "iosv", "host": "r1", "port": 5001}, …]`. On each device: connect,
+run a command with a filter, run a long one, configure, read the configuration, disconnect. What unicon returned is
+printed as JSON: `{"r1": {"filtered": …, "long": …, "running": …}}`.
 """
 
 import json
@@ -14,12 +14,13 @@ from typing import Any, Final
 BRIDGE: Final = Path(__file__).with_name("serial_bridge.py")
 
 
-def converse(connection: Any, system: str, host: str, port: int) -> dict[str, str]:
+def converse(connection: Any, system: str, platform: str, host: str, port: int) -> dict[str, str]:
     """Return what unicon read from one device."""
     device = connection(
         hostname=host,
         start=[f"{sys.executable} {BRIDGE} {port}"],
         os=system,
+        platform=platform,
         credentials={"default": {"username": "cisco", "password": "cisco"}, "enable": {"password": "cisco"}},
         connection_timeout=30,
         log_stdout=False,
@@ -49,5 +50,8 @@ if __name__ == "__main__":
     stand_in_for_genie()
     from unicon import Connection  # (it is only there in a process of `run_judge`)
 
-    found = {one["host"]: converse(Connection, one["os"], one["host"], one["port"]) for one in json.loads(sys.argv[1])}
+    found = {
+        one["host"]: converse(Connection, one["os"], one["platform"], one["host"], one["port"])
+        for one in json.loads(sys.argv[1])
+    }
     print(json.dumps(found))  # noqa: T201 (the test reads it)

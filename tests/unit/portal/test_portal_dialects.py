@@ -1,17 +1,20 @@
 """Events in both dialects, read by the decoder that Nublado's spawner uses (C41, C42)."""
 
 import json
+from typing import Any
 
 import pytest
 from httpx_sse import ServerSentEvent
 from httpx_sse._decoders import SSEDecoder
+from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from vkprovider.portal.api.bodies import DIALECTS, NUBLADO, SQR066, openapi_document
+from vkprovider.portal.pure.options import LabWish, parse
 from vkprovider.portal.pure.stream import LineKind, Sent
 
 PROGRESS = Sent(LineKind.PROGRESS, "Devices boot: 1 of 4", 35, "a")
-INFO = Sent(LineKind.INFO, "The lab is\nimported", 35, "b")
+INFO = Sent(LineKind.INFO, "The lab is\nimported", 20, "b")
 ERROR = Sent(LineKind.ERROR, "OutOf: no room", 35, "c")
 STATE = Sent(LineKind.INFO, "ImportingLab", 35)
 COMPLETE = Sent(LineKind.COMPLETE, "complete", 100, "d")
@@ -38,18 +41,18 @@ def test_sqr066_has_text_and_an_event_of_progress() -> None:
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
-        ([PROGRESS, INFO], [("info", {"message": "The lab is\nimported", "progress": 35})]),
-        ([PROGRESS], [("info", {"message": "Devices boot: 1 of 4", "progress": 35})]),
-        ([PROGRESS, STATE], [("info", {"message": "ImportingLab", "progress": 35})]),
+        ([PROGRESS, INFO], [("info", {"message": "The lab is\nimported", "progress": 15})]),
+        ([PROGRESS], [("info", {"message": "Devices boot: 1 of 4", "progress": 27})]),
+        ([PROGRESS, STATE], [("info", {"message": "ImportingLab", "progress": 27})]),
         (
             [PROGRESS, ERROR],
-            [("info", {"message": "Devices boot: 1 of 4", "progress": 35}), ("error", {"message": "OutOf: no room"})],
+            [("info", {"message": "Devices boot: 1 of 4", "progress": 27}), ("error", {"message": "OutOf: no room"})],
         ),
         ([COMPLETE], [("complete", {"message": "complete"})]),
         ([FAILED], [("failed", {"message": "failed"})]),
         (
             [Sent(LineKind.PROGRESS, "", 100, "x"), COMPLETE],
-            [("info", {"message": "The lab is on its way", "progress": 100}), ("complete", {"message": "complete"})],
+            [("complete", {"message": "complete"})],
         ),
     ],
 )
@@ -79,3 +82,50 @@ def test_keys_of_images() -> None:
     keys: dict[str, object] = {"latest-weekly": {"tag": "w_1"}, "recommended": None, "all": []}
     assert SQR066.keyed(keys) == {"latest-weekly": {"tag": "w_1"}, "all": []}
     assert NUBLADO.keyed(keys) == {"latest_weekly": {"tag": "w_1"}, "all": []}
+
+
+IMAGE: dict[str, Any] = {"reference": "netlab:1.0", "tag": "1.0", "name": "netlab 1.0", "digest": None, "aliases": []}
+
+
+@pytest.mark.parametrize("known", [True, False, None])
+def test_what_is_not_known_of_an_image_has_no_third_value_in_nublado(known: bool | None) -> None:  # noqa: FBT001 (a table)
+    found = {"recommended": {**IMAGE, "prepulled": known}, "latest-daily": None, "all": [{**IMAGE, "prepulled": known}]}
+    assert SQR066.images(found)["all"][0]["prepulled"] is known
+    shown = NUBLADO.images(found)
+    assert [shown["recommended"]["prepulled"], shown["all"][0]["prepulled"]] == [known is True] * 2
+    nodes = [{"name": "a", "eligible": True, "cached": ["netlab:1.0"] if known else None}]
+    asked = {"config": {"recommended": "recommended"}, "images": {}, "nodes": nodes}
+    assert SQR066.prepulls(asked) == asked
+    told = NUBLADO.prepulls(asked)
+    assert told["nodes"][0]["cached"] == (["netlab:1.0"] if known else [])
+    assert told["config"] == {
+        "recommended": "recommended",
+        "source": {"type": "docker", "registry": "vkprovider.io", "repository": "labletdefinitions"},
+    }
+
+
+WANTED = Draft202012Validator({**openapi_document("sqr066"), "$ref": "#/components/schemas/Wanted"})
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"image_list": "netlab:1.0"},
+        {"image_list": ["netlab:1.0"], "size": [""], "enable_debug": ["true"]},
+        {"image_list": []},
+        {"image_list": "a b"},
+        {"image_tag": "1.0", "size": "x" * 64},
+        {"image_type": "recommended", "duration": 1800, "class": "friday"},
+        {"image_class": "latest-daily", "reset_user_env": False},
+        {"image_type": "newest"},
+        {"image_tag": "1.0", "colour": "red"},
+        {"image_tag": "1.0", "duration": -1},
+        {"image_tag": "1.0", "enable_debug": "maybe"},
+        {"image_tag": "1.0", "class": "-a"},
+    ],
+)
+@pytest.mark.parametrize("env", [{}, {"A": "b"}, {"1": "b"}, {"token": "b"}])
+def test_the_description_of_a_request_agrees_with_its_parser(options: dict[str, Any], env: dict[str, str]) -> None:
+    body = {"options": options, "env": env}
+    assert WANTED.is_valid(body) == isinstance(parse(body), LabWish)

@@ -23,6 +23,7 @@ import yaml
 from aiohttp import web
 
 from vkprovider.lablet import names
+from vkprovider.platform import wellknown
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.sse import frame
 from vkprovider.platform.objects import Event
@@ -64,6 +65,20 @@ class PortalDialect(msgspec.Struct, frozen=True):
         """Return an event as the status of a lab lists it."""
         return {"event": str(sent.kind), "data": _text(sent), "sent": False}
 
+    def images(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer of `images`: in Nublado's, whether one is there is never unknown."""
+        if self is SQR066:
+            return self.keyed(found)
+        shown = {key: _known(value) for key, value in found.items() if key != "all" and value is not None}
+        return self.keyed({**shown, "all": [_known(each) for each in found["all"]]})
+
+    def prepulls(self, found: dict[str, Any]) -> dict[str, Any]:
+        """Return the answer of `prepulls`: in Nublado's, what a node has is never unknown, and images have a source."""
+        if self is SQR066:
+            return found
+        nodes = [{**node, "cached": node["cached"] or []} for node in found["nodes"]]
+        return {**found, "config": {"source": _SOURCE, **found["config"]}, "nodes": nodes}
+
     def keyed(self, keys: dict[str, Any]) -> dict[str, Any]:
         """Return an object with the keys of the dialect, where they may have hyphens, and without those of no value."""
         given = {key: value for key, value in keys.items() if value is not None}
@@ -75,22 +90,35 @@ NUBLADO: Final = PortalDialect("nublado", created=201, deleted=204, waits=True, 
 DIALECTS: Final = {dialect.name: dialect for dialect in (SQR066, NUBLADO)}
 
 
+def _known(image: dict[str, Any]) -> dict[str, Any]:
+    return {**image, "prepulled": image["prepulled"] is True}
+
+
 def _text(sent: Sent) -> str:
     return str(sent.progress) if sent.kind is LineKind.PROGRESS else sent.text
 
 
 def _in_json(sent: list[Sent]) -> Iterable[bytes]:
-    """Yield events with data in JSON; progress goes with the next line, or is one if none follows."""
+    """Yield events with data in JSON; progress goes with each line, or is one if none follows."""
     for number, each in enumerate(sent):
         kind, message = each.kind, each.text
         if kind is LineKind.PROGRESS:
-            if any(later.kind is LineKind.INFO for later in sent[number + 1 :]):
+            if any(later.kind in _TELLING for later in sent[number + 1 :]):
                 continue
             kind, message = LineKind.INFO, message or _GOING_ON
         data: dict[str, Any] = {"message": message}
         if kind is LineKind.INFO and each.progress:
-            data["progress"] = each.progress
+            data["progress"] = math.ceil(each.progress * _STARTED_PERCENT / 100)
         yield frame(each.id, msgspec.json.encode(data).decode(), kind)
+
+
+_TELLING: Final = frozenset({LineKind.INFO, LineKind.COMPLETE, LineKind.FAILED})
+_STARTED_PERCENT: Final = 75
+"""How far a spawner of Nublado is when the lab runs: the rest is the start of what runs in it."""
+_NOBODY: Final = 65534
+"""The uid and gid where a number must be: a lab has no users of an operating system."""
+_SOURCE: Final = {"type": "docker", "registry": wellknown.GROUP, "repository": "labletdefinitions"}
+"""Where images come from, for a reader that must be told a registry."""
 
 
 _RUNNING: Final = UserLabStatus.RUNNING
@@ -155,7 +183,7 @@ class Bodies:
         image = request.definition if request is not None else ""
         url = _url(lab)
         return {
-            "user": {"username": lab.user, "uid": None, "gid": None, "groups": []},
+            "user": {"username": lab.user, "uid": _NOBODY, "gid": _NOBODY, "groups": []},
             "options": {
                 "image": image,
                 "size": options.get("size", ""),

@@ -157,11 +157,11 @@ class PortalApi:
     async def _images(self, _: web.Request, known: KnownCaller) -> web.StreamResponse:
         await self._callers.check_manager(known)
         found = images_answer(self._choices.menu(), self._choices.nodes())
-        return web.json_response(self._dialect.keyed(found))
+        return web.json_response(self._dialect.images(found))
 
     async def _prepulls(self, _: web.Request, known: KnownCaller) -> web.StreamResponse:
         await self._callers.check_manager(known)
-        return web.json_response(prepulls_answer(self._choices.menu(), self._choices.nodes()))
+        return web.json_response(self._dialect.prepulls(prepulls_answer(self._choices.menu(), self._choices.nodes())))
 
     # ------------------------------------------------------------------------------------------ for users
 
@@ -265,6 +265,8 @@ def _seconds(body: Any) -> int | None:
     if not isinstance(body, dict) or not set(body) <= {"seconds"}:
         raise Rejected(Grounds.INVALID_BODY, 'the body is `{"seconds": 1800}`, or empty', (BODY,))
     seconds = body.get("seconds")
+    if isinstance(seconds, float) and seconds.is_integer():
+        seconds = int(seconds)  # 1800.0 is an integer in JSON Schema
     if seconds is not None and (not isinstance(seconds, int) or isinstance(seconds, bool) or seconds < 1):
         raise Rejected(Grounds.INVALID_BODY, "seconds is not a number of seconds from 1", (BODY, "seconds"))
     return seconds

@@ -59,6 +59,11 @@ class LabLine(msgspec.Struct, frozen=True):
     order: int
     text: str
 
+    @property
+    def progress(self) -> int:
+        """How far the operation is when this has happened, in percent; 0 if it does not tell."""
+        return _PROGRESS.get(self.text, 0)
+
 
 class LabOperation(msgspec.Struct, frozen=True):
     """An operation of a user lab, as its record has it.
@@ -128,8 +133,19 @@ _CONDITIONS: Final = {
     names.CONDITION_LAB_CONVERGED: "All devices booted",
     names.CONDITION_SESSION_READY: "The session is ready",
 }
+_MADE: Final = "The lab's objects are created"
+_REMOVED: Final = "The lab is being stopped and removed"
 _OBJECTS, _CLAIMED, _IMPORTED, _BOOTED, _SESSION, _DONE = 5, 10, 20, 80, 90, 100
 _ASKED, _POD_GONE = 25, 62
+_PROGRESS: Final = {
+    _MADE: _OBJECTS,
+    _CONDITIONS["PodScheduled"]: _OBJECTS,
+    _CONDITIONS[names.CONDITION_LAB_IMPORTED]: _IMPORTED,
+    _CONDITIONS[names.CONDITION_LAB_CONVERGED]: _BOOTED,
+    _CONDITIONS[names.CONDITION_SESSION_READY]: _SESSION,
+    _REMOVED: _ASKED,
+}
+"""The progress of lines by their text, which is all that a record keeps of them."""
 
 
 class LabStory(msgspec.Struct, frozen=True):
@@ -239,11 +255,9 @@ def _of_pod(operation: LabOperation, pod: Pod | None, events: Iterable[Event]) -
             continue
         source, *rest = said.key
         if source == "created" and not operation.deletes:
-            yield LabLine(said.at, LineKind.INFO, _hash(pod.metadata.uid, source), 1, "The lab's objects are created")
+            yield LabLine(said.at, LineKind.INFO, _hash(pod.metadata.uid, source), 1, _MADE)
         elif source == "deleted" and operation.deletes:
-            yield LabLine(
-                said.at, LineKind.INFO, _hash(pod.metadata.uid, source), 1, "The lab is being stopped and removed"
-            )
+            yield LabLine(said.at, LineKind.INFO, _hash(pod.metadata.uid, source), 1, _REMOVED)
         elif source == "condition" and not operation.deletes and rest[1] == "True" and rest[0] in _CONDITIONS:
             text = _CONDITIONS[rest[0]]
             yield LabLine(said.at, LineKind.INFO, _hash(pod.metadata.uid, source, rest[0]), int(said.at), text)
@@ -370,7 +384,7 @@ class Sent(msgspec.Struct, frozen=True):
     Attributes:
         kind: A line's kind, or progress.
         text: The line; with progress alone, what goes on.
-        progress: In percent, with this event.
+        progress: In percent: of a line, when it was told; else now.
         id: The position after it; "" for a present state, which nobody needs later.
     """
 
@@ -381,19 +395,23 @@ class Sent(msgspec.Struct, frozen=True):
 
 
 def news(position: Position, told: LabStory) -> tuple[Position, list[Sent]]:
-    """Return the events that a listener lacks, after its position thereafter."""
+    """Return the events that a listener lacks, after its position thereafter.
+
+    The progress of a line is that of its time, so that who listens later is told the same; it never falls.
+    """
     operation = operation_key(told.operation)
     if position.operation != operation:
         position = Position(operation)
-    sent = list[Sent]()
-    rest = [line for line in told.lines if position.seen.get(line.source, 0) < line.order]
+    sent, reached = list[Sent](), max(1, position.progress)
     if told.progress > position.progress:
         position = msgspec.structs.replace(position, progress=told.progress)
         sent.append(Sent(LineKind.PROGRESS, told.state, told.progress, str(position)))
-    for line in rest:
-        seen = {**position.seen, line.source: line.order}
-        position = msgspec.structs.replace(position, seen=seen)
-        sent.append(Sent(line.kind, line.text, position.progress, str(position)))
+    for line in told.lines:
+        reached = max(reached, told.progress if line.kind is LineKind.COMPLETE else line.progress)
+        if position.seen.get(line.source, 0) < line.order:
+            seen = {**position.seen, line.source: line.order}
+            position = msgspec.structs.replace(position, seen=seen)
+            sent.append(Sent(line.kind, line.text, reached, str(position)))
     if told.state and told.state != position.state:
-        sent.append(Sent(LineKind.INFO, told.state, position.progress))
+        sent.append(Sent(LineKind.INFO, told.state, max(reached, position.progress)))
     return msgspec.structs.replace(position, state=told.state), sent

@@ -86,7 +86,12 @@ _XR: Final = Family(
     prompts=_cisco("RP/0/RP0/CPU0:{host}", user="RP/0/RP0/CPU0:{host}#"),
     version=("Cisco IOS XR Software (simulated), Version 7.11.1",),
     first="enable",
-    commands={**_LENGTH, "configure": "configure", "configure exclusive": "configure"},
+    commands={
+        **_LENGTH,
+        "configure": "configure",
+        "configure exclusive": "configure",
+        "show controller dpc rm dpa": "nothing",
+    },
     commits=True,
     executes_within=True,
     **_MORE,
@@ -112,6 +117,15 @@ _ASA: Final = Family(
 )
 
 
+_FRR: Final = Family(
+    prompts=_cisco("{host}", enable="# ", user="{host}> "),
+    version=("FRRouting 10.2.1 ({host}) (simulated).", "Copyright 1996-2005 Kunihiro Ishiguro, et al.; version 10.2.1"),
+    first="enable",
+    commands=_LENGTH,
+    unknown=lambda command: (f"% Unknown command: {command}",),
+)
+
+
 def _linux(prompt: str, version: str) -> Family:
     return Family(
         prompts={"user": prompt},
@@ -128,6 +142,7 @@ _SERVER: Final = _linux("cisco@{host}:~$ ", "Linux {host} 6.1.2-tinycore64 #1 SM
 _FAMILIES: Final = (
     (("iosxrv", "ios-xrd"), _XR),
     (("nxosv",), _NXOS),
+    (("frr",), _FRR),
     (("asav",), _ASA),
     (("iosv", "iol", "ioll2"), _IOS),
     (("cat", "csr"), _IOSXE),

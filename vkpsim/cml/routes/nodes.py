@@ -1,6 +1,5 @@
 """Nodes: add, change, start, stop, wipe, delete, consoles, configuration."""
 
-import itertools
 from typing import Annotated, Any
 
 import msgspec
@@ -86,18 +85,14 @@ def add_node(call: Call) -> dict[str, str]:
     for name in ("label", "x", "y") if not call.sim.at_least(2, 10) else ():
         if getattr(given, name) is UNSET:
             raise invalid("Field required", ("body", name), "missing")
-    label = _free_label(lab, given.node_definition) if given.label is UNSET else given.label
+    taken = {node.label for node in lab.nodes.values()}
+    label = editing.free_label(taken, given.node_definition) if given.label is UNSET else given.label
     node = Node(id=call.sim.new_id(), lab=lab.id, label=label, node_definition=given.node_definition)
     _apply(call, lab, node, given)
     if given.configuration is UNSET or given.configuration is None:
         editing.configure(call.sim.world, node, call.sim.world.definition(node.node_definition).day0 or None)
     populate = bool(call.flag("populate_interfaces"))
     return {"id": editing.add_node(call.sim.world, call.now, lab, node, populate=populate).id}
-
-
-def _free_label(lab: Lab, definition: str) -> str:
-    taken = {node.label for node in lab.nodes.values()}
-    return next(label for number in itertools.count() if (label := f"{definition}-{number}") not in taken)
 
 
 def get_node(call: Call) -> dict[str, Any]:

@@ -1,5 +1,7 @@
 """Changes of a lab's topology: importing, adding and removing nodes, interfaces, links and tags. Pure."""
 
+import itertools
+from collections.abc import Container
 from datetime import UTC, datetime
 from typing import Any, Final
 
@@ -43,12 +45,14 @@ def import_topology(world: World, now: float, owner: str, topology: Topology, ti
     lab = new_lab(world, now, owner, title or header.title, description=header.description, notes=header.notes)
     lab.node_staging = header.node_staging or {}
     ports: dict[tuple[str, str], Interface] = {}
+    given = {part.label for part in topology.nodes if part.label is not None}
     for part in topology.nodes:
         definition = world.definition(part.node_definition)
+        taken = given | {node.label for node in lab.nodes.values()}
         node = Node(
             id=world.new_id(),
             lab=lab.id,
-            label=part.label,
+            label=part.label if part.label is not None else free_label(taken, part.node_definition),
             node_definition=part.node_definition,
             x=part.x or 0,
             y=part.y or 0,
@@ -113,6 +117,11 @@ def remove_node(world: World, now: float, lab: Lab, node: Node) -> None:
     del lab.nodes[node.id]
     touch(world, now, lab, "DELETED", "Node", node.id)
     refresh_smart_annotations(world, lab)
+
+
+def free_label(taken: Container[str], definition: str) -> str:
+    """Return the label that CML gives a node without one: that of its node definition with a number."""
+    return next(label for number in itertools.count() if (label := f"{definition}-{number}") not in taken)
 
 
 def check_label(lab: Lab, node: Node, label: str) -> None:

@@ -53,6 +53,7 @@ def _appliance(name: str, description: str, cpus: int, ram_mib: int, **other: An
 
 _BARE: Final[dict[str, Any]] = {"cpus": None, "ram_mib": None, "licensed": False, "driver": "NONE", "serial_ports": 0}
 _BROWSER: Final[dict[str, Any]] = {"nature": "host", "ports": 1, "min_ports": None, "ram_mib": 2048}
+_FRR: Final[dict[str, Any]] = {"config_name": "node.cfg", "day0": ROUTER_DAY0, "extracts": True}
 _IOSXE: Final[dict[str, Any]] = {"config_name": "iosxe_config.txt", "boot_timeout_s": 250}
 _CAT9000: Final[dict[str, Any]] = {**_IOSXE, "nature": "switch", "ports": 25, "min_ports": 9, "boot_timeout_s": 900}
 _IOL: Final[dict[str, Any]] = {"driver": "IOL", "serial_ports": 1, "boot_timeout_s": 30, "min_ports": 4}
@@ -109,7 +110,7 @@ _ROUTERS: Final = (
     _cisco("cat-sdwan-edge", "Catalyst SD-WAN Edge", 2, 5120, flat(_GIG, 1), **_IOSXE),
     _cisco("cat8000v", "Catalyst 8000V Edge Software", 1, 4096, flat(_GIG, 1), **_IOSXE),
     _cisco("csr1000v", "Cloud Services Router 1000V", 1, 3072, flat(_GIG, 1), **_IOSXE),
-    _container("frr", "Free Range Routing (Docker)", nature="router", ram_mib=256),
+    _container("frr", "Free Range Routing (Docker)", nature="router", ram_mib=256, **_FRR),
     _cisco("iol-xe", "IOL XE Router", 1, 1024, by_four("Ethernet"), **_IOL),
     _cisco(
         "iol-xe-serial-4eth",

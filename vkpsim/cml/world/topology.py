@@ -96,8 +96,8 @@ class NodePart(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """A node."""
 
     id: ShortId
-    label: Label
     node_definition: str
+    label: Label | None = None
     x: Coordinate | None = None
     y: Coordinate | None = None
     image_definition: str | None = None
@@ -218,9 +218,9 @@ def _converted_node(node: Any) -> Any:
 
 
 def _check_places(topology: Topology) -> None:
-    """Check that each node has a place: CML 2.10 does without."""
+    """Check that each node has a label and a place: CML 2.10 does without."""
     for number, node in enumerate(topology.nodes):
-        for name in ("x", "y"):
+        for name in ("label", "x", "y"):
             if getattr(node, name) is None:
                 details = f"Object missing required field `{name}` - at `$.nodes[{number}]`"
                 raise CmlError(E.BAD_TOPOLOGY, details=details)
@@ -233,9 +233,9 @@ def _check_references(topology: Topology) -> None:
     for node in topology.nodes:
         if node.id in ports:
             raise CmlError(E.BAD_TOPOLOGY, details=f"node id {node.id!r} is not unique.")
-        if node.label in labels:
+        if node.label is not None and node.label in labels:
             raise CmlError(E.BAD_TOPOLOGY, details=f"node label {node.label!r} is not unique.")
-        labels.add(node.label)
+        labels |= {node.label} if node.label is not None else set()
         ports[node.id] = {interface.id for interface in node.interfaces}
         if len(ports[node.id]) != len(node.interfaces):
             raise CmlError(E.BAD_TOPOLOGY, details=f"interface ids of node {node.id!r} are not unique.")

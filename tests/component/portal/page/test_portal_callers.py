@@ -78,6 +78,20 @@ async def test_nobody_unknown_gets_anything(world: PageWorld, headers: dict[str,
         assert (await http.get(f"{running.url}/nublado/openapi.json")).status_code == 200
 
 
+async def test_the_description_has_each_route_and_no_other(world: PageWorld) -> None:
+    running = await world.replica()
+    async with httpx.AsyncClient() as http:
+        document = (await http.get(f"{running.url}/nublado/openapi.json")).json()
+    verbs = {"get", "post", "delete", "put", "patch"}
+    described = {
+        (verb.upper(), path.removeprefix("/nublado/spawner/v1"))
+        for path, of in document["paths"].items()
+        for verb in verbs & of.keys()
+    }
+    itself = ("GET", "/nublado/openapi.json")
+    assert described == {(method, path) for method, path, _ in routes("{username}")} | {itself}
+
+
 async def test_who_is_known_without_a_right_gets_the_same_answer_whether_a_lab_exists(world: PageWorld) -> None:
     running, user = await world.replica(), world.user("alice")
     await world.lab(user)

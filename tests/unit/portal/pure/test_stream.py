@@ -180,6 +180,18 @@ def test_lines_of_an_operation_that_ended_outlive_the_events() -> None:
     assert news(news(position, late)[0], late)[1] == []
 
 
+def test_a_line_has_the_progress_of_its_time_whenever_it_is_told() -> None:
+    conditions = [("PodScheduled", 3), (IMPORTED, 5), (CONVERGED, 9)]
+    position, heard, late = Position(), list[tuple[str, int]](), list[tuple[str, int]]()
+    for number in range(len(conditions) + 1):
+        told = tell(CREATE, pod(*conditions[:number]))
+        position, sent = news(position, told)
+        heard += [(each.text, each.progress) for each in sent if each.kind is LineKind.INFO]
+        late = [(each.text, each.progress) for each in news(Position(), told)[1] if each.kind is LineKind.INFO]
+    assert late == heard
+    assert [progress for _, progress in heard] == [1, 5, 5, 20, 80]
+
+
 def test_the_end_comes_last_and_completes_the_progress() -> None:
     over = msgspec.structs.replace(CREATE, phase="complete", ended_at=T0 + 9.0)
     sent = news(Position(), tell(over, pod((IMPORTED, 5), (CONVERGED, 9))))[1]
@@ -363,8 +375,9 @@ def test_nothing_is_lost_or_repeated_by_whichever_replica_and_wherever_the_conne
     assert counted == {line.source: line.order for line in last.lines}, "a line is lost"
     assert [each.kind for each in lines[-1:]] == [LineKind(phase)]
     assert [each.kind for each in lines].count(LineKind(phase)) == 1
-    progress = [each.progress for each in got]
-    assert progress == sorted(progress), "progress fell"
+    for kinds in ({LineKind.PROGRESS}, set(LineKind) - {LineKind.PROGRESS}):
+        progress = [each.progress for each in got if each.kind in kinds]
+        assert progress == sorted(progress), "progress fell"
 
 
 @settings(max_examples=100, deadline=None)
