@@ -29,7 +29,7 @@ http {{
   scgi_temp_path {folder}/scgi;
   server {{
     listen 127.0.0.1:{port};
-    location / {{
+    location {below} {{
       proxy_pass {url};
       {settings}
     }}
@@ -50,18 +50,20 @@ def nginx_or_skip() -> str:
 
 
 @contextlib.asynccontextmanager
-async def proxied(folder: Path, url: str, settings: str = "") -> AsyncIterator[str]:
+async def proxied(folder: Path, url: str, settings: str = "", *, below: str = "/", port: int = 0) -> AsyncIterator[str]:
     """Run an nginx in front of a server; yield its own URL.
 
     Args:
         folder: For its files.
-        url: The server.
+        url: The server; with a path, even `/`, that takes the place of `below`.
         settings: What differs from the stock settings.
+        below: The path of what it passes on.
+        port: Its own; any by default.
     """
-    program, port = nginx_or_skip(), free_port()
+    program, port = nginx_or_skip(), port or free_port()
     log = folder / "error.log"
     process = await asyncio.create_subprocess_exec(
-        program, "-p", str(folder), "-e", str(log), "-c", _configured(folder, port, url, settings)
+        program, "-p", str(folder), "-e", str(log), "-c", _configured(folder, port, url, settings, below)
     )
     try:
         async with asyncio.timeout(30):
@@ -75,10 +77,10 @@ async def proxied(folder: Path, url: str, settings: str = "") -> AsyncIterator[s
         await process.wait()
 
 
-def _configured(folder: Path, port: int, url: str, settings: str) -> str:
+def _configured(folder: Path, port: int, url: str, settings: str, below: str) -> str:
     folder.mkdir()
     file = folder / "nginx.conf"
-    file.write_text(_CONFIGURATION.format(folder=folder, port=port, url=url, settings=settings))
+    file.write_text(_CONFIGURATION.format(folder=folder, port=port, url=url, settings=settings, below=below))
     return str(file)
 
 

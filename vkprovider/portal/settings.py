@@ -7,6 +7,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
+from vkprovider.platform.http.origin import SiteAddress, addresses_of
 from vkprovider.platform.settings import (
     Group,
     HttpSettings,
@@ -69,6 +70,13 @@ class PortalSettings(Group):
         description="For how long a browser that was here asks for this name by https:// alone "
         "(`Strict-Transport-Security`); 0: nothing is said. It holds for every port of the name, also for those of a "
         "mux there without TLS.",
+    )
+    urls: str = Field(
+        "",
+        validation_alias="VKPROVIDER_PORTAL_URLS",
+        description="Addresses by which people reach the portal, separated by commas, such as "
+        "`https://labs.example.com` or `https://example.com/labs`: for a proxy in front that rewrites `Host`, or that "
+        "passes on a part of its paths. Unset: the portal believes `Host`.",
     )
     hub_api_url: str = Field(
         "",
@@ -209,6 +217,20 @@ class PortalSettings(Group):
     def cookie_secret(self) -> bytes | None:
         """The bytes of the key of cookies; None if there is none."""
         return _key_bytes(self.cookie_key.get_secret_value()) if self.cookie_key is not None else None
+
+    @field_validator("urls")
+    @classmethod
+    def _check_urls(cls, urls: str) -> str:
+        try:
+            addresses_of(urls)
+        except ValueError as error:
+            raise ValueError(f"VKPROVIDER_PORTAL_URLS: {error}") from None
+        return urls
+
+    @property
+    def addresses(self) -> tuple[SiteAddress, ...]:
+        """Addresses by which people reach the portal; none if requests are believed."""
+        return addresses_of(self.urls)
 
     @field_validator("hub_api_url")
     @classmethod

@@ -5,7 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from vkprovider.platform.http.origin import is_loopback, is_own, keeps_cookies, safe_next
+from vkprovider.platform.http.origin import (
+    SiteAddress,
+    address_used,
+    addresses_of,
+    is_loopback,
+    is_own,
+    keeps_cookies,
+    safe_next,
+)
 
 HOST = "labs.example.com"
 
@@ -108,3 +116,60 @@ def test_which_browsers_keep_a_secure_cookie(origin: str, kept: bool) -> None:  
 )
 def test_which_host_is_the_own_machine(host: str, own: bool) -> None:  # noqa: FBT001 (a column of the table)
     assert is_loopback(host) is own
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("https://labs.example.com", SiteAddress("https", "labs.example.com")),
+        ("https://Labs.example.com:443/", SiteAddress("https", "labs.example.com")),
+        ("http://127.0.0.1:8080/a/b/", SiteAddress("http", "127.0.0.1:8080", "/a/b")),
+        ("https://[2001:db8::1]:8443/x", SiteAddress("https", "[2001:db8::1]:8443", "/x")),
+    ],
+)
+def test_an_address_of_the_site_is_read(url: str, expected: SiteAddress) -> None:
+    assert addresses_of(f" {url} ,") == (expected,)
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "labs.example.com",
+        "ftp://a",
+        "https://",
+        "https://u@a",
+        "https://a?b",
+        "https://a#b",
+        "https://a:x",
+    ],
+)
+def test_what_is_no_address_is_refused(url: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a URL|Port could not be cast"):
+        addresses_of(url)
+
+
+FRONT = addresses_of("https://labs.example.com, https://example.com/labs, https://example.com/lab")
+
+
+@pytest.mark.parametrize(
+    ("headers", "host", "path", "expected"),
+    [
+        ({}, "10.0.0.1:8083", "/", FRONT[0]),
+        ({}, "example.com", "/classes", FRONT[1]),
+        ({}, "EXAMPLE.com", "/classes", FRONT[1]),
+        ({"X-Forwarded-Host": "example.com"}, "10.0.0.1:8083", "/", FRONT[1]),
+        ({"X-Forwarded-Host": "evil.example"}, "10.0.0.1:8083", "/", FRONT[0]),
+        ({}, "10.0.0.1:8083", "/labs/classes", FRONT[1]),
+        ({}, "10.0.0.1:8083", "/lab/classes", FRONT[2]),
+        ({}, "10.0.0.1:8083", "/labs", FRONT[0]),
+        ({"Origin": "https://labs.example.com"}, "10.0.0.1:8083", "/", FRONT[0]),
+        ({"Origin": "https://Example.com"}, "labs.example.com", "/", FRONT[1]),
+        ({"Origin": "http://labs.example.com"}, "labs.example.com", "/", None),
+        ({"Origin": "https://evil.example", "X-Forwarded-Host": "labs.example.com"}, "labs.example.com", "/", None),
+        ({"Origin": "http://localhost:8083"}, "localhost:8083", "/", None),
+    ],
+)
+def test_the_address_is_that_of_the_browser(
+    headers: dict[str, str], host: str, path: str, expected: SiteAddress | None
+) -> None:
+    assert address_used(FRONT, headers, host, path) == expected

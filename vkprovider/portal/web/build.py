@@ -1,6 +1,7 @@
 """The web pages of the portal, made of all their views: how each request ends, and the front page that leads to all."""
 
 import os
+from collections.abc import Iterable, Iterator, Sequence
 from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -8,6 +9,7 @@ from urllib.parse import quote
 from aiohttp import web
 
 from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.origin import SiteAddress, address_used
 from vkprovider.platform.http.served import Handler, served
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.parts import Route
@@ -30,7 +32,7 @@ from vkprovider.portal.web.live.streams import Live, live_parts
 from vkprovider.portal.web.live.streams import routes as live_routes
 from vkprovider.portal.web.login import Login
 from vkprovider.portal.web.openid import openid_login
-from vkprovider.portal.web.visitors import AsVisitor, Visitors, link, source_of
+from vkprovider.portal.web.visitors import BASE, SECURE, AsVisitor, Visitors, link, source_of
 
 _ELSEWHERE: Final = "/{path:(?!nublado/).*}"
 """Every path but those of the routes for hubs."""
@@ -50,6 +52,29 @@ def answering(layout: Layout, route: Route) -> Route:
         return await _answer(layout, route.handler, request)
 
     return route._replace(handler=served(handle, HEADERS, route.path))
+
+
+def located(addresses: Sequence[SiteAddress], route: Route) -> Route:
+    """Return a route whose requests have scheme and host of the address that the browser used, if that is known."""
+    if not addresses:
+        return route
+    secure = addresses[0].scheme == "https"
+
+    async def handle(request: web.Request) -> web.StreamResponse:
+        used = address_used(addresses, request.headers, request.host, request.path)
+        if used is not None:
+            request = request.clone(scheme=used.scheme, host=used.host)
+            request.setdefault(BASE, used.base)
+        request[SECURE] = secure
+        return await route.handler(request)
+
+    return route._replace(handler=handle)
+
+
+def _below(addresses: Iterable[SiteAddress], routes: Sequence[Route]) -> Iterator[Route]:
+    """Yield routes below the paths of addresses, for a proxy that leaves its path as it is."""
+    for base in sorted({each.base for each in addresses} - {""}):
+        yield from (route._replace(path=base + route.path) for route in routes)
 
 
 async def _answer(layout: Layout, handler: Handler, request: web.Request) -> web.StreamResponse:
@@ -181,12 +206,14 @@ def portal_site(
         *_routes_of_views(site, live, consoles),
         *Front(visitors, callers).routes(),
     )
-    answered = [answering(layout, route) for route in served_here]
+    addresses = settings.portal.addresses
+    answered = [located(addresses, answering(layout, route)) for route in served_here]
     if place is None or settings.portal.hub_token is None:
-        return PortalSite(tuple(answered), site, live, codes, consoles)
+        return PortalSite((*_below(addresses, answered), *answered), site, live, codes, consoles)
     logins = HubLogins(place, settings.portal.hub_token.get_secret_value())
     at_hub = hub_routes(HubLogin(place, logins, login, callers, layout, ctx.wall), visitors)
-    behind = mounted(place, [answering(layout, route) for route in at_hub], answered)
+    at_hub_answered = [located(addresses, answering(layout, route)) for route in at_hub]
+    behind = mounted(place, at_hub_answered, answered)
     return PortalSite((*behind, *answered), site, live, codes, consoles)
 
 

@@ -66,6 +66,8 @@ class Visitor(NamedTuple):
 
 BASE: Final = web.RequestKey("base", str)
 """Under this key a request knows the path that is before those of the site; without it there is none."""
+SECURE: Final = web.RequestKey("secure", bool)
+"""Under this key a request knows whether people reach the site by TLS, where the addresses of the site are known."""
 VISITOR: Final = web.RequestKey("visitor", Visitor)
 """Under this key a request knows its sender, once that was asked for."""
 
@@ -124,6 +126,7 @@ class AsVisitor:
 
 
 _ASK_S: Final = 5.0
+_ORIGIN_CHARS_MAX: Final = 100
 _TIMES: Final = ReviewTimes()
 AskVisitor = Callable[[Visitor, Right], Awaitable[bool]]
 """Returns whether a visitor still has a right; raises `Refused` or `OutsideError` if that is unknown."""
@@ -379,7 +382,8 @@ def cookie_name(request: web.Request, name: str) -> str:
 
     They have none for a part of the paths of a host, and none without TLS, which the own machine does without.
     """
-    return name if request.get(BASE, "") or is_loopback(request.host) else f"__Host-{name}"
+    secure = request.get(SECURE, not is_loopback(request.host))
+    return f"__Host-{name}" if secure and not request.get(BASE, "") else name
 
 
 async def form_field(request: web.Request, name: str, body: Body = FORM_BODY) -> str:
@@ -399,7 +403,12 @@ def require_own(request: web.Request) -> None:
         Refused: 403.
     """
     if not is_own(request.headers, request.host):
-        raise NotAllowed("a page of another site asks, in your name; nothing was done")
+        page = request.headers.get("Origin", "none")[:_ORIGIN_CHARS_MAX]
+        raise NotAllowed(
+            f"a page of another site asks, in your name; nothing was done. The page is of {page}, and the portal is "
+            f"asked at {request.host}: if both are this portal, a proxy in front of it rewrites Host, and whoever runs "
+            "it names the former in VKPROVIDER_PORTAL_URLS"
+        )
 
 
 def wants_page(request: web.Request) -> bool:
