@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from tests.component.portal.harness import install
 from tests.support import docs
@@ -22,6 +23,7 @@ SYSTEM = "vkprovider-system"
 CORE = f"/api/v1/namespaces/{SYSTEM}"
 DEPLOYMENT = f"/apis/apps/v1/namespaces/{SYSTEM}/deployments/vkprovider-portal"
 ABOUT = f"Deployment/{SYSTEM}/vkprovider-portal"
+HUB = "campus-hub"
 INGRESSES = f"/apis/networking.k8s.io/v1/namespaces/{SYSTEM}/ingresses"
 REASONS = {
     "ProgramUnavailable",
@@ -140,33 +142,56 @@ async def test_what_keeps_replicas_from_starting_is_said(apiserver: ApiServer, a
     assert "SettingInvalid" not in await findings(apiserver)
 
 
-async def test_a_hub_is_looked_for(apiserver: ApiServer, admin: Admin, tmp_path: Path) -> None:
-    data = {
-        "VKPROVIDER_PORTAL_HUB_API_URL": f"http://hub.{SYSTEM}:8081/hub/api",
-        "VKPROVIDER_PORTAL_HUB_TOKEN": "not-a-secret-here",
-        "VKPROVIDER_PORTAL_COOKIE_KEY": "A" * 43 + "=",
-    }
-    await admin.create(f"{CORE}/configmaps", config("settings", data))
+async def test_the_road_of_hub_md_leaves_nothing_but_the_hub_itself(
+    apiserver: ApiServer, admin: Admin, tmp_path: Path
+) -> None:
+    """Its commands are run in their order; then the doctor misses the hub, which no step has installed here."""
+    shim = tmp_path / "shim"
+    shim.mkdir()
+    (shim / "kubectl").symlink_to(apiserver.programs / "kubectl")
+    environ = {**os.environ, "PATH": f"{shim}:{os.environ['PATH']}", "KUBECONFIG": str(apiserver.kubeconfig)}
+    reader = docs.Reader(tmp_path, {**environ, "CLIENT_SECRET": "of the client"}, {"jhub": HUB})
+    page = "docs/hub.md"
+    reader.run(page, "2. The portal, and its certificate")
+    reader.run(page, "4. Secrets: the service's token, the key of auth_state")
     found = await findings(apiserver)
-    assert {"HubAway", "HubUnbound", "HubClosed"} < found.keys()
-    assert "NoAddress" not in found, "the hub's proxy leads there"
+    assert {"HubAway", "HubUnbound", "HubClosed", "NobodyBound"} < found.keys()
     assert found["HubAway"].level is Level.FAULT
     assert "no such Service" in found["HubAway"].message
-    run(apiserver, found["HubUnbound"], tmp_path)
-    await admin.create(f"{CORE}/services", {"metadata": {"name": "hub"}, "spec": {"ports": [{"port": 8081}]}})
+    reader.run(page, "5. Who may, and the way to the hub")
     apiserver.kubectl("apply", "-f", str(policy_of_the_docs(tmp_path)))
     found = await findings(apiserver)
-    assert not {"HubUnbound", "HubClosed"} & found.keys()
-    assert "no Pod of the hub is ready" in found["HubAway"].message
+    assert found.keys() == {"ProgramUnavailable", "MenuEmpty", "HubAway"}, (
+        "and no NoAddress: the hub's proxy leads here"
+    )
+    hub = yaml.safe_load((tmp_path / "hub-secrets.yaml").read_text())["hub"]
+    secret = await admin.get(f"{CORE}/secrets/vkprovider-portal-settings")
+    assert secret is not None
+    told = base64.b64decode(secret["data"]["VKPROVIDER_PORTAL_HUB_TOKEN"]).decode()
+    assert hub["services"]["vkprovider"]["apiToken"] == told
+    assert len(bytes.fromhex(hub["config"]["CryptKeeper"]["keys"][0])) == 32
+    space = f"/api/v1/namespaces/{HUB}"
+    await admin.create(f"{space}/services", {"metadata": {"name": "hub"}, "spec": {"ports": [{"port": 8081}]}})
+    assert "no Pod of the hub is ready" in (await findings(apiserver))["HubAway"].message
     endpoints = {
         "metadata": {"name": "hub-1", "labels": {"kubernetes.io/service-name": "hub"}},
         "addressType": "IPv4",
         "ports": [{"port": 8081}],
         "endpoints": [{"addresses": ["192.0.2.7"], "conditions": {"ready": True}}],
     }
-    await admin.create(f"/apis/discovery.k8s.io/v1/namespaces/{SYSTEM}/endpointslices", endpoints)
+    await admin.create(f"/apis/discovery.k8s.io/v1/namespaces/{HUB}/endpointslices", endpoints)
     assert "HubAway" not in await findings(apiserver)
-    await admin.delete(f"{CORE}/services/hub")
+
+
+async def test_what_a_hub_lacks_is_mended_by_the_command(apiserver: ApiServer, admin: Admin, tmp_path: Path) -> None:
+    data = {
+        "VKPROVIDER_PORTAL_HUB_API_URL": "http://hub.elsewhere:8081/hub/api",
+        "VKPROVIDER_PORTAL_HUB_TOKEN": "not-a-secret-here",
+        "VKPROVIDER_PORTAL_COOKIE_KEY": "A" * 43 + "=",
+    }
+    await admin.create(f"{CORE}/configmaps", config("settings", data))
+    run(apiserver, (await findings(apiserver))["HubUnbound"], tmp_path)
+    assert "HubUnbound" not in await findings(apiserver)
 
 
 def policy_of_the_docs(folder: Path) -> Path:
