@@ -87,6 +87,8 @@ class RealHub:
         ports: Of the proxy, the hub's API and the proxy's.
         service: The token of the service that the portal is.
         dialect: Of the portal.
+        more: Lines after those of the configuration.
+        errors: The folder of the proxy's own pages of errors; by default the hub has them.
     """
 
     folder: Path
@@ -97,6 +99,8 @@ class RealHub:
     ports: list[int] = field(default_factory=lambda: free_ports(3))
     service: str = field(default_factory=lambda: secrets.token_hex(16))
     dialect: str = "sqr066"
+    more: str = ""
+    errors: Path | None = None
     watcher: str = field(default_factory=lambda: secrets.token_hex(16))
     processes: dict[str, asyncio.subprocess.Process] = field(default_factory=dict)
 
@@ -106,7 +110,7 @@ class RealHub:
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator["RealHub"]:
-        (self.folder / "config.py").write_text(CONFIG)
+        (self.folder / "config.py").write_text(CONFIG + self.more)
         (self.folder / "token").write_text(self.hub_token)
         try:
             await self._run(
@@ -114,6 +118,7 @@ class RealHub:
                 str(self.venv / "npm" / "node_modules" / ".bin" / "configurable-http-proxy"),
                 *("--ip", "127.0.0.1", "--port", str(self.ports[0]), "--api-ip", "127.0.0.1"),
                 *("--api-port", str(self.ports[2]), "--error-target", f"http://127.0.0.1:{self.ports[1]}/hub/error"),
+                *(() if self.errors is None else ("--error-target=", f"--error-path={self.errors}")),
             )
             await self.start()
             yield self

@@ -1,9 +1,11 @@
 """The chart, rendered by the real Helm, holds the objects of the kustomization; each value does what it says."""
 
+import base64
 from pathlib import Path
 from typing import Any
 
 import kubernetes_validate
+import msgspec
 import pytest
 import yaml
 
@@ -11,6 +13,13 @@ from tests.support.helm import CHART, HELM, MISSING, Helm, named
 from tools.helm.chart import semver
 from tools.render import INSTALL, ROOT
 from vkprovider import __version__
+from vkprovider.platform.objects import ConfigMap, Metadata, RoleBinding
+from vkprovider.portal.checks import doors
+from vkprovider.portal.checks.doors import check_callers
+from vkprovider.portal.checks.hub import HubService, check_hub_bound
+from vkprovider.portal.checks.offer import read_config
+from vkprovider.portal.pure.config import PortalConfig
+from vkprovider.portal.settings import PortalSettings
 
 pytestmark = pytest.mark.skipif(HELM is None, reason=MISSING)
 
@@ -137,6 +146,80 @@ def test_the_portal_and_its_policy_have_one_prefix(helm: Helm) -> None:
     deployment = rendered["Deployment vkprovider-system/vkprovider-portal"]
     [container] = deployment["spec"]["template"]["spec"]["containers"]
     assert {"name": "VKPROVIDER_PORTAL_NAMESPACE_PREFIX", "value": "labs"} in container["env"]
+
+
+def test_the_doors_of_the_portal_are_values(helm: Helm, tmp_path: Path) -> None:
+    """Settings, menu, sizes and quotas, who may, and the key; each leaves no object where it is empty."""
+    plain = helm.template("--set=portal.enabled=true")
+    config = {"sizes": ["small"], "quotas": {"default": {"cpu": "4"}}}
+    portal = {
+        "enabled": True,
+        "settings": {"VKPROVIDER_PORTAL_USERNAME_PREFIX": "oidc:", "VKPROVIDER_PORTAL_DURATION_SECONDS": 7200},
+        "config": config,
+        "createCookieKey": True,
+        "users": ["oidc:students"],
+        "hubs": [{"namespace": "jhub", "name": "hub"}],
+    }
+    given = values(tmp_path, portal=portal)
+    rendered = helm.template(given)
+    system = "vkprovider-system"
+    settings, files = (f"ConfigMap {system}/vkprovider-portal-{name}" for name in ("settings", "config"))
+    users, hubs = (f"RoleBinding {system}/portal-{name}" for name in ("users", "hub"))
+    secret = f"Secret {system}/vkprovider-portal-settings"
+    assert rendered.keys() - plain.keys() == {settings, files, users, hubs, secret}
+    told = rendered[settings]["data"]
+    variables = {name: base64.b64decode(value).decode() for name, value in rendered[secret]["data"].items()}
+    assert variables.keys() == {doors.KEY}
+    assert isinstance(doors.parse(told | variables), PortalSettings), "the program takes them, with a key of 32 bytes"
+    assert told["VKPROVIDER_PORTAL_DURATION_SECONDS"] == "7200"
+    assert rendered[secret]["metadata"]["annotations"] == KEPT
+    mounted = ConfigMap(Metadata("config"), rendered[files]["data"])
+    assert read_config(told["VKPROVIDER_PORTAL_CONFIG"], mounted) == PortalConfig.model_validate(config)
+    bindings = [msgspec.convert(rendered[name], RoleBinding) for name in (users, hubs)]
+    assert check_callers(system, PortalSettings.model_validate(told), bindings) == []
+    assert check_hub_bound(system, HubService("hub", "jhub", 8081), bindings) == []
+    deployment = f"Deployment {system}/vkprovider-portal"
+    template, before = (each[deployment]["spec"]["template"] for each in (rendered, plain))
+    assert template["metadata"].pop("annotations").keys() == {"checksum/settings"}, "a change replaces the replicas"
+    assert template == before
+
+
+def test_one_ingress_leads_to_the_portal_and_one_to_the_page(helm: Helm) -> None:
+    """As the example of the manifests does; without a name there is none."""
+    on = "--set=portal.enabled=true,ingress.enabled=true"
+    rendered = helm.template(f"{on},ingress.host=labs.example.com")
+    made = [each for each in rendered.values() if each["kind"] == "Ingress"]
+    shipped = list(yaml.safe_load_all((ROOT / "manifests" / "examples" / "ingress.yaml").read_text()))
+    assert [each["spec"] for each in made] == [each["spec"] for each in shipped]
+    notes = [each["metadata"]["annotations"] for each in made]
+    assert notes == [each["metadata"]["annotations"] for each in shipped]
+    for each in made:
+        kubernetes_validate.validate(each, "1.30", strict=True)
+    assert "ingress.host: the name that people open" in helm.refused("template", "v", str(CHART), on)
+    alone = helm.template(f"{on},ingress.host=labs.example.com,ingress.pagePath=")
+    assert [each["metadata"]["name"] for each in alone.values() if each["kind"] == "Ingress"] == ["vkprovider-portal"]
+
+
+def test_notes_say_what_is_missing(helm: Helm) -> None:
+    def notes(*arguments: str) -> str:
+        words = ("--dry-run=client", "--namespace=vkprovider-system", *arguments)
+        return helm("install", "vkprovider", str(CHART), *words).partition("NOTES:")[2]
+
+    bare = notes("--set=portal.enabled=true")
+    for missing in (
+        doors.KEY,
+        "vkprovider-portal-tls",
+        "portal.users names",
+        "ingress.enabled is",
+    ):
+        assert missing in bare
+    assert "vkprovider doctor --namespace vkprovider-system" in bare
+    given = "portal.enabled=true,portal.createCookieKey=true,portal.users[0]=students,ingress.enabled=true"
+    told = notes(f"--set={given},ingress.host=labs.example.com")
+    for there in (doors.KEY, "portal.users names", "ingress.enabled is"):
+        assert there not in told
+    assert "https://labs.example.com/provider" in told
+    assert "portal" not in notes()
 
 
 def test_another_namespace_is_meant_everywhere(helm: Helm) -> None:

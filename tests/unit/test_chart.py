@@ -15,7 +15,13 @@ from tools.render import INSTALL, ROOT
 from vkprovider.labs.settings.cluster import Settings
 
 FILES = chart.files(INSTALL.read_text(encoding="utf-8"))
-BY_HAND = {".helmignore", "templates/_helpers.tpl", "templates/settings.yaml", "templates/NOTES.txt"}
+BY_HAND = {
+    ".helmignore",
+    "templates/_helpers.tpl",
+    "templates/settings.yaml",
+    "templates/doors.yaml",
+    "templates/NOTES.txt",
+}
 DEFAULTS: dict[str, Any] = yaml.safe_load(FILES[chart.CHART / "values.yaml"])
 SCHEMA: dict[str, Any] = yaml.safe_load(FILES[chart.CHART / "values.schema.json"])
 

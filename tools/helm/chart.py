@@ -2,8 +2,8 @@
 
 Every template is an object of the overlay `default`, of `manifests/monitoring`, or of a component (`mux`, `portal`),
 with a few places where a value stands instead: `_PLACES` lists them, `_switch` says which documents can be left out,
-`values` has the values themselves. Written by hand are only `_helpers.tpl`, `settings.yaml` and `NOTES.txt` among the
-templates.
+`values` has the values themselves. Written by hand are only `_helpers.tpl`, `settings.yaml`, `doors.yaml` and
+`NOTES.txt` among the templates.
 """
 
 import copy
@@ -98,9 +98,15 @@ _MUX_PLACES: Final = (
 )
 """Where values stand in the objects of the program that serves muxes."""
 
+_PORTAL_CHECKSUM: Final = """\
+{{- if or .Values.portal.settings .Values.portal.config }}
+annotations:
+  checksum/settings: {{ toJson (list .Values.portal.settings .Values.portal.config) | sha256sum }}
+{{- end }}"""
 _PORTAL_PREFIX: Final = "{{ .Values.portal.namespacePrefix }}"
 _PORTAL_PLACES: Final = (
     Place("Deployment", "spec.replicas", "scalar", "{{ .Values.portal.replicaCount }}"),
+    Place("Deployment", "spec.template.metadata.annotations", "lines", _PORTAL_CHECKSUM),
     Place("Deployment", f"{_CONTAINER}image", "scalar", '{{ include "vkprovider.image" . | quote }}'),
     Place("Deployment", f"{_CONTAINER}imagePullPolicy", "word", "image.pullPolicy"),
     Place("Deployment", f"{_CONTAINER}env.VKPROVIDER_PORTAL_NAMESPACE_PREFIX.value", "scalar", _PORTAL_PREFIX),

@@ -2,7 +2,7 @@
 
 import json
 import textwrap
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,6 +11,8 @@ import yaml
 from tools.markdown import table
 from vkprovider.labs.settings.cluster import Settings
 from vkprovider.platform.settings import Group
+from vkprovider.portal.pure.config import PortalConfig
+from vkprovider.portal.settings import PortalSettings
 
 BY_CHART: Final = {
     "VKPROVIDER_HTTP_PORT",
@@ -27,6 +29,7 @@ _NAME: Final = {"type": "string", "minLength": 1}
 _OBJECT: Final = {"type": "object"}
 _PREFIX: Final = {"type": "string", "pattern": "^[a-z]([a-z0-9-]{0,18}[a-z0-9])?$"}
 _STRINGS: Final = {"type": "object", "additionalProperties": {"type": "string"}}
+_WORDS: Final = {"type": "array", "items": _NAME}
 _OBJECTS: Final = {"type": "array", "items": {"type": "object"}}
 _WIDTH: Final = 118
 
@@ -116,7 +119,30 @@ def values(deployment: Mapping[str, Any]) -> list[Value]:
         Value("portal.enabled", _PORTAL, _BOOL),
         Value("portal.replicaCount", "Replicas of the portal. Each answers all requests.", _count(), 2),
         Value("portal.namespacePrefix", _PORTAL_PREFIX, _PREFIX, "nublado"),
+        Value(
+            "portal.settings",
+            _PORTAL_SETTINGS,
+            group_schema(PortalSettings, {"VKPROVIDER_PORTAL_NAMESPACE_PREFIX"}),
+            {},
+        ),
+        Value("portal.config", _PORTAL_CONFIG, portal_config_schema(), {}),
+        Value("portal.createCookieKey", _PORTAL_KEY, _BOOL),
+        Value(
+            "portal.users", "Groups whose members may have a lab, as tokens name them: `[oidc:students]`.", _WORDS, []
+        ),
+        Value("portal.hubs", _PORTAL_HUBS, _accounts(), []),
         Value("portal.extraEnv", "Its settings, as environment variables: `[{name: …, value: …}]`.", _OBJECTS, []),
+        Value("ingress.enabled", _INGRESS, _BOOL),
+        Value("ingress.className", "Its class.", _STRING, "nginx"),
+        Value("ingress.host", "The name that people open.", _STRING, ""),
+        Value(
+            "ingress.tlsSecret",
+            "Secret of type kubernetes.io/tls with a certificate of that name.",
+            _STRING,
+            "labs-tls",
+        ),
+        Value("ingress.pagePath", _PAGE_PATH, {"type": "string", "pattern": "^(/[a-z0-9-]+)?$"}, "/provider"),
+        Value("ingress.annotations", "Annotations beside those for ingress-nginx.", _STRINGS, {}),
         Value("podMonitor.enabled", _MONITOR, _BOOL),
         Value("podMonitor.labels", "Labels that your Prometheus selects PodMonitors by.", _STRINGS, {}),
         Value("prometheusRule.enabled", "Whether the Prometheus operator gets the alert rules.", _BOOL),
@@ -169,6 +195,23 @@ _PORTAL: Final = (
 _PORTAL_PREFIX: Final = (
     "What the names of namespaces of user labs begin with: `PREFIX-USER`. The policy allows the portal no others."
 )
+_PORTAL_SETTINGS: Final = (
+    'Settings of the portal, such as `VKPROVIDER_PORTAL_USERNAME_PREFIX: "oidc:"`, in the ConfigMap '
+    "`vkprovider-portal-settings`; secret ones are in the Secret of that name. A change replaces the replicas."
+)
+_PORTAL_CONFIG: Final = (
+    "The menu, sizes, quotas, warm labs and environment, as the file of `VKPROVIDER_PORTAL_CONFIG` has them "
+    '(docs/portal.md): `{sizes: [small], quotas: {default: {cpu: "4"}}}`.'
+)
+_PORTAL_KEY: Final = (
+    "Whether the chart makes the key of cookies, once, in the Secret `vkprovider-portal-settings`, which then stays. "
+    "Not where something else renders the chart (`helm template`, Argo CD), which would make another one each time."
+)
+_PORTAL_HUBS: Final = "ServiceAccounts of hubs, which see and end labs: `[{namespace: jhub, name: hub}]`."
+_INGRESS: Final = (
+    "Whether an Ingress leads to the portal, and another one to the provider's page, at one name (docs/install.md)."
+)
+_PAGE_PATH: Final = "Where the provider's page is below that name. Empty: nowhere."
 _MONITOR: Final = (
     "A PodMonitor for the Prometheus operator. Not a ServiceMonitor: each replica has metrics of its own, also one "
     "that is not ready."
@@ -197,6 +240,12 @@ def _named() -> dict[str, Any]:
     return {"type": "array", "items": item}
 
 
+def _accounts() -> dict[str, Any]:
+    properties = {"namespace": _NAME, "name": _NAME}
+    item = {"type": "object", "required": [*properties], "properties": properties, "additionalProperties": False}
+    return {"type": "array", "items": item}
+
+
 def _resources() -> dict[str, Any]:
     amounts = {"type": "object", "additionalProperties": {"type": ["string", "number"]}}
     parts = {"requests": amounts, "limits": amounts, "claims": _OBJECTS}
@@ -217,8 +266,27 @@ def settings_schema(container: Mapping[str, Any]) -> dict[str, Any]:
         group = field.annotation
         assert isinstance(group, type)  # noqa: S101 (a Group)
         assert issubclass(group, Group)  # noqa: S101 (same)
-        described = group.model_json_schema().get("properties", {})
-        known |= {name: each for name, each in described.items() if name.isupper()}  # the others are not variables
+        known |= _variables(group)
+    return _settings_of(known, fixed)
+
+
+def group_schema(group: type[Group], fixed: Container[str]) -> dict[str, Any]:
+    """Return the schema of the settings of one group, but for secrets and what the chart sets."""
+    return _settings_of(_variables(group), fixed)
+
+
+def portal_config_schema() -> dict[str, Any]:
+    """Return the schema of the file of `VKPROVIDER_PORTAL_CONFIG`, at its first level; the portal checks the rest."""
+    names = {field.alias or name for name, field in PortalConfig.model_fields.items()}
+    return {"type": "object", "properties": {name: {} for name in sorted(names)}, "additionalProperties": False}
+
+
+def _variables(group: type[Group]) -> dict[str, Any]:
+    described = group.model_json_schema().get("properties", {})
+    return {name: each for name, each in described.items() if name.isupper()}  # the others are not variables
+
+
+def _settings_of(known: Mapping[str, Any], fixed: Container[str]) -> dict[str, Any]:
     properties = {name: _setting(each) for name, each in known.items() if name not in fixed and not _is_secret(each)}
     return {"type": "object", "properties": properties, "additionalProperties": False}
 

@@ -50,7 +50,9 @@ def doctor(
     """Check a cluster and its workers: one line per fault, with the object and the remedy.
 
     It checks versions, custom resource definitions, rights of the provider, replicas and Leases, clocks, workers
-    (reachable, login, version, rights, licence, ports), definitions and pods. Nothing is changed. The workers are
+    (reachable, login, version, rights, licence, ports), definitions and pods; the portal (Pods, settings, key,
+    certificate, address, bindings, menu, quotas, hub), the program that serves muxes, muxes and relays, where they are
+    installed. Nothing is changed. The workers are
     also queried from this machine, with the login in their Secrets; those with `tunnel: mqtt` through their agents, if
     VKPROVIDER_TUNNEL_MQTT_URL and its login are set here as for the provider (kubectl exec deploy/vkprovider).
     Instructors have a check of their own class: kubectl lablet doctor -n NAMESPACE.

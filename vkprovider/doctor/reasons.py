@@ -107,6 +107,81 @@ class DoctorReason(Reasons):
         "ServiceLB, the load balancer of k3s and RKE2, makes a container for each port of a mux, on every node.",
         "Make the mux again with another `spec.loadBalancerClass`, or turn ServiceLB off: docs/mux.md.",
     )
+    MUX_NOT_SERVED = (
+        "MuxNotServed",
+        "A Service is marked as a mux, or definitions lend it ports, and no program serves muxes in the cluster.",
+        "kubectl apply -k manifests/components/mux, or mux.enabled of the chart (docs/mux.md).",
+    )
+    MUX_STORE_UNBOUND = (
+        "MuxStoreUnbound",
+        "The program that serves muxes has no right to keep the ports of a mux in its namespace.",
+        "Run the command that the message names.",
+    )
+    PROGRAM_UNAVAILABLE = (
+        "ProgramUnavailable",
+        "The portal, the program that serves muxes or a relay has fewer Pods that are ready than it asks for.",
+        "Run the command that the message names: it mends that, or shows why.",
+    )
+    COOKIE_KEY_MISSING = (
+        "CookieKeyMissing",
+        "The portal has no key for cookies, so that nobody can log in with a browser.",
+        "Run the command that the message names (docs/portal.md, Log in).",
+    )
+    CERTIFICATE_SELF_MADE = (
+        "CertificateSelfMade",
+        "Each replica of the portal serves a certificate that it has made itself, which nobody trusts.",
+        "Run the command that the message names, with a certificate of the portal's names (docs/install.md).",
+    )
+    CERTIFICATE_UNUSABLE = (
+        "CertificateUnusable",
+        "The portal's certificate has expired or will soon, lacks a name, or does not belong to its key.",
+        "Replace it, as the message says.",
+    )
+    NO_ADDRESS = (
+        "NoAddress",
+        "Nothing that the doctor knows leads from outside of the cluster to the portal.",
+        "Make an Ingress or a route (docs/install.md, One address), unless something else leads there.",
+    )
+    ADDRESS_PENDING = (
+        "AddressPending",
+        "The Ingress or the load balancer before the portal has no address yet.",
+        "See that a controller serves its class.",
+    )
+    NOBODY_BOUND = (
+        "NobodyBound",
+        "No binding lets anybody have a lab of the portal.",
+        "Run the command that the message names, with the group of your learners.",
+    )
+    PREFIX_DIFFERS = (
+        "PrefixDiffers",
+        "VKPROVIDER_PORTAL_USERNAME_PREFIX is not what the names of learners begin with.",
+        "Correct the setting, or the names in the binding.",
+    )
+    MENU_EMPTY = (
+        "MenuEmpty",
+        "The portal offers no lab; the message says why each definition is not on its menu.",
+        "Run the command that the message names.",
+    )
+    QUOTA_TOO_SMALL = (
+        "QuotaTooSmall",
+        "A quota of the portal fits no lab of its menu.",
+        "Raise it in the file of VKPROVIDER_PORTAL_CONFIG, or offer a smaller lab; then restart the portal.",
+    )
+    HUB_UNBOUND = (
+        "HubUnbound",
+        "No binding lets the hub see and end labs.",
+        "Run the command that the message names.",
+    )
+    HUB_CLOSED = (
+        "HubClosed",
+        "No NetworkPolicy lets the portal connect to the port of its hub.",
+        "Apply the NetworkPolicy of docs/hub.md.",
+    )
+    HUB_AWAY = (
+        "HubAway",
+        "The Service of the portal's hub does not exist, or no Pod behind it is ready.",
+        "Start the hub, or correct VKPROVIDER_PORTAL_HUB_API_URL.",
+    )
     RELAY_PORTS_TAKEN = (
         "RelayPortsTaken",
         "The ports of a relay overlap with node ports, or with those of the kubelet API of virtual Nodes.",

@@ -1,4 +1,4 @@
-"""What the doctor looks at of muxes: their Services, what lends them ports, and their relays."""
+"""What the doctor looks at of muxes: the program that serves them, their Services, what lends ports, and relays."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
@@ -7,73 +7,19 @@ import msgspec
 from pydantic import ValidationError
 
 from vkprovider.doctor.findings import Finding, fault, note
+from vkprovider.doctor.programs import ProgramWorkload, bindings_of, check_program, deployment, replicas_of, settings_of
 from vkprovider.doctor.reading import UserReading
 from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.lablet import names
 from vkprovider.lablet.exposure import expose_of
 from vkprovider.mux.pure import muxnames
-from vkprovider.mux.pure.facts import MuxRef, get_mux_from_lb_class, is_marked
+from vkprovider.mux.pure.facts import MuxRef, annotation_key, get_mux_from_lb_class, is_marked
 from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.settings import MuxSettings
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.messages import count, listed
-from vkprovider.platform.objects import ConfigMap, CustomResource, Metadata
+from vkprovider.platform.objects import CustomResource, Metadata, RoleBinding
 from vkprovider.platform.settings import bounds
-
-
-class _Variable(msgspec.Struct, frozen=True):
-    name: str
-    value: str = ""
-
-
-class _Named(msgspec.Struct, frozen=True):
-    name: str = ""
-
-
-class _EnvFrom(msgspec.Struct, frozen=True, rename="camel"):
-    config_map_ref: _Named = _Named()
-
-
-class _Container(msgspec.Struct, frozen=True, rename="camel"):
-    env: tuple[_Variable, ...] = ()
-    env_from: tuple[_EnvFrom, ...] = ()
-
-
-class _PodSpec(msgspec.Struct, frozen=True):
-    containers: tuple[_Container, ...] = ()
-
-
-class _Template(msgspec.Struct, frozen=True):
-    spec: _PodSpec = _PodSpec()
-
-
-class _Spec(msgspec.Struct, frozen=True):
-    template: _Template = _Template()
-
-
-class ProgramWorkload(msgspec.Struct, frozen=True):
-    """A Deployment or DaemonSet."""
-
-    metadata: Metadata
-    spec: _Spec = _Spec()
-
-    @property
-    def config_maps(self) -> list[str]:
-        """The names of the ConfigMaps that its containers take settings from."""
-        sources = [source for container in self.spec.template.spec.containers for source in container.env_from]
-        return sorted({source.config_map_ref.name for source in sources} - {""})
-
-
-async def settings_of(reading: UserReading, workload: ProgramWorkload, about: str) -> dict[str, str]:
-    """Return the environment of the containers of a workload: their variables, and the ConfigMaps that they name."""
-    settings: dict[str, str] = {}
-    for name in workload.config_maps:
-        path = f"/api/v1/namespaces/{workload.metadata.namespace}/configmaps/{name}"
-        found = await reading.read(path, ConfigMap, about)
-        settings |= found.data if found is not None else {}
-    variables = [each for container in workload.spec.template.spec.containers for each in container.env]
-    return settings | {each.name: each.value for each in variables if each.value}
-
 
 LABELLED: Final = {"labelSelector": "app.kubernetes.io/name=vkprovider-relay"}
 """The DaemonSets of relays."""
@@ -244,6 +190,8 @@ def check_mux(
 
 
 _BALANCED: Final = {"fieldSelector": "spec.type=LoadBalancer"}
+_STORE_ROLE: Final = "vkprovider-mux-store"
+"""The ClusterRole that lets the program keep the ports of the muxes of a namespace, where it is bound."""
 
 
 async def check_relays(reading: UserReading, kubelet: str) -> list[Finding]:
@@ -256,38 +204,89 @@ async def check_relays(reading: UserReading, kubelet: str) -> list[Finding]:
     found: list[Finding] = []
     for each in await reading.list("/apis/apps/v1/daemonsets", ProgramWorkload, "DaemonSet", LABELLED):
         about = f"DaemonSet/{each.metadata.namespace}/{each.metadata.name}"
+        found += await check_program(reading, each, "DaemonSet", "nothing connects through it")
         found += check_ports(about, await settings_of(reading, each, about), kubelet)
     return found
 
 
-async def check_muxes(reading: UserReading, namespace: str, definitions: Sequence[CustomResource]) -> list[Finding]:
-    """Check the muxes to which definitions lend ports, and all others where the program that serves them is installed.
+def check_served(mux: BalancedService, prefix: str, definitions: Sequence[str]) -> list[Finding]:
+    """Report a mux of a cluster in which no program serves muxes.
+
+    Args:
+        mux: Its Service.
+        prefix: Of the annotations of muxes. Where their finalizer is another program's, that may serve it.
+        definitions: The names of the definitions that lend it ports of lablets.
+    """
+    if not definitions and annotation_key(prefix, muxnames.MUX_FINALIZER) in mux.metadata.finalizers:
+        return []
+    reason = DoctorReason.MUX_NOT_SERVED
+    whose = f": {listed(list(definitions), _NAMED_MAX)} have no outside port" if definitions else ""
+    report = fault if definitions else note
+    return [report(mux.about, reason, f"no program serves muxes here, and it leads nowhere{whose}", reason.remedy)]
+
+
+def check_store(mux: BalancedService, namespace: str, bindings: Iterable[RoleBinding]) -> list[Finding]:
+    """Check that the program may keep the ports of a mux in its namespace.
+
+    Args:
+        mux: Its Service.
+        namespace: The program's.
+        bindings: Those of all namespaces and of the cluster.
+    """
+    bound = any(
+        each.role_ref.name == _STORE_ROLE
+        and each.metadata.namespace in {"", mux.metadata.namespace}
+        and any((s.name, s.namespace) == (muxnames.MUX_SERVICE_ACCOUNT, namespace) for s in each.subjects or ())
+        for each in bindings
+    )
+    if bound:
+        return []
+    where = mux.metadata.namespace
+    text = f"the program may not keep its ports in the namespace {where}, unless a role of your own lets it"
+    remedy = (
+        f"kubectl -n {where} create rolebinding {_STORE_ROLE} --clusterrole={_STORE_ROLE} "
+        f"--serviceaccount={namespace}:{muxnames.MUX_SERVICE_ACCOUNT}"
+    )
+    return [note(mux.about, DoctorReason.MUX_STORE_UNBOUND, text, remedy)]
+
+
+async def check_muxes(
+    reading: UserReading, namespace: str, definitions: Sequence[CustomResource], now_s: float
+) -> list[Finding]:
+    """Check the program that serves muxes, the muxes to which definitions lend ports, and all others where it is.
 
     Args:
         reading: Reads the cluster.
         namespace: The provider's, where that program is.
         definitions: Those of the cluster.
+        now_s: Unix time by the API server's clock.
     """
-    lends = lent_to(definitions, namespace)
-    path = f"/apis/apps/v1/namespaces/{namespace}/deployments/{names.MUX_PROXY}"
     about = f"Deployment/{namespace}/{names.MUX_PROXY}"
-    program = await reading.glance(path, ProgramWorkload)
-    account = f"/api/v1/namespaces/{namespace}/serviceaccounts/{muxnames.MUX_SERVICE_ACCOUNT}"
-    if not (lends or program is not None or await reading.glance(account, dict) is not None):
-        return []
+    program = await deployment(reading, namespace, names.MUX_PROXY)
+    served = program is not None or await replicas_of(reading, namespace, names.MUX_PROXY, now_s) > 0
     settings = _settings(await settings_of(reading, program, about) if program is not None else {})
     default = settings.default_namespace or namespace
     lends = lent_to(definitions, default)
     balanced = await reading.list("/api/v1/services", BalancedService, "Service", _BALANCED)
     there = {each.ref: each for each in balanced}
+    marked = muxes_of(balanced, settings.prefix)
+    found: list[Finding] = []
+    if program is not None:
+        found += await check_program(reading, program, "Deployment", "muxes stay as they are")
+    elif not served:
+        for ref in [each for each in {**dict.fromkeys(lends), **marked} if each in there]:
+            found += check_served(there[ref], settings.prefix, lends.get(ref, []))
+        marked = {}
     channels = channels_of(balanced, settings.prefix, default)
     served_by = await _served_by_service_lb(reading)
-    found: list[Finding] = []
-    for ref in {**dict.fromkeys(lends), **muxes_of(balanced, settings.prefix)}:
+    bindings = await bindings_of(reading) if marked else []
+    for ref in {**dict.fromkeys(lends), **marked}:
         if ref in there:
             found += check_mux(there[ref], lends.get(ref, []), channels.get(ref, []), served_by.get(ref))
         elif not reading.failed("Service"):
             found += missing(ref, definitions)
+        if ref in marked and not reading.failed("RoleBinding"):
+            found += check_store(marked[ref], namespace, bindings)
     return found
 
 

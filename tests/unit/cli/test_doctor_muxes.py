@@ -9,12 +9,14 @@ from vkprovider.mux.checks import (
     BalancerSet,
     channels_of,
     check_mux,
+    check_served,
+    check_store,
     lent_to,
     missing,
     muxes_of,
 )
 from vkprovider.mux.pure.facts import MuxRef
-from vkprovider.platform.objects import CustomResource, Metadata
+from vkprovider.platform.objects import CustomResource, Metadata, RoleBinding, RoleRef, Subject
 
 PREFIX = "svc-mux.nowake.ai"
 RANGES = '"loadBalancerSourceRanges": ["192.0.2.0/24"]'
@@ -92,3 +94,34 @@ def test_service_lb_is_noted_with_its_daemonset() -> None:
         assert "DaemonSet kube-system/svclb-labs-1 has a container for each port, now 2 ports" in found.message
         assert "loadBalancerClass" in found.remedy
     assert BalancerSet(Metadata("other", "kube-system")).service == ("", "")
+
+
+def test_a_mux_that_no_program_serves_is_said() -> None:
+    mux = service("", multiplexer="true")
+    [found] = check_served(mux, PREFIX, ["a", "b"])
+    assert (found.level, found.object, found.reason) == (Level.FAULT, "Service/edge/labs", "MuxNotServed")
+    assert "a, b have no outside port" in found.message
+    assert "kubectl apply -k manifests/components/mux" in found.remedy
+    assert [each.level for each in check_served(mux, PREFIX, [])] == [Level.NOTE]
+    metadata = msgspec.structs.replace(mux.metadata, finalizers=[f"{PREFIX}/finalizer"])
+    held = msgspec.structs.replace(mux, metadata=metadata)
+    assert check_served(held, PREFIX, []) == [], "svc-lb-mux serves it"
+    assert check_served(held, PREFIX, ["a"]), "which knows no lablets"
+
+
+def test_a_namespace_of_muxes_needs_a_binding() -> None:
+    mux = service("", multiplexer="true")
+
+    def binding(namespace: str, role: str = "vkprovider-mux-store", where: str = "vkp") -> RoleBinding:
+        subject = Subject("ServiceAccount", "vkprovider-mux", namespace=where)
+        return RoleBinding(Metadata("b", namespace), RoleRef("ClusterRole", role), (subject,))
+
+    for bindings in ([binding("edge")], [binding("")]):
+        assert check_store(mux, "vkp", bindings) == []
+    for bindings in ([], [binding("team")], [binding("edge", "view")], [binding("edge", where="other")]):
+        [found] = check_store(mux, "vkp", bindings)
+        assert (found.level, found.reason) == (Level.NOTE, "MuxStoreUnbound")
+        assert found.remedy == (
+            "kubectl -n edge create rolebinding vkprovider-mux-store --clusterrole=vkprovider-mux-store "
+            "--serviceaccount=vkp:vkprovider-mux"
+        )

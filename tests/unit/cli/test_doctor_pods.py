@@ -6,13 +6,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from vkprovider.cli.checkup.workloads import PodRefusal, Workload, check_deadlines, check_portal, check_workloads
+from vkprovider.cli.checkup.workloads import PodRefusal, Workload, check_deadlines, check_workloads
 from vkprovider.doctor.findings import DoctorReport, Finding, Level, fault, named, text_of, unchecked
 from vkprovider.lablet.reasons import Happened
 from vkprovider.labs.checks import lablets
 from vkprovider.labs.checks.lablets import SeenPod
 from vkprovider.platform.objects import Node
 from vkprovider.platform.reasons import StartReason, reason_of
+from vkprovider.portal.checks.offer import check_wait
 
 NOW = datetime(2026, 1, 31, 12, 0, tzinfo=UTC)
 UNBOUND = [{"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes"}]
@@ -296,6 +297,6 @@ def test_deployment_that_does_not_wait_for_its_lablets(
     ],
 )
 def test_portal_that_does_not_wait_for_its_labs(settings: dict[str, str], boot_s: dict[str, int], said: str) -> None:
-    found = check_portal("vkprovider-system", settings, boot_s)
+    found = check_wait("vkprovider-system", settings, boot_s)
     assert [each.reason for each in found] == (["WaitTooShort"] if said else [])
     assert all((said in each.message and "3300" in each.remedy) or "2400" in each.remedy for each in found)

@@ -5,8 +5,9 @@ import pytest
 import yaml
 
 from vkprovider.doctor.findings import Level
+from vkprovider.doctor.programs import ProgramWorkload
 from vkprovider.labs.settings.cluster import KubeletSettings
-from vkprovider.mux.checks import ProgramWorkload, check_ports
+from vkprovider.mux.checks import check_ports
 from vkprovider.platform.shipped import find_manifests
 
 KUBELET = KubeletSettings().ports

@@ -283,7 +283,8 @@ def test_every_policy_says_what_happens_when_it_fails() -> None:
 @pytest.mark.parametrize("path", APPLIED, ids=lambda path: str(path.relative_to(MANIFESTS)))
 def test_oldest_supported_release_knows_every_field(path: Path) -> None:
     for item in yaml.safe_load_all(path.read_text()):
-        if not item["apiVersion"].startswith(("kustomize.config.k8s.io/", f"{wellknown.GROUP}/")):
+        others = ("kustomize.config.k8s.io/", "gateway.networking.k8s.io/", f"{wellknown.GROUP}/")
+        if not item["apiVersion"].startswith(others):
             kubernetes_validate.validate(item, OLDEST, strict=True)
 
 
@@ -348,3 +349,34 @@ def test_security_page_names_every_role_and_policy() -> None:
     kinds = {"ClusterRole", "ValidatingAdmissionPolicy"}
     wanted = {item["metadata"]["name"] for item in OBJECTS if item["kind"] in kinds} - {"vkprovider"}
     assert {name for name in wanted if f"`{name}`" not in page} == set()
+
+
+def test_examples_lead_one_address_to_both_services() -> None:
+    """By the same paths, to ports that the Services have."""
+    page = list(yaml.safe_load_all((MANIFESTS / "deployment" / "service.yaml").read_text()))
+    portal = list(yaml.safe_load_all((MANIFESTS / "components" / "portal" / "deployment.yaml").read_text()))
+    ports = {
+        item["metadata"]["name"]: {port["port"]: port["name"] for port in item["spec"]["ports"]}
+        for item in [*page, *portal]
+        if item["kind"] == "Service"
+    }
+    ingresses = list(yaml.safe_load_all((MANIFESTS / "examples" / "ingress.yaml").read_text()))
+    led = set()
+    for item in ingresses:
+        [rule] = item["spec"]["rules"]
+        [path] = rule["http"]["paths"]
+        service = path["backend"]["service"]
+        assert service["port"]["name"] in ports[service["name"]].values()
+        assert item["metadata"]["annotations"]["nginx.ingress.kubernetes.io/backend-protocol"] == "HTTPS"
+        led.add((rule["host"], path["path"].removesuffix("/(.*)"), service["name"]))
+    objects = list(yaml.safe_load_all((MANIFESTS / "examples" / "gateway.yaml").read_text()))
+    [route] = [item["spec"] for item in objects if item["kind"] == "HTTPRoute"]
+    for rule in route["rules"]:
+        [match], [ref] = rule["matches"], rule["backendRefs"]
+        assert ref["port"] in ports[ref["name"]]
+        assert (route["hostnames"][0], match["path"]["value"], ref["name"]) in led
+    assert len(led) == len(route["rules"]) == 2
+    verified = {
+        ref["name"] for item in objects if item["kind"] == "BackendTLSPolicy" for ref in item["spec"]["targetRefs"]
+    }
+    assert verified == {name for _, _, name in led}, "both Services speak TLS"

@@ -46,7 +46,7 @@ from vkprovider.platform.objects import (
 )
 from vkprovider.platform.rights import User
 from vkprovider.platform.runtime.members import LABEL_MEMBER, MEMBER_PREFIX
-from vkprovider.portal.pure import portalnames
+from vkprovider.portal.checks import gather as portals
 
 _PROBES_MAX: Final = 16
 """Workers asked at the same time."""
@@ -322,7 +322,7 @@ class Doctor:
         classes = {c.metadata.name: c for c in await self._reading.list(path, RuntimeClass, "RuntimeClass")}
         for resource in resources:
             self._found += lablets.check_definition(resource, classes.get(resource.metadata.name))
-        self._found += await muxes.check_muxes(self._reading, self._namespace, resources)
+        self._found += await muxes.check_muxes(self._reading, self._namespace, resources, self._now_s())
         definitions = {resource.metadata.name for resource in resources}
         kind, unfinished = lablets.SeenPod, {"fieldSelector": "status.phase!=Succeeded"}
         pods = await self._reading.list("/api/v1/pods", kind, "Pod", unfinished)
@@ -344,13 +344,5 @@ class Doctor:
         """Check what waits for lablets: Deployments, and the portal if there is one here."""
         deployments = await self._reading.list("/apis/apps/v1/deployments", workloads.Workload, "Deployment")
         self._found += workloads.check_deadlines(deployments, boot_s)
-        if all((d.metadata.namespace, d.metadata.name) != (self._namespace, workloads.PORTAL) for d in deployments):
-            return
-        path = f"/api/v1/namespaces/{self._namespace}/configmaps/{workloads.PORTAL_SETTINGS}"
-        about = f"ConfigMap/{self._namespace}/{workloads.PORTAL_SETTINGS}"
-        settings = await self._reading.read(path, ConfigMap, about)
-        if self._reading.failed(about):
-            return
-        menu = {r.metadata.name for r in resources if portalnames.LABEL_FAMILY in r.metadata.labels}
-        waits = {name: seconds for name, seconds in boot_s.items() if name in menu}
-        self._found += workloads.check_portal(self._namespace, settings.data if settings else {}, waits)
+        now = datetime.fromtimestamp(self._now_s(), UTC)
+        self._found += await portals.check_portal(self._reading, self._namespace, resources, boot_s, now)

@@ -8,14 +8,8 @@ import msgspec
 from vkprovider.doctor.findings import Finding, admission_remedy, fault, note
 from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.platform.objects import Condition, Metadata
-from vkprovider.portal.settings import PortalSettings
+from vkprovider.portal.checks.offer import STARTS_BESIDE_S
 
-PORTAL: Final = "vkprovider-portal"
-PORTAL_SETTINGS: Final = "vkprovider-portal-settings"
-"""The Deployment of the portal, and the ConfigMap that it reads."""
-START_TIMEOUT: Final = "VKPROVIDER_PORTAL_START_TIMEOUT_SECONDS"
-STARTS_BESIDE_S: Final = 600
-"""How long a start takes beside the time that a device has to boot: its import, its place on a worker."""
 FAILED_CREATE: Final = DoctorReason.FAILED_CREATE
 """The reason of Events, and of a ReplicaSet's condition, when the API server refuses a Pod."""
 PROGRESS_DEADLINE_S: Final = 600
@@ -120,28 +114,6 @@ def check_deadlines(deployments: Iterable[Workload], boot_s: Mapping[str, int]) 
         least_s = boot_s[wanted] + STARTS_BESIDE_S
         found.append(note(about, reason, text, f"Set spec.progressDeadlineSeconds to {least_s} or more."))
     return found
-
-
-def check_portal(namespace: str, settings: Mapping[str, str], boot_s: Mapping[str, int]) -> list[Finding]:
-    """Check that the portal waits for labs as long as a device may take to boot.
-
-    Args:
-        namespace: The portal's.
-        settings: Those of its ConfigMap, by variable.
-        boot_s: How long a device may take to boot, by definition of its menu.
-    """
-    slowest = max(boot_s, key=lambda name: (boot_s[name], name), default="")
-    default_s = PortalSettings().start_timeout_s
-    try:
-        given_s = float(settings.get(START_TIMEOUT, default_s))
-    except ValueError:
-        return []  # the portal does not start with it, and says so
-    if not slowest or given_s >= boot_s[slowest]:
-        return []
-    most_s = boot_s[slowest]
-    text = f"{START_TIMEOUT} is {given_s:.0f}, but a device of {slowest} may boot for {most_s} s: such a lab fails"
-    remedy = f"Set {START_TIMEOUT} to {most_s + STARTS_BESIDE_S} or more in that ConfigMap."
-    return [fault(f"ConfigMap/{namespace}/{PORTAL_SETTINGS}", DoctorReason.WAIT_TOO_SHORT, text, remedy)]
 
 
 def _check_daemon_set(item: Workload) -> list[Finding]:

@@ -1,0 +1,7 @@
+"""What the doctor looks at of a portal; all but `gather` is pure.
+
+* `gather`: reads the objects, and passes them to the checks.
+* `doors`: what keeps people out: settings, the key of cookies, certificate, address, bindings, prefix of usernames.
+* `offer`: what is offered: the menu, quotas, how long a lab is waited for.
+* `hub`: the JupyterHub that logs people in.
+"""

@@ -1,0 +1,154 @@
+"""Reads what belongs to a portal, and passes it to the checks."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+import msgspec
+
+from vkprovider.doctor.findings import Finding
+from vkprovider.doctor.programs import bindings_of, check_program, deployment, settings_of, variables_of
+from vkprovider.doctor.reading import UserReading
+from vkprovider.platform.objects import ConfigMap, CustomResource, Metadata, RoleBinding, Secret
+from vkprovider.portal.checks import doors, hub, offer
+from vkprovider.portal.checks.doors import DoorRoute, DoorService
+from vkprovider.portal.pure import portalnames
+from vkprovider.portal.settings import PortalSettings
+
+_PORTAL: Final = portalnames.PORTAL_PROGRAM
+_INGRESSES: Final = "/apis/networking.k8s.io/v1/ingresses"
+_ROUTES: Final[Mapping[str, tuple[str, ...]]] = {
+    "HTTPRoute": ("/apis/gateway.networking.k8s.io/v1/httproutes",),
+    "TLSRoute": (
+        "/apis/gateway.networking.k8s.io/v1/tlsroutes",
+        "/apis/gateway.networking.k8s.io/v1alpha3/tlsroutes",
+        "/apis/gateway.networking.k8s.io/v1alpha2/tlsroutes",
+    ),
+}
+"""Where routes of the Gateway API are; a version that is not served has none."""
+
+
+class _DoorObject(msgspec.Struct, frozen=True):
+    """An Ingress or a route."""
+
+    metadata: Metadata
+    spec: dict[str, Any] = {}
+    status: dict[str, Any] = {}
+
+
+async def check_portal(
+    reading: UserReading,
+    namespace: str,
+    definitions: Sequence[CustomResource],
+    boot_s: Mapping[str, int],
+    now: datetime,
+) -> list[Finding]:
+    """Check the portal, if one is installed.
+
+    Args:
+        reading: Reads the cluster.
+        namespace: The provider's, where the portal is.
+        definitions: Those of the cluster.
+        boot_s: How long a device may take to boot, by definition.
+        now: The time by the API server's clock.
+    """
+    program = await deployment(reading, namespace, _PORTAL)
+    if program is None:
+        return []
+    found = await check_program(reading, program, "Deployment", "nobody gets a page or a lab")
+    about, core = f"Deployment/{namespace}/{_PORTAL}", f"/api/v1/namespaces/{namespace}"
+    variables = await settings_of(reading, program, about)
+    found += await _check_offer(reading, namespace, variables, definitions, boot_s)
+    secrets = f"Secret/{namespace}"
+    given = await reading.read(f"{core}/secrets/{doors.SETTINGS}", Secret, secrets)
+    tls = await reading.read(f"{core}/secrets/{doors.CERTIFICATE}", Secret, secrets)
+    if reading.failed(secrets):
+        return found
+    settings = doors.parse({**variables_of(given), **variables})
+    if isinstance(settings, str):
+        return [*found, *doors.check_settings(namespace, settings)]
+    found += doors.check_key(namespace, settings, has_secret=given is not None)
+    found += doors.check_certificate(namespace, tls, now, hub=bool(settings.hub_api_url))
+    bindings = await bindings_of(reading)
+    if not reading.failed("RoleBinding"):
+        found += doors.check_callers(namespace, settings, bindings)
+    if settings.hub_api_url:
+        return found + await _check_hub(reading, namespace, settings, bindings)
+    service = await reading.read(f"{core}/services/{_PORTAL}", DoorService, about)
+    return found + doors.check_address(namespace, service, await _routes(reading, namespace))
+
+
+async def _check_offer(
+    reading: UserReading,
+    namespace: str,
+    variables: Mapping[str, str],
+    definitions: Sequence[CustomResource],
+    boot_s: Mapping[str, int],
+) -> list[Finding]:
+    path = f"/api/v1/namespaces/{namespace}/configmaps/{offer.CONFIG}"
+    files = await reading.read(path, ConfigMap, f"ConfigMap/{namespace}/{offer.CONFIG}")
+    config = offer.read_config(variables.get("VKPROVIDER_PORTAL_CONFIG", ""), files)
+    if isinstance(config, str):
+        return offer.check_config(namespace, config)
+    menu = offer.menu_for(definitions, config)
+    waits = {name: seconds for name, seconds in boot_s.items() if name in menu.definitions}
+    return [
+        *offer.check_menu(namespace, definitions, menu),
+        *offer.check_quotas(namespace, menu),
+        *offer.check_wait(namespace, variables, waits),
+    ]
+
+
+async def _check_hub(
+    reading: UserReading, namespace: str, settings: PortalSettings, bindings: Sequence[RoleBinding]
+) -> list[Finding]:
+    named = hub.hub_of(settings.hub_api_url, namespace)
+    found = hub.check_hub_bound(namespace, named, bindings)
+    path = f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"
+    found += hub.check_hub_open(namespace, named, await reading.list(path, hub.EgressPolicy, "NetworkPolicy"))
+    if not named.name:
+        return found
+    about = f"Service/{named.namespace}/{named.name}"
+    service = await reading.read(f"/api/v1/namespaces/{named.namespace}/services/{named.name}", DoorService, about)
+    slices = await reading.list(
+        f"/apis/discovery.k8s.io/v1/namespaces/{named.namespace}/endpointslices",
+        hub.HubSlice,
+        about,
+        {"labelSelector": f"kubernetes.io/service-name={named.name}"},
+    )
+    if reading.failed(about):
+        return found
+    return found + hub.check_hub_answers(named, exists=service is not None, slices=slices)
+
+
+async def _routes(reading: UserReading, namespace: str) -> list[DoorRoute]:
+    """Return what names the portal's Service."""
+    found = []
+    for each in await reading.list(_INGRESSES, _DoorObject, "Ingress"):
+        if each.metadata.namespace == namespace and _names_portal(each.spec):
+            addresses = (each.status.get("loadBalancer") or {}).get("ingress")
+            found.append(DoorRoute(f"Ingress/{namespace}/{each.metadata.name}", not addresses))
+    for kind, paths in _ROUTES.items():
+        for path in paths:
+            found += [
+                DoorRoute(f"{kind}/{each.metadata.namespace}/{each.metadata.name}", not each.status.get("parents"))
+                for each in await reading.list(path, _DoorObject, kind)
+                if _leads(each, namespace)
+            ]
+    return found
+
+
+def _leads(route: _DoorObject, namespace: str) -> bool:
+    refs = [ref for rule in route.spec.get("rules") or () for ref in rule.get("backendRefs") or ()]
+    return any(
+        ref.get("name") == _PORTAL and (ref.get("namespace") or route.metadata.namespace) == namespace for ref in refs
+    )
+
+
+def _names_portal(spec: object) -> bool:
+    """Return whether a backend in the spec of an Ingress is the portal's Service."""
+    if isinstance(spec, dict):
+        service = spec.get("service")
+        here = isinstance(service, dict) and service.get("name") == _PORTAL
+        return here or any(_names_portal(each) for each in spec.values())
+    return isinstance(spec, list) and any(_names_portal(each) for each in spec)
