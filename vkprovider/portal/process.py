@@ -24,6 +24,7 @@ from vkprovider.portal.service.choices import Choices, read_config
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import OtherLablets, PortalInformers, informers
 from vkprovider.portal.service.keeper import Instructors, Keeper
+from vkprovider.portal.service.learners import LabletLearners
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.making import Making, lab_objects
 from vkprovider.portal.service.reconciler import UserLabs
@@ -83,6 +84,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     )
     instructors = Instructors(ctx, index, membership, instructed.add)
     lablets = OtherLablets(index.strays, index.stray_namespaces)
+    learners = LabletLearners(lablets)
 
     def wake_all() -> None:
         for namespace in index.namespaces():
@@ -97,14 +99,14 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     keeper = Keeper(ctx, of_portal, index, locks, membership, choices, wake, records=effects.records)
     callers = portal_callers(ctx, of_portal, objects)
     page = portal_api(ctx, of_portal, index, requests, choices, callers)
-    site = portal_site(ctx, settings, index, lablets, instructors, requests, choices, callers)
+    site = portal_site(ctx, settings, index, lablets, learners, instructors, requests, choices, callers=callers)
 
     async def finish() -> None:
         await asyncio.gather(page.finish(), site.finish())
 
     part = Part(
         informers=(*objects.all(), locks.leases),
-        changes=tuple(_changes(objects, index, choices, lablets, instructors, locks)),
+        changes=tuple(_changes(objects, index, choices, lablets, learners, instructors, locks)),
         works=(Work(queue, labs.reconcile), Work(instructed, instructors.reconcile)),
         loops={"look": keeper.run},  # looks at what no event announces, and keeps labs warm
         measures=(*_measures(index, lablets, locks, labs, site.consoles), *site.live.measures()),
@@ -131,6 +133,7 @@ def _changes(
     index: UserLabIndex,
     choices: Choices,
     lablets: OtherLablets,
+    learners: LabletLearners,
     instructors: Instructors,
     locks: Locks,
 ) -> Iterable[Change[Any]]:
@@ -143,6 +146,7 @@ def _changes(
     yield Change(objects.events, index.event_changed)
     yield Change(objects.lablets, lablets.pod_changed)
     yield Change(objects.bindings, instructors.binding_changed)
+    yield Change(objects.bindings, learners.binding_changed)
     yield Change(locks.leases, locks.lease_changed)
 
 

@@ -4,6 +4,7 @@
 * `config`: what the portal offers and whom: the file `VKPROVIDER_PORTAL_CONFIG`, and quotas.
 * `view`: a lab as its learner sees it: how it stands, what goes on, its devices, its end, and what is wrong.
 * `classes`: a class as its instructor sees it: rows, sorted, filtered and counted, and what is asked of many.
+* `given`: which lablets of classes are somebody's.
 * `record`: the record of a user lab: its Namespace, whose labels and annotations say whose it is and what was asked
   for.
 * `facts`: a user lab as it was found, its state in the words of the interface, and the end of its time.

@@ -177,6 +177,10 @@ _MINE: Final = _Whose("Your lab", "Your work")
 _NOBODYS: Final = _Whose("This lab", "The work in this lab")
 
 
+def _of(learner: str) -> _Whose:
+    return _Whose(f"The lab of {learner}", f"The work of {learner}") if learner else _NOBODYS
+
+
 class Availability(NamedTuple):
     """Whether something can be done with a lab now.
 
@@ -199,6 +203,7 @@ class LabView(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         name: The user of a user lab; else the learner, or "".
         namespace, pod: Of its Pod, for commands; "" before it is made.
+        class_: The namespace of its class; "" if it is of none.
         definition: `NAME:VERSION`.
         standing: How it stands.
         score: Of the learner's work, if it was graded.
@@ -218,6 +223,7 @@ class LabView(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     namespace: str = ""
     pod: str = ""
+    class_: str = ""
     definition: str = ""
     standing: Standing
     score: str = ""
@@ -284,6 +290,7 @@ def from_userlab(
     alive = pod is not None and standing not in _OVER
     return _view(
         lab.user,
+        lab.record.class_,
         pod,
         image,
         definition,
@@ -300,7 +307,9 @@ def from_userlab(
     )
 
 
-def from_pod(pod: Pod, definition: DefinitionStatus, events: Iterable[Event], now: float) -> LabView:
+def from_pod(
+    pod: Pod, definition: DefinitionStatus, events: Iterable[Event], now: float, *, mine: bool = False
+) -> LabView:
     """Return the view of the lablet of a class.
 
     Args:
@@ -308,6 +317,7 @@ def from_pod(pod: Pod, definition: DefinitionStatus, events: Iterable[Event], no
         definition: The status of its definition; an empty one if it is not known.
         events: Those about the Pod.
         now: Unix seconds.
+        mine: Whether its learner reads it.
     """
     standing, score = standing_of(pod)
     learner = learner_in(pod)
@@ -318,12 +328,13 @@ def from_pod(pod: Pod, definition: DefinitionStatus, events: Iterable[Event], no
     end = unix(end_of(pod))
     return _view(
         learner,
+        pod.metadata.namespace,
         pod,
         f"{name}:{version}" if version else name,
         definition,
         standing,
         score,
-        whose=_Whose(f"The lab of {learner}", f"The work of {learner}") if learner else _NOBODYS,
+        whose=_MINE if mine else _of(learner),
         progress=going_on(started_again(pod, events), now) if standing in _UNDER_WAY else None,
         end=end,
         now=now,
@@ -334,6 +345,7 @@ def from_pod(pod: Pod, definition: DefinitionStatus, events: Iterable[Event], no
 
 def _view(
     name: str,
+    class_: str,
     pod: Pod | None,
     image: str,
     definition: DefinitionStatus,
@@ -359,6 +371,7 @@ def _view(
         name=plain(name),
         namespace=pod.metadata.namespace if pod is not None else "",
         pod=pod.metadata.name if pod is not None else "",
+        class_=class_,
         definition=image,
         standing=standing,
         score=score,

@@ -1,6 +1,7 @@
 """What the portal keeps and does: user labs are made, extended and taken away.
 
 * `informers`: what the portal follows, and of the Pods those that are no user labs, such as the lablets of a class.
+* `learners`: whose the lablets of classes are: by Pods, and by the RoleBindings that `assign` and admins have written.
 * `index`: what a replica knows of user labs: to look them up, the line of those that wait, and who waits for news.
 * `choices`: what users may choose: the menu, made of definitions, and the quotas of the configuration.
 * `locks`: which replica writes for which user: a Lease per user, held only while an operation of the user's lab writes.

@@ -1,6 +1,7 @@
 """What the portal follows, and of the Pods those that are no user labs, such as the lablets of a class.
 
-Its own Namespaces and Pods, the Pods' Events, other lablets, the RoleBindings of instructors, what a menu is made of.
+Its own Namespaces and Pods, the Pods' Events, other lablets, the RoleBindings of instructors and of learners, what a
+menu is made of.
 
 The label of user labs alone makes no user lab of a Pod: anybody may write it on one. Those that have it and stand in a
 namespace that is none of a user lab are with the others here; another informer brings them.
@@ -36,6 +37,7 @@ from vkprovider.platform.objects import (
 )
 from vkprovider.platform.runtime.context import Context
 from vkprovider.portal.pure import portalnames
+from vkprovider.portal.pure.given import is_of, learner_name
 from vkprovider.portal.pure.leading import CLASS_ROLE, LAB_ROLE
 from vkprovider.portal.service.index import Listeners
 
@@ -121,12 +123,14 @@ def informers(ctx: Context, prefix: str) -> PortalInformers:
             patience=ALERT,
         ),
         lablets=lablet_informer(ctx),
-        bindings=Informer(ctx.kube, _BINDINGS, RoleBinding, name="rolebindings", keep=_instructs, patience=ALERT),
+        bindings=Informer(ctx.kube, _BINDINGS, RoleBinding, name="rolebindings", keep=_is_of_people, patience=ALERT),
     )
 
 
-def _instructs(head: Head) -> bool:
-    return head.role_ref.name in {CLASS_ROLE, LAB_ROLE}
+def _is_of_people(head: Head) -> bool:
+    """Return whether a RoleBinding is of instructors, or of learners."""
+    role = head.role_ref.name
+    return role in {CLASS_ROLE, LAB_ROLE, names.ROLE_CLASS_LEARNER} or role.startswith(names.assignment_name(""))
 
 
 def slim(each: PartialObject) -> PartialObject:
@@ -205,7 +209,9 @@ class OtherLablets:
         self._strays = strays
         self._places = places
         self._pods: dict[str, dict[str, Pod]] = {}
+        self._given: dict[str, dict[tuple[str, str], Pod]] = {}
         self._listeners: Listeners[tuple[str, str]] = Listeners()
+        self._learners: Listeners[str] = Listeners()
 
     def __len__(self) -> int:
         """Count the lablets."""
@@ -221,6 +227,11 @@ class OtherLablets:
         found = self._pods.get(namespace, {}).get(name)
         return found if found is not None else self._all(namespace).get(name)
 
+    def of_learner(self, learner: str) -> list[Pod]:
+        """Return the lablets that name a learner."""
+        strays = (pod for place in self._places() for pod in self._strays(place).values() if is_of(pod, [learner]))
+        return [*self._given.get(learner, {}).values(), *strays]
+
     def namespaces(self) -> list[str]:
         """Return the namespaces in which there are lablets, by name."""
         return sorted({*self._pods, *self._places()})
@@ -229,14 +240,19 @@ class OtherLablets:
         """Yield an event that is set whenever a lablet has changed, or any of a namespace; the caller clears it."""
         return self._listeners.listen((namespace, name))
 
+    def listen_learner(self, learner: str) -> AbstractAsyncContextManager[asyncio.Event]:
+        """Yield an event that is set whenever a lablet has changed that names a learner, or did; as `listen`."""
+        return self._learners.listen(learner)
+
     @property
     def listeners_total(self) -> int:
         """How many listen."""
-        return len(self._listeners)
+        return len(self._listeners) + len(self._learners)
 
     def pod_changed(self, old: Pod | None, new: Pod | None) -> None:
         """Note a lablet without the label."""
         meta = (new or old).metadata  # type: ignore[union-attr]  # (one of them is there)
+        self._note_learner(old, new)
         if new is not None:
             self._pods.setdefault(meta.namespace, {})[meta.name] = new
         else:
@@ -250,6 +266,26 @@ class OtherLablets:
         """Tell who listens of a Pod with the label; those of user labs have no listener here."""
         meta = (new or old).metadata  # type: ignore[union-attr]  # (as above)
         self._tell(meta.namespace, meta.name)
+        self._tell_learners(old, new)
+
+    def _note_learner(self, old: Pod | None, new: Pod | None) -> None:
+        """Note whose a lablet is, and tell whose it was and is."""
+        for pod, is_there in ((old, False), (new, True)):
+            learner = learner_name(pod) if pod is not None else ""
+            if pod is None or not learner:
+                continue
+            its, key = self._given.setdefault(learner, {}), (pod.metadata.namespace, pod.metadata.name)
+            if is_there:
+                its[key] = pod
+            else:
+                its.pop(key, None)
+            if not its:
+                del self._given[learner]
+        self._tell_learners(old, new)
+
+    def _tell_learners(self, old: Pod | None, new: Pod | None) -> None:
+        for learner in {learner_name(pod) for pod in (old, new) if pod is not None}:
+            self._learners.tell(learner)
 
     def _all(self, namespace: str) -> Mapping[str, Pod]:
         its, strays = self._pods.get(namespace, {}), self._strays(namespace)

@@ -1,9 +1,8 @@
-"""The web pages of the portal, made of all their views: how each request ends, and the front page that leads to all."""
+"""The web pages of the portal, made of all their views, and how each request ends."""
 
 import os
 from http import HTTPStatus
 from typing import Final, NamedTuple
-from urllib.parse import quote
 
 from aiohttp import web
 
@@ -16,6 +15,7 @@ from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import OtherLablets
 from vkprovider.portal.service.keeper import Instructors
+from vkprovider.portal.service.learners import LabletLearners
 from vkprovider.portal.service.requests import Rejected, Requests
 from vkprovider.portal.settings import PortalProcessSettings, PortalSettings
 from vkprovider.portal.web.classes.routes import routes as classes_routes
@@ -23,6 +23,7 @@ from vkprovider.portal.web.codes import Codes
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles
 from vkprovider.portal.web.consoles.routes import routes as consoles_routes
 from vkprovider.portal.web.cookie import KEY_BYTES, Keys, keys_of
+from vkprovider.portal.web.front import Teachers, front_routes
 from vkprovider.portal.web.hub import BoundToHub, HubLogin, HubLogins, HubPlace, hub_routes, mounted
 from vkprovider.portal.web.lab.routes import routes as lab_routes
 from vkprovider.portal.web.layout import HEADERS, HERE, PIECE, PREFIX, VIEWS, Assets, Layout, SiteContext
@@ -30,11 +31,7 @@ from vkprovider.portal.web.live.streams import Live, live_parts
 from vkprovider.portal.web.live.streams import routes as live_routes
 from vkprovider.portal.web.login import Login
 from vkprovider.portal.web.openid import openid_login
-from vkprovider.portal.web.visitors import AsVisitor, Visitors, link, source_of
-
-_ELSEWHERE: Final = "/{path:(?!nublado/).*}"
-"""Every path but those of the routes for hubs."""
-
+from vkprovider.portal.web.visitors import AsVisitor, Visitors, source_of
 
 _REDIRECTS: Final = range(300, 400)
 _WORDS: Final = {
@@ -76,34 +73,6 @@ def _refusal(layout: Layout, request: web.Request, status: int, words: str) -> w
     return layout.refusal(request, status, words)
 
 
-class Front:
-    """The handlers."""
-
-    def __init__(self, visitors: Visitors, callers: PortalCallers) -> None:
-        """Create them.
-
-        Args:
-            visitors: Finds out who asks.
-            callers: Says what they may.
-        """
-        self._visitors = visitors
-        self._callers = callers
-
-    def routes(self) -> tuple[Route, ...]:
-        """Return the paths; they come after all others."""
-        return Route("GET", "/", self._front), Route("GET", _ELSEWHERE, self._nowhere)
-
-    async def _front(self, request: web.Request) -> web.StreamResponse:
-        """Lead a learner to the own lab, and others to the classes."""
-        visitor = await self._visitors.of(request)
-        is_learner = await self._callers.owns(visitor.known, visitor.user)
-        raise web.HTTPSeeOther(link(request, f"/labs/{quote(visitor.user, safe='')}" if is_learner else "/classes"))
-
-    async def _nowhere(self, request: web.Request) -> web.StreamResponse:
-        await self._visitors.of(request)
-        raise web.HTTPNotFound
-
-
 class PortalSite(NamedTuple):
     """The site of a replica.
 
@@ -134,9 +103,11 @@ def portal_site(
     settings: PortalProcessSettings,
     index: UserLabIndex,
     lablets: OtherLablets,
+    learners: LabletLearners,
     instructors: Instructors,
     requests: Requests,
     choices: Choices,
+    *,
     callers: PortalCallers,
 ) -> PortalSite:
     """Make the site of a replica.
@@ -146,6 +117,7 @@ def portal_site(
         settings: The portal's, and how it reaches the API server.
         index: All user labs.
         lablets: All other lablets.
+        learners: Whose the lablets of classes are.
         instructors: Whom the RoleBindings of classes name.
         requests: Makes, deletes and extends labs.
         choices: The menu and the quotas.
@@ -153,7 +125,8 @@ def portal_site(
     """
     keys = _keys(settings.portal)
     assets = Assets([HERE / "static", *(HERE / view / "static" for view in VIEWS)])
-    layout = Layout(assets)
+    teachers = Teachers(instructors)
+    layout = Layout(assets, teachers.teaches)
     some_keys = keys or keys_of(os.urandom(KEY_BYTES))
     place = _hub_of(settings.portal)
     source = source_of(settings.portal, callers, keys, ctx.wall)
@@ -165,6 +138,7 @@ def portal_site(
         settings=settings.portal,
         index=index,
         lablets=lablets,
+        learners=learners,
         instructors=instructors,
         requests=requests,
         choices=choices,
@@ -179,7 +153,7 @@ def portal_site(
         Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),
         *of_logins,
         *_routes_of_views(site, live, consoles),
-        *Front(visitors, callers).routes(),
+        *front_routes(site, live, teachers),
     )
     answered = [answering(layout, route) for route in served_here]
     if place is None or settings.portal.hub_token is None:

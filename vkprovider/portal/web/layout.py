@@ -4,7 +4,7 @@ import gzip
 import hashlib
 import mimetypes
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path, PurePosixPath
@@ -20,9 +20,10 @@ from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import OtherLablets
 from vkprovider.portal.service.keeper import Instructors
+from vkprovider.portal.service.learners import LabletLearners
 from vkprovider.portal.service.requests import Requests
 from vkprovider.portal.settings import PortalSettings
-from vkprovider.portal.web.visitors import BASE, VISITOR, AsVisitor, Visitors, link_to
+from vkprovider.portal.web.visitors import BASE, VISITOR, AsVisitor, Visitor, Visitors, link_to
 
 PREFIX: Final = "/static"
 _DIGEST_CHARS: Final = 12
@@ -111,9 +112,15 @@ _NONCE_BYTES: Final = 16
 class Layout:
     """Makes pages of templates."""
 
-    def __init__(self, assets: Assets) -> None:
-        """Read no template yet."""
+    def __init__(self, assets: Assets, teaches: Callable[[Visitor], bool] = lambda _: False) -> None:
+        """Read no template yet.
+
+        Args:
+            assets: The files that pages name.
+            teaches: Called with the visitor of each page; returns whether there are classes to lead to.
+        """
         self._assets = assets
+        self._teaches = teaches
         self._environment = jinja2.Environment(
             loader=jinja2.ChoiceLoader(
                 [
@@ -152,7 +159,13 @@ class Layout:
         text = self._html(
             template,
             request.get(BASE, ""),
-            {"csrf": visitor.csrf if visitor is not None else "", **values, "visitor": visitor, "nonce": key},
+            {
+                "csrf": visitor.csrf if visitor is not None else "",
+                **values,
+                "visitor": visitor,
+                "teaches": visitor is not None and self._teaches(visitor),
+                "nonce": key,
+            },
         )
         response = web.Response(
             text=text,
@@ -238,6 +251,7 @@ class SiteContext:
         settings: The portal's.
         index: All user labs.
         lablets: All other lablets.
+        learners: Whose the lablets of classes are.
         instructors: Whom the RoleBindings of classes name.
         requests: Makes, deletes and extends labs.
         choices: The menu and the quotas.
@@ -251,6 +265,7 @@ class SiteContext:
     settings: PortalSettings
     index: UserLabIndex
     lablets: OtherLablets
+    learners: LabletLearners
     instructors: Instructors
     requests: Requests
     choices: Choices

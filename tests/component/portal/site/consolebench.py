@@ -115,14 +115,15 @@ class Bench:
             return "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
 
     async def dial(
-        self, cookie: str, device: str, mode: str = "type", **headers: str
+        self, cookie: str, device: str, mode: str = "type", *, lab: str = "", **headers: str
     ) -> aiohttp.ClientWebSocketResponse:
         sent = {"Origin": self.url, **({"Cookie": cookie} if cookie else {}), **headers}
-        return await self.http.ws_connect(f"{self.url}{self.lablet}/consoles/{device}/stream?as={mode}", headers=sent)
+        where = f"{self.url}{lab or self.lablet}/consoles/{device}/stream?as={mode}"
+        return await self.http.ws_connect(where, headers=sent)
 
-    async def screen(self, cookie: str, device: str, mode: str = "type") -> Screen:
-        """Open a console as a page does."""
-        return Screen(await self.dial(cookie, device, mode))
+    async def screen(self, cookie: str, device: str, mode: str = "type", *, lab: str = "") -> Screen:
+        """Open a console as a page does; `lab` is the path of the lab's page, if that is not the instructor's."""
+        return Screen(await self.dial(cookie, device, mode, lab=lab))
 
 
 @asynccontextmanager

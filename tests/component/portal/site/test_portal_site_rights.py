@@ -38,7 +38,7 @@ BEFORE_LOGIN: Final = {
     ("POST", CODE),
 }
 """What everybody may ask for."""
-OF_EVERY_VISITOR: Final = {("GET", "/"), ("GET", "/classes"), ("POST", "/logout")}
+OF_EVERY_VISITOR: Final = {("GET", "/"), ("GET", "/labs"), ("GET", "/classes"), ("POST", "/logout")}
 """What everybody may ask for who has logged in: it shows what is theirs."""
 OWN: Final = {"Sec-Fetch-Site": "same-origin"}
 STREAM: Final = {**OWN, "Accept": "text/event-stream"}

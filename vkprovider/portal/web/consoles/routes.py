@@ -25,6 +25,7 @@ from vkprovider.portal.api.callers import KnownCaller
 from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles, ConsoleTarget, printed
 from vkprovider.portal.web.consoles.frames import Mode, Why
+from vkprovider.portal.web.lab.given import given_place, given_to
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.visitors import Visitor, VisitorReviews, link
@@ -201,6 +202,17 @@ class LabFinder:
         path = f"/classes/{quote(namespace, safe='')}/lablets/{quote(name, safe='')}"
         return LabPlace(path, name, self._site.lablets.pod(namespace, name))
 
+    async def of_learner(self, request: web.Request, visitor: Visitor) -> LabPlace:
+        """Return the lablet that `/lablets/{namespace}/{pod}` names, for the learner who has it.
+
+        Raises:
+            HTTPNotFound: It is not theirs, whether it exists or not.
+            Refused: 429, or 503.
+        """
+        namespace, name = request.match_info["namespace"], request.match_info["pod"]
+        found = await given_to(self._site, visitor, namespace, name)
+        return LabPlace(given_place(namespace, name).path, f"My lab of {namespace}", found.pod)
+
     async def _sees_lab(self, known: KnownCaller, user: str) -> bool:
         """Return whether somebody owns a user's lab, teaches its class, or manages all labs."""
         callers, lab = self._site.callers, self._site.index.lab(user)
@@ -214,6 +226,7 @@ class LabFinder:
 
 _LAB: Final = "/labs/{user}"
 _LABLET: Final = "/classes/{namespace}/lablets/{pod}"
+_GIVEN: Final = "/lablets/{namespace}/{pod}"
 _HEADERS: Final = {"Content-Type": "application/zip"}
 _LEFT: Final = 499
 """The status in the log of an answer whose client has left: nginx's."""
@@ -239,7 +252,8 @@ class ConsoleViews(NamedTuple):
     def routes(self) -> tuple[Route, ...]:
         """Return the paths."""
         found: list[Route] = []
-        for lab, find in ((_LAB, self.finder.of_user), (_LABLET, self.finder.of_class)):
+        finder = self.finder
+        for lab, find in ((_LAB, finder.of_user), (_LABLET, finder.of_class), (_GIVEN, finder.of_learner)):
             found += [
                 Route("GET", f"{lab}/consoles/{{device}}", self._page_of(find)),
                 Route("GET", f"{lab}/consoles/{{device}}/stream", self._stream_of(find)),

@@ -12,11 +12,13 @@ from aiohttp import web
 from markupsafe import Markup
 
 from vkprovider.lablet.devices import Port, SeenDevice
+from vkprovider.lablet.models.status import DefinitionStatus, definition_status
 from vkprovider.platform.times import clock, iso, length
 from vkprovider.portal.pure import options
 from vkprovider.portal.pure.form import FormOffer
 from vkprovider.portal.pure.options import LabWish, Rejection
 from vkprovider.portal.pure.view import LabView, command_for
+from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.web.layout import Layout
 from vkprovider.portal.web.live.topics import Rendering, time_left
 
@@ -110,10 +112,12 @@ class Audience(NamedTuple):
     Attributes:
         consoles: Whether they can open consoles here; else they are told the command.
         mine: Whether the lab is their own.
+        locked: Whether the cluster gives them no right to its consoles.
     """
 
     consoles: bool = True
     mine: bool = True
+    locked: bool = False
 
 
 def pieces(
@@ -142,6 +146,7 @@ def pieces(
         "view": view,
         "place": place,
         "mine": audience.mine,
+        "locked": audience.locked,
         "deeds": tuple(deeds),
         "devices": [_row(device, view, place, audience) for device in view.devices] if view is not None else [],
         "end_iso": iso(int(end)) if end is not None else "",
@@ -152,6 +157,12 @@ def pieces(
         "iso": iso,
     }
     return {f"lab-{name}": layout.html(f"lab/_{name}.html", base=base, **values).strip() for name in PIECES}
+
+
+def status_of(index: UserLabIndex, definition: str) -> DefinitionStatus:
+    """Return the status of a definition; an empty one if there is none."""
+    found = index.definition(definition)
+    return definition_status(found) if found is not None else DefinitionStatus()
 
 
 class PortCell(NamedTuple):
@@ -186,7 +197,7 @@ class DeviceRow(NamedTuple):
 
 def _row(device: SeenDevice, view: LabView, place: LabPaths, audience: Audience) -> DeviceRow:
     console = f"{place.path}/consoles/{quote(device.label, safe='')}" if device.console and audience.consoles else ""
-    command = command_for(view, device.label) if device.console and not audience.consoles else ""
+    command = command_for(view, device.label) if device.console and not (audience.consoles or audience.locked) else ""
     return DeviceRow(device, console, command, tuple(shown_port(port) for port in device.ports))
 
 

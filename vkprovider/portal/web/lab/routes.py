@@ -10,16 +10,17 @@ from urllib.parse import quote
 from aiohttp import web
 
 from vkprovider.lablet.inputs import tag_of
-from vkprovider.lablet.models.status import DefinitionStatus, definition_status
+from vkprovider.lablet.models.status import DefinitionStatus
 from vkprovider.platform.http.bodies import read_form
 from vkprovider.platform.rights import Right
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller, lab_right
-from vkprovider.portal.pure.form import offer
+from vkprovider.portal.pure.form import FormOffer, offer
 from vkprovider.portal.pure.menu import Menu
 from vkprovider.portal.pure.options import Rejection
 from vkprovider.portal.pure.view import LabView, from_pod, from_userlab
 from vkprovider.portal.service.requests import Rejected
+from vkprovider.portal.web.lab.given import MY_LABS, given_lablets, given_routes
 from vkprovider.portal.web.lab.pieces import (
     MANAGER,
     OWNER,
@@ -30,6 +31,7 @@ from vkprovider.portal.web.lab.pieces import (
     lab_page,
     lablet_place,
     pieces,
+    status_of,
     user_place,
     wanted_of,
 )
@@ -105,7 +107,7 @@ class LabTopics:
         return from_userlab(lab, definition, self._site.index.events_of(user), now, self._site.settings)
 
     def _definition(self, image: str) -> DefinitionStatus:
-        return status_of(self._site, tag_of(image)[0])
+        return status_of(self._site.index, tag_of(image)[0])
 
 
 class LabletTopics:
@@ -149,7 +151,7 @@ class LabletTopics:
         if pod is None:
             return None
         now = self._site.ctx.wall()
-        view = from_pod(pod, status_of(self._site, pod.spec.runtime_class_name), (), now)
+        view = from_pod(pod, status_of(self._site.index, pod.spec.runtime_class_name), (), now)
         place, audience = lablet_place(namespace, pod_name), Audience(consoles=role == TEACHER, mine=False)
         return Rendered(
             pieces(self._site.layout, view, place, self._deeds(view, namespace, pod_name), audience, base, now)
@@ -170,12 +172,6 @@ def role_for(visitor: Visitor, role: str) -> str:
     return role if visitor.token else f"{role}{_COMMANDS}"
 
 
-def status_of(site: SiteContext, definition: str) -> DefinitionStatus:
-    """Return the status of a definition; an empty one if there is none."""
-    found = site.index.definition(definition)
-    return definition_status(found) if found is not None else DefinitionStatus()
-
-
 _CLASS: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -183,7 +179,7 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
     """Return the paths, and have the labs of users be followed."""
     topics = LabTopics(site)
     live.topics.register(topics.source())
-    return LabPages(site, live, topics).routes()
+    return (*LabPages(site, live, topics).routes(), *given_routes(site, live))
 
 
 class _Seen(NamedTuple):
@@ -239,10 +235,12 @@ class LabPages:
     async def _show(self, request: web.Request) -> web.StreamResponse:
         seen = await self._seen(request)
         mine, known = seen.role.startswith(OWNER), seen.visitor.known
-        offered = None
+        offered, others = None, False
         if mine:
-            choices = self._site.choices
-            offered = offer(await self._menu(known), choices.quota(known.caller), choices.nodes())
+            others = bool(given_lablets(self._site, seen.visitor))
+            if others and self._site.index.lab(seen.user) is None and not _class_of(request):
+                raise web.HTTPSeeOther(link(request, "/"))  # which leads to what they have
+            offered = await offer_for(self._site, known)
         shown = self._live.topics.now(LAB, seen.user, seen.role, request.get(BASE, ""))
         if shown is None:
             raise web.HTTPNotFound
@@ -254,6 +252,7 @@ class LabPages:
             title="My lab" if mine else f"The lab of {seen.user}",
             offer=offered,
             class_=_class_of(request),
+            crumbs=[MY_LABS] if others else (),
         )
 
     async def _create(self, request: web.Request) -> web.StreamResponse:
@@ -263,7 +262,7 @@ class LabPages:
             raise Rejected(*wanted)
         known = seen.visitor.known
         await self._site.callers.check_class(known, wanted.class_)
-        await self._site.requests.create(known.caller, wanted, await self._menu(known))
+        await self._site.requests.create(known.caller, wanted, await menu_for(self._site, known))
         raise _back(request, seen)
 
     async def _extend(self, request: web.Request) -> web.StreamResponse:
@@ -294,12 +293,24 @@ class LabPages:
             raise web.HTTPNotFound
         return _Seen(visitor, user, role)
 
-    async def _menu(self, known: KnownCaller) -> Menu:
-        """Return what somebody may choose from."""
-        menu = self._site.choices.menu()
-        if not self._site.settings.require_use:
-            return menu
-        return menu.only(await self._site.callers.usable(known, menu.definitions))
+
+async def menu_for(site: SiteContext, known: KnownCaller) -> Menu:
+    """Return what somebody may choose from.
+
+    Raises:
+        Refused: 429, or 503.
+    """
+    menu = site.choices.menu()
+    return menu.only(await site.callers.usable(known, menu.definitions)) if site.settings.require_use else menu
+
+
+async def offer_for(site: SiteContext, known: KnownCaller) -> FormOffer:
+    """Return what the form for a lab offers somebody who may have one.
+
+    Raises:
+        Refused: 429, or 503.
+    """
+    return offer(await menu_for(site, known), site.choices.quota(known.caller), site.choices.nodes())
 
 
 def _class_of(request: web.Request) -> str:

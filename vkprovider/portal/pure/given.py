@@ -1,0 +1,56 @@
+"""Which lablets of classes are somebody's: by what stands on their Pods, and by the RoleBindings of their namespaces.
+
+A Pod names its learner, and anybody who makes Pods may write that. So a lablet is shown as somebody's own only where
+they have a right, too: the Role that `assign` wrote on that Pod, or to attend the class.
+"""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from vkprovider.lablet import names
+from vkprovider.platform.objects import Pod, RoleBinding
+
+
+class OpenedLablet(NamedTuple):
+    """A lablet that a RoleBinding opens to its learner.
+
+    Attributes:
+        uid: Of the Pod.
+    """
+
+    namespace: str
+    pod: str
+    uid: str
+
+
+def opened_by(binding: RoleBinding) -> OpenedLablet | None:
+    """Return the lablet that a RoleBinding opens to its learner; None if it is no such binding."""
+    meta, ref = binding.metadata, binding.role_ref
+    owner = next((each for each in meta.owner_references if each.kind == "Pod"), None)
+    if owner is None or ref.kind != "Role" or not (ref.name == meta.name == names.assignment_name(owner.name)):
+        return None
+    return OpenedLablet(meta.namespace, owner.name, owner.uid)
+
+
+def users_of(binding: RoleBinding) -> frozenset[str]:
+    """Return the usernames that a RoleBinding names; groups are left out."""
+    subjects = binding.subjects or ()
+    accounts = {f"system:serviceaccount:{s.namespace}:{s.name}" for s in subjects if s.kind == "ServiceAccount"}
+    return frozenset({each.name for each in subjects if each.kind == "User"} | accounts)
+
+
+def admits_learners(binding: RoleBinding) -> bool:
+    """Return whether a RoleBinding makes people learners of its namespace."""
+    return (binding.role_ref.kind, binding.role_ref.name) == ("ClusterRole", names.ROLE_CLASS_LEARNER)
+
+
+def learner_name(pod: Pod) -> str:
+    """Return the learner of a lablet as it is written; "" for a warm one."""
+    notes = pod.metadata.annotations
+    return notes.get(names.ANNOTATION_LEARNER, "") or notes.get(names.ANNOTATION_USERNAME, "")
+
+
+def is_of(pod: Pod, learners: Iterable[str]) -> bool:
+    """Return whether a lablet is that of somebody who has some names."""
+    name = learner_name(pod)
+    return bool(name) and name in learners
