@@ -215,6 +215,14 @@ def link_account(learner: str) -> str:
     return LINK_PREFIX + b32encode(digest).decode().lower()
 
 
+_ACTING_BY_LINK: Final = re.compile(rf"system:serviceaccount:[^:]*:{LINK_PREFIX}.*")
+
+
+def acts_by_link(username: str) -> bool:
+    """Return whether a user of the cluster is the account of a link."""
+    return _ACTING_BY_LINK.fullmatch(username) is not None
+
+
 def link_target(annotations: Mapping[str, str]) -> tuple[str, str]:
     """Return name and UID of the Pod that a link leads to, by the annotations of its ServiceAccount; "" if unknown."""
     pod, _, uid = annotations.get(ANNOTATION_LINK_POD, "").partition("/")

@@ -204,14 +204,6 @@ async def test_what_comes_too_late_lets_nobody_in(teacher: KubeClient, places: A
 
 
 READS: Final = {"apiGroups": [""], "resources": ["pods", "pods/log"], "verbs": ["get"], "resourceNames": ["one"]}
-LINK: Final = names.link_account("alice")
-LEARNER: Final = binding("one")["subjects"]
-
-
-def account(name: str, namespace: str = CLASS) -> Json:
-    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
-
-
 WIDER: Final[Sequence[tuple[str, str, Json]]] = (
     (
         "a role with another name",
@@ -249,11 +241,6 @@ WIDER: Final[Sequence[tuple[str, str, Json]]] = (
         binding("one", subjects=[{"apiGroup": access.GROUP, "kind": "User", "name": "system:anonymous"}]),
     ),
     ("two", "rolebindings", binding("one", subjects=binding("one")["subjects"] * 2)),
-    ("an account that is no link's", "rolebindings", binding("one", subjects=[*LEARNER, account("default")])),
-    ("another class's link", "rolebindings", binding("one", subjects=[*LEARNER, account(LINK, OTHER)])),
-    ("a link and nobody", "rolebindings", binding("one", subjects=[account(LINK)])),
-    ("two links", "rolebindings", binding("one", subjects=[*LEARNER, account(LINK), account(f"{LINK}b")])),
-    ("a link where none is allowed", "rolebindings", binding("one", subjects=[*LEARNER, account(LINK)])),
     ("an instructor more", "rolebindings", binding("one", name="vkprovider-instructor:mallory")),
 )
 

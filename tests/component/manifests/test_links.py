@@ -17,10 +17,13 @@ from tests.component.manifests.test_assignments import (
     NAMESPACES,
     OTHER,
     RBAC,
+    READS,
     assign,
     assigner,
+    binding,
     made_places,
     opens,
+    role,
 )
 from tests.component.portal.harness import install
 from tests.support.apiserver import SYSTEM, Admin, ApiServer
@@ -320,6 +323,44 @@ async def test_two_who_assign_at_once_make_one_link(teacher: KubeClient) -> None
     assert there is not None
     assert len(codes) == 1
     assert there.is_opened_by(codes[0].digest)
+
+
+def account(name: str, namespace: str = CLASS) -> Json:
+    return {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+
+
+LEARNER: Final = binding("one")["subjects"]
+BOUND: Final[tuple[tuple[str, Json], ...]] = (
+    ("an account that is no link's", binding("one", subjects=[*LEARNER, account("default")])),
+    ("another class's link", binding("one", subjects=[*LEARNER, account(LINK, OTHER)])),
+    ("a link and nobody", binding("one", subjects=[account(LINK)])),
+    ("two links", binding("one", subjects=[*LEARNER, account(LINK), account(f"{LINK}b")])),
+    ("two learners", binding("one", subjects=[*LEARNER, *LEARNER])),
+)
+
+
+async def test_an_assignment_binds_its_learner_and_one_link(teacher: KubeClient, places: Admin) -> None:
+    await given(teacher, "two", BOB)
+    await Resource(teacher, access.ROLES, CLASS).create(role("one", READS))
+    bindings = Resource(teacher, access.BINDINGS, CLASS)
+    for what, body in BOUND:
+        with pytest.raises(Forbidden) as refused:
+            await bindings.create(body)
+        assert "vkprovider-assignments" in refused.value.message, what
+    fits = binding("one", subjects=[*LEARNER, account(LINK)])
+    await bindings.create(fits)
+    await bindings.delete("vkprovider-assigned:one")
+    await allow(places, None)
+
+    async def refused_now() -> bool:
+        try:
+            await bindings.create(fits)
+        except Forbidden as error:
+            return "Nobody has allowed links" in error.message
+        await bindings.delete("vkprovider-assigned:one")
+        return False
+
+    await eventually(refused_now, "links are not allowed any more")
 
 
 async def test_no_account_but_an_admins_binds_a_link_elsewhere(teacher: KubeClient) -> None:

@@ -18,6 +18,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from aiohttp import web
 
+from vkprovider.lablet import names
 from vkprovider.platform import wellknown
 from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.answers import NotAllowed, Starting, TokenInvalid, TokenMissing, TooManyReviews, bearer
@@ -151,7 +152,8 @@ class PortalCallers:
         """Return the sender of a request.
 
         Raises:
-            Refused: 401: nobody that is known; 503: the API server cannot be asked, or not all labs are known.
+            Refused: 401: nobody that is known; 403: the account of a link; 503: the API server cannot be asked, or not
+                all labs are known.
         """
         return self._taken_as(*await self._source.known(request))
 
@@ -311,6 +313,8 @@ class PortalCallers:
     def _taken_as(self, user: User, token: str) -> KnownCaller:
         if not self._is_complete():
             raise Starting("the portal has just started, and does not know all labs yet")
+        if names.acts_by_link(user.username):
+            raise NotAllowed("this token is that of a link, which opens one lablet by its address, and logs nobody in")
         name = user_of(user.username, self._prefix) or ""
         return KnownCaller(user, LabCaller(name, user.username, tuple(user.groups), token))
 

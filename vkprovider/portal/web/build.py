@@ -27,6 +27,8 @@ from vkprovider.portal.web.front import Teachers, front_routes
 from vkprovider.portal.web.hub import BoundToHub, HubLogin, HubLogins, HubPlace, hub_routes, mounted
 from vkprovider.portal.web.lab.routes import routes as lab_routes
 from vkprovider.portal.web.layout import HEADERS, HERE, PIECE, PREFIX, VIEWS, Assets, Layout, SiteContext
+from vkprovider.portal.web.links import LINK_BASE, below_link
+from vkprovider.portal.web.linksite import links_site
 from vkprovider.portal.web.live.streams import Live, live_parts
 from vkprovider.portal.web.live.streams import routes as live_routes
 from vkprovider.portal.web.login import Login
@@ -80,6 +82,7 @@ class PortalSite(NamedTuple):
         routes: Its paths.
         context: What its views share.
         live: What changes by itself.
+        linked: The same for those who came by a link.
         codes: One-time codes; None if nobody can log in.
         consoles: The open consoles.
     """
@@ -87,6 +90,7 @@ class PortalSite(NamedTuple):
     routes: tuple[Route, ...]
     context: SiteContext
     live: Live
+    linked: Live
     codes: Codes | None
     consoles: BrowserConsoles
 
@@ -96,6 +100,7 @@ class PortalSite(NamedTuple):
         if self.codes is not None:
             await self.codes.finish()
         await self.live.finish()
+        await self.linked.finish()
 
 
 def portal_site(
@@ -155,13 +160,16 @@ def portal_site(
         *_routes_of_views(site, live, consoles),
         *front_routes(site, live, teachers),
     )
+    linked, of_links = links_site(site, login, some_keys, consoles)
+    links = [answering(layout, route) for route in (served_here[0], *of_links)]
+    by_link = [route._replace(path=LINK_BASE + route.path, handler=below_link(route.handler)) for route in links]
     answered = [answering(layout, route) for route in served_here]
     if place is None or settings.portal.hub_token is None:
-        return PortalSite(tuple(answered), site, live, codes, consoles)
+        return PortalSite((*by_link, *answered), site, live, linked, codes, consoles)
     logins = HubLogins(place, settings.portal.hub_token.get_secret_value())
     at_hub = hub_routes(HubLogin(place, logins, login, callers, layout, ctx.wall), visitors)
     behind = mounted(place, [answering(layout, route) for route in at_hub], answered)
-    return PortalSite((*behind, *answered), site, live, codes, consoles)
+    return PortalSite((*behind, *by_link, *answered), site, live, linked, codes, consoles)
 
 
 def _login(site: SiteContext, live: Live, keys: Keys | None, codes: Codes | None) -> tuple[Login, tuple[Route, ...]]:
