@@ -37,8 +37,7 @@ from vkprovider.platform.kube.flow import TokenBucket, TokenBuckets
 from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.rights import Right, User
 from vkprovider.platform.runtime.parts import Route
-from vkprovider.portal.api.callers import KnownCaller
-from vkprovider.portal.service.requests import LabCaller
+from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.web.cookie import SESSION_S_MAX, Keys, seal, unseal
 from vkprovider.portal.web.layout import PIECE, Layout
 from vkprovider.portal.web.login import Login
@@ -221,15 +220,17 @@ def leads_to(account: LinkAccount, pod: LabletPod) -> bool:
 class ByLink:
     """Knows visitors by the cookie that a link gave them."""
 
-    def __init__(self, tokens: LinkTokens, key: bytes, wall: Callable[[], float]) -> None:
+    def __init__(self, tokens: LinkTokens, callers: PortalCallers, key: bytes, wall: Callable[[], float]) -> None:
         """Create it.
 
         Args:
             tokens: Says where links lead.
+            callers: Knows whether all labs are known.
             key: Of the cookies.
             wall: Returns Unix seconds.
         """
         self._tokens = tokens
+        self._callers = callers
         self._key = key
         self._wall = wall
 
@@ -237,7 +238,7 @@ class ByLink:
         """Read the cookie of a request, and ask where its link leads.
 
         Raises:
-            Refused: 503: the API server cannot be asked.
+            Refused: 503: the API server cannot be asked, or not all labs are known.
         """
         session = read_link(self._key, request.cookies.get(link_cookie(request), ""), self._wall())
         if session is None:
@@ -249,8 +250,7 @@ class ByLink:
         if found is None:
             return None
         user = User.of_account(session.namespace, session.account)
-        # The learner's name is that on the lablet; `only` keeps it from being anything else.
-        known = KnownCaller(user, LabCaller(found.learner, user.username, tuple(user.groups), found.token))
+        known = self._callers.by_link(user, found.learner, found.token)
         only = OnlyLablet(session.namespace, found.pod, session.account, session.digest)
         ends_at = session.expires_at
         return KnownVisitor(known, found.token, session.id, leaves=True, ends_at=ends_at, only=only)

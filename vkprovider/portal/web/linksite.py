@@ -34,7 +34,7 @@ def links_site(
         consoles: The open ones, of all pages.
     """
     tokens, wall = LinkTokens(site.ctx.kube), site.ctx.wall
-    visitors = Visitors(ByLink(tokens, keys.session, wall), keys)
+    visitors = Visitors(ByLink(tokens, site.callers, keys.session, wall), keys)
     here = dataclasses.replace(site, visitors=visitors)
     reviews = VisitorReviews(AskingByLink(tokens, site.as_visitor).ask, wall=wall)
     topics = Topics()
