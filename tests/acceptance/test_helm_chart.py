@@ -95,7 +95,7 @@ def test_policies_are_left_out_but_for_those_that_roles_rely_on(helm: Helm) -> N
     everything = policies()
     assert policies("--set=policies.requireUse=false") == everything - {"vkprovider-require-use"}
     none = policies("--set=policies.enabled=false,policies.requireUse=false")
-    limits = {"vkprovider-instructors", "vkprovider-class-lablets", "vkprovider-assignments"}
+    limits = {"vkprovider-instructors", "vkprovider-class-lablets", "vkprovider-assignments", "vkprovider-links"}
     always = {"vkprovider-confine", "vkprovider-installation", *limits}
     assert none == always
 

@@ -153,6 +153,7 @@ _ALWAYS: Final = frozenset(
         "vkprovider-instructors",
         "vkprovider-class-lablets",
         "vkprovider-assignments",
+        "vkprovider-links",
     }
 )
 _REQUIRE_USE: Final = "vkprovider-require-use"

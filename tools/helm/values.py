@@ -168,8 +168,8 @@ _TLS: Final = (
 _POLICIES: Final = (
     "Whether admission policies protect lablets: who may write which annotation, and who may ask for a virtual Node. "
     "The policies `vkprovider-confine`, which confines the provider, `vkprovider-installation`, which keeps a second "
-    "installation away, and `vkprovider-instructors`, `vkprovider-class-lablets` and `vkprovider-assignments`, which "
-    "limit instructors, are always there."
+    "installation away, and `vkprovider-instructors`, `vkprovider-class-lablets`, `vkprovider-assignments` and "
+    "`vkprovider-links`, which limit instructors, are always there."
 )
 _REQUIRE_USE: Final = "Whether the ServiceAccount of a lablet's Pod must have the verb `use` on its LabletDefinition."
 _CRDS: Final = (

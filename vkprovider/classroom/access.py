@@ -5,7 +5,8 @@ another one seen. Whoever assigns writes it with the own rights, and the policy 
 instructor to this name and form (`manifests/base/instructors.yaml`).
 
     Role, RoleBinding `vkprovider-assigned:POD`     owned by the Pod, by its UID
-    subject                                         the learner, with the prefix that usernames of the cluster have
+    subject                                         the learner, with the prefix that usernames of the cluster have,
+                                                    and the ServiceAccount of the learner's link, if there is one
 
 The Pod says whose it is, and is written first; these follow, and every caller writes them who assigns the same again.
 They end with the Pod, by the garbage collector; and while it stays, the provider deletes them before it is the next
@@ -18,6 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
+from vkprovider.classroom.links import carried
 from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.lablet import names
 from vkprovider.platform.concurrency import at_most
@@ -57,20 +59,22 @@ def role_for(pod: LabletPod) -> dict[str, Any]:
     return {"apiVersion": f"{GROUP}/v1", "kind": "Role", "metadata": _metadata(pod), "rules": rules}
 
 
-def binding_for(pod: LabletPod, prefix: str) -> dict[str, Any]:
+def binding_for(pod: LabletPod, prefix: str, link: str = "") -> dict[str, Any]:
     """Return the RoleBinding that gives a Pod's learner the Role on it.
 
     Args:
         pod: The learner's.
         prefix: What the usernames of learners begin with in the cluster.
+        link: The ServiceAccount of the link that leads to the Pod; "" for none.
     """
     meta = _metadata(pod)
+    acting = [{"kind": "ServiceAccount", "name": link, "namespace": pod.metadata.namespace}] if link else []
     return {
         "apiVersion": f"{GROUP}/v1",
         "kind": "RoleBinding",
         "metadata": {**meta, "annotations": {names.ANNOTATION_USERNAME: pod.user}},
         "roleRef": {"apiGroup": GROUP, "kind": "Role", "name": meta["name"]},
-        "subjects": [{"apiGroup": GROUP, "kind": "User", "name": prefix + pod.user}],
+        "subjects": [{"apiGroup": GROUP, "kind": "User", "name": prefix + pod.user}, *acting],
     }
 
 
@@ -135,9 +139,11 @@ async def open_access(kube: KubeClient, namespace: str, pods: Sequence[LabletPod
         prefix = await username_prefix(kube, namespace)
         standing_roles = {each.metadata.name: each for each in await roles.list(labels=_LABELS)}
         standing = {each.metadata.name: each for each in await bindings.list(labels=_LABELS)}
+        links = await carried(kube, namespace, given)
 
         async def open_one(pod: LabletPod) -> None:
-            role, binding, name = role_for(pod), binding_for(pod, prefix), names.assignment_name(pod.metadata.name)
+            role, name = role_for(pod), names.assignment_name(pod.metadata.name)
+            binding = binding_for(pod, prefix, links.get(pod.metadata.uid, ""))
 
             async def is_given() -> bool:
                 return await _is_given(kube, pod)
@@ -220,9 +226,9 @@ def _fits_role(found: AssignedRole | None, body: Mapping[str, Any]) -> bool:
 def _fits_binding(found: RoleBinding | None, body: Mapping[str, Any]) -> bool:
     if found is None or not _is_of(found.metadata, body):
         return False
-    subjects = [(each.kind, each.name) for each in found.subjects or ()]
+    subjects = [(each.kind, each.name, each.namespace) for each in found.subjects or ()]
     learner = found.metadata.annotations.get(names.ANNOTATION_USERNAME)
-    wanted = [(each["kind"], each["name"]) for each in body["subjects"]]
+    wanted = [(each["kind"], each["name"], each.get("namespace", "")) for each in body["subjects"]]
     return (subjects, learner) == (wanted, body["metadata"]["annotations"][names.ANNOTATION_USERNAME])
 
 

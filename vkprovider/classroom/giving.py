@@ -21,6 +21,7 @@ from vkprovider.classroom.ledger import (
     next_step,
     outcome,
 )
+from vkprovider.classroom.links import LinkRound, make_links
 from vkprovider.classroom.pods import Assignment, give, pods_in
 from vkprovider.lablet import names
 from vkprovider.platform.errors import Conflict, NotFound
@@ -57,12 +58,14 @@ class Given(NamedTuple):
         pool: The pool as it was last seen.
         faults: Why giving went no further; nothing if it came to its end.
         closed: Who has a lablet, and no right to open it, and why: sentences; see `access.open_access`.
+        links: What became of their links, if they were to have some.
     """
 
     done: NothingLeft
     pool: DeploymentPool
     faults: tuple[str, ...] = ()
     closed: tuple[str, ...] = ()
+    links: LinkRound = LinkRound()
 
 
 _SCALERS: Final = kind("/apis/autoscaling/v2", "horizontalpodautoscalers", _Scaler)
@@ -70,7 +73,13 @@ _gifts: Final = msgspec.json.Decoder(tuple[Gift, ...])
 
 
 async def give_all(
-    kube: KubeClient, namespace: str, deployment: str, wishes: Sequence[Assignment], *, refill: bool
+    kube: KubeClient,
+    namespace: str,
+    deployment: str,
+    wishes: Sequence[Assignment],
+    *,
+    refill: bool,
+    links: bool = False,
 ) -> Given:
     """Give each learner a lablet of a pool, unless the learner has one, and let each into the own.
 
@@ -80,6 +89,7 @@ async def give_all(
         deployment: Its name.
         wishes: Who is to have one.
         refill: Whether the pool makes new ones instead of getting smaller.
+        links: Whether each learner gets a link, too.
 
     Raises:
         GivingError: The pool cannot be given from.
@@ -95,7 +105,9 @@ async def give_all(
         if isinstance(step, NothingLeft) or (isinstance(step, Await) and late):
             done = step if isinstance(step, NothingLeft) else outcome(pool, pods, wishes)
             faults = () if isinstance(step, NothingLeft) else (_unsettled(deployment),)
-            return Given(done, pool, faults, await open_access(kube, namespace, list(done.given.values())))
+            given = list(done.given.values())
+            made = await make_links(kube, namespace, given) if links else LinkRound()
+            return Given(done, pool, faults, await open_access(kube, namespace, [*given, *made.left]), made)
         if isinstance(step, Await):
             await asyncio.sleep(_LOOK_EVERY_S)
             continue

@@ -3,7 +3,9 @@
 Selectors and tolerations of users rely on them, so each is defined once, here.
 """
 
+import hashlib
 import re
+from base64 import b32encode
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Final
@@ -29,6 +31,9 @@ LABEL_NAMESPACE: Final = f"{GROUP}/namespace"
 """A label of what is kept of a lablet: the namespace of its Pod."""
 LABEL_OWNER_NAMESPACE: Final = f"{GROUP}/owner-namespace"
 """A definition's label: the namespace of the class whose instructors may change it."""
+LABEL_LINKS: Final = f"{GROUP}/links"
+"""A label of the namespace of a class: whether its learners may get links, by which one needs no account."""
+LINKS_ALLOWED: Final = "allowed"
 LABEL_TYPE: Final = "type"
 LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
 LABEL_ROLE: Final = "node-role.kubernetes.io/cml-worker"
@@ -43,6 +48,8 @@ COMPONENT_SERVING: Final = "serving-certificate"
 COMPONENT_EXPOSED: Final = "exposed-lablet"
 COMPONENT_ASSIGNMENT: Final = "assignment"
 """What lets a learner into an assigned lablet: a Role on the Pod, and its binding."""
+COMPONENT_LINK: Final = "link"
+"""What acts in the cluster for who opens a learner's link: a ServiceAccount."""
 ROLE_INSTRUCTOR: Final = "vkprovider-instructor"
 """The ClusterRole of an instructor, and the RoleBinding of a class that carries what an admin says of it."""
 ROLE_CLASS_LEARNER: Final = "vkprovider-class-learner"
@@ -74,6 +81,11 @@ ANNOTATION_DESIRED_STATE: Final = f"{GROUP}/desired-state"
 ANNOTATION_RESET: Final = f"{GROUP}/reset"
 ANNOTATION_MESSAGE: Final = f"{GROUP}/message"
 """A message of an instructor to the learner, with its time, see `lablet.inputs`."""
+ANNOTATION_LINK_HASH: Final = f"{GROUP}/link-hash"
+"""An annotation of the ServiceAccount of a link: the SHA-256 sum of what the link is opened with."""
+ANNOTATION_LINK_POD: Final = f"{GROUP}/link-pod"
+"""An annotation of the same: the Pod that the link leads to, and its UID: `NAME/UID`."""
+LINK_PREFIX: Final = "vkprovider-link-"
 ANNOTATION_LENT_BY: Final = f"{GROUP}/lent-by"
 ANNOTATION_DELETION_COST: Final = "controller.kubernetes.io/pod-deletion-cost"
 ANNOTATION_STATE: Final = f"{GROUP}/state"
@@ -186,6 +198,35 @@ def assignment_name(pod: str) -> str:
     `manifests/base/instructors.yaml` and `confine.yaml` know it, too.
     """
     return f"vkprovider-assigned:{pod}"
+
+
+_LINK_BYTES: Final = 10
+
+
+def link_account(learner: str) -> str:
+    """Return the name of the ServiceAccount of a learner's link; nothing else has this prefix.
+
+    `manifests/base/instructors.yaml`, `confine.yaml` and the portal's `confine.yaml` know it, too.
+
+    >>> link_account("alice")
+    'vkprovider-link-fpmansl7byak6gq7'
+    """
+    digest = hashlib.sha256(learner.encode(errors="surrogatepass")).digest()[:_LINK_BYTES]
+    return LINK_PREFIX + b32encode(digest).decode().lower()
+
+
+_ACTING_BY_LINK: Final = re.compile(rf"system:serviceaccount:[^:]*:{LINK_PREFIX}.*")
+
+
+def acts_by_link(username: str) -> bool:
+    """Return whether a user of the cluster is the account of a link."""
+    return _ACTING_BY_LINK.fullmatch(username) is not None
+
+
+def link_target(annotations: Mapping[str, str]) -> tuple[str, str]:
+    """Return name and UID of the Pod that a link leads to, by the annotations of its ServiceAccount; "" if unknown."""
+    pod, _, uid = annotations.get(ANNOTATION_LINK_POD, "").partition("/")
+    return pod, uid
 
 
 def claims_name(owner: str) -> str:

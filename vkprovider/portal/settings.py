@@ -7,13 +7,13 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
-from vkprovider.platform.http.origin import SiteAddress, addresses_of
 from vkprovider.platform.settings import (
     Group,
     HttpSettings,
     LogSettings,
     ReplicaProgramSettings,
 )
+from vkprovider.platform.siteaddress import SiteAddress, addresses_of
 
 _KEY_BYTES: Final = 32
 

@@ -1,6 +1,7 @@
 """What `assign` lets a learner into, by the tokens of instructor, learner and provider, on the real API server."""
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, Final
 
 import aiohttp
@@ -31,13 +32,18 @@ OWNER: Final = {"apiVersion": "v1", "kind": "Pod", "name": "one", "uid": "1"}
 
 @pytest.fixture
 async def places(admin: Admin) -> AsyncIterator[Admin]:
-    """Two classes with three free lablets each, and an instructor of the first; the empty namespaces stay."""
+    """Two classes with three free lablets each, and an instructor of the first; namespaces and users stay."""
+    async with made_places(admin):
+        yield admin
+
+
+@asynccontextmanager
+async def made_places(admin: Admin) -> AsyncIterator[None]:
+    """See `places`."""
     try:
         await _made(admin)
-        yield admin
+        yield
     finally:
-        for user in (ALICE, BOB, TEACHER):
-            await admin.delete(f"{NAMESPACES}/{SYSTEM}/serviceaccounts/{user.rpartition(':')[2]}")
         for name in (CLASS, OTHER):
             for kind in ("rolebindings", "roles"):
                 await admin.delete(f"{RBAC}/namespaces/{name}/{kind}")
@@ -54,7 +60,9 @@ async def _made(admin: Admin) -> None:
             meta = {"name": pod, "labels": {"vkprovider.io/pool": "warm"}}
             await admin.create(f"{NAMESPACES}/{name}/pods", {"metadata": meta, "spec": SPEC})
     for user in (ALICE, BOB, TEACHER):
-        await admin.create(f"{NAMESPACES}/{SYSTEM}/serviceaccounts", {"metadata": {"name": user.rpartition(":")[2]}})
+        accounts, name = f"{NAMESPACES}/{SYSTEM}/serviceaccounts", user.rpartition(":")[2]
+        if await admin.get(f"{accounts}/{name}") is None:  # it stays, as its token does
+            await admin.create(accounts, {"metadata": {"name": name}})
     await bind(admin, "assigner", "vkprovider-instructor", CLASS)
 
 
@@ -68,8 +76,22 @@ async def client(apiserver: ApiServer, account: str) -> KubeClient:
 @pytest.fixture
 async def teacher(apiserver: ApiServer, places: Admin) -> AsyncIterator[KubeClient]:
     """The instructor's client, when role and policy are in force: it takes the API server a moment."""
-    kube = await client(apiserver, "assigner")
+    async with assigner(apiserver, places) as kube:
+        yield kube
 
+
+@asynccontextmanager
+async def assigner(apiserver: ApiServer, places: Admin) -> AsyncIterator[KubeClient]:
+    """See `teacher`."""
+    kube = await client(apiserver, "assigner")
+    try:
+        await _is_limited(kube, places)
+        yield kube
+    finally:
+        await kube.close()
+
+
+async def _is_limited(kube: KubeClient, places: Admin) -> None:
     async def limited() -> bool:
         try:
             await Resource(kube, access.ROLES, CLASS).create({"metadata": {"name": "x"}, "rules": []})
@@ -79,8 +101,6 @@ async def teacher(apiserver: ApiServer, places: Admin) -> AsyncIterator[KubeClie
         return False
 
     await eventually(limited, "the policy")
-    yield kube
-    await kube.close()
 
 
 def binding(pod: str, *, name: str = "", **changed: Any) -> Json:

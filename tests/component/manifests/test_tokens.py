@@ -154,6 +154,10 @@ FOREIGN: dict[str, tuple[str, Json]] = {
     "configmaps": ("/api/v1/namespaces/{}/configmaps", {}),
     "secrets": ("/api/v1/namespaces/{}/secrets", {}),
     "serviceaccounts": ("/api/v1/namespaces/{}/serviceaccounts", {}),
+    "serviceaccounts/token": (
+        "/api/v1/namespaces/{}/serviceaccounts/default/token",
+        {"metadata": {"name": "default"}, "spec": {}},
+    ),
     "namespaces": ("/api/v1/namespaces", {}),
     "pods": ("/api/v1/namespaces/{}/pods", {"spec": {"containers": [{"name": "a", "image": "b"}]}}),
     "events": ("/api/v1/namespaces/{}/events", {"involvedObject": {"namespace": "default"}}),

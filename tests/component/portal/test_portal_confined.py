@@ -22,6 +22,7 @@ RBAC = "/apis/rbac.authorization.k8s.io/v1"
 MARK, USER = "vkprovider.io/portal", "vkprovider.io/user"
 OWN, CLASS, UNMARKED = "nublado-thief", "portal-class", "nublado-x"
 DEFINITION = "portal-lab"
+NO_TOKEN = "tokens of the ServiceAccounts of links only"
 Json = dict[str, Any]
 
 
@@ -321,7 +322,7 @@ async def test_it_reads_no_secret_opens_no_console_and_is_nobody_else(thief: Thi
             await thief.forbidden("POST", f"{NAMESPACES}/{place}/pods/nb-thief/{part}?container=lab&command=x")
             await thief.forbidden("GET", f"{NAMESPACES}/{place}/pods/nb-thief/{part}?container=lab&command=x")
         token: Json = {"spec": {}}
-        await thief.forbidden("POST", f"{NAMESPACES}/{place}/serviceaccounts/default/token", token)
+        await thief.refused(NO_TOKEN, "POST", f"{NAMESPACES}/{place}/serviceaccounts/default/token", token)
     account = f"system:serviceaccount:{SYSTEM}:{ACCOUNT}"
     for kind in ("users", "groups", "serviceaccounts"):
         assert not await admin.may(account, "impersonate", kind, "")
@@ -347,7 +348,7 @@ async def test_whatever_rights_it_is_given_it_writes_nothing_else(powerful: Thie
     await powerful.refused("has not", "POST", f"{NAMESPACES}/kube-system/serviceaccounts", account)
     token = {"spec": {"expirationSeconds": 600}}
     path = f"{NAMESPACES}/{SYSTEM}/serviceaccounts/vkprovider/token"
-    await powerful.refused("may not write serviceaccounts/token", "POST", path, token)
+    await powerful.refused(NO_TOKEN, "POST", path, token)
     await admin.create(*parts(CLASS)["pods"])
     for part in ("exec", "attach"):
         path = f"{NAMESPACES}/{CLASS}/pods/nb-thief/{part}?container=lab&command=x&stdout=true"

@@ -198,6 +198,9 @@ def test_an_instructor_reads_no_secret_and_gives_no_rights() -> None:
     for kind in ("roles", "rolebindings"):
         assert {verb for what, verb in found if what == kind} == {"get", "list", "create", "delete"}
         assert not {each for each in rights("vkprovider-instructor-definitions") if each[0] == kind}
+    # By the policy vkprovider-links these are the ones of links.
+    writes = {"get", "list", "create", "patch", "delete"}
+    assert {verb for what, verb in found if what == "serviceaccounts"} == writes
     assert not {each for each in found if each[0] == "cmlworkers" and each[1] not in {"get", "list", "watch"}}
 
 

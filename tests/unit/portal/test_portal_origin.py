@@ -5,15 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from vkprovider.platform.http.origin import (
-    SiteAddress,
-    address_used,
-    addresses_of,
-    is_loopback,
-    is_own,
-    keeps_cookies,
-    safe_next,
-)
+from vkprovider.platform.http.origin import is_loopback, is_own, keeps_cookies, safe_next
+from vkprovider.platform.siteaddress import SiteAddress, address_used, addresses_of
 
 HOST = "labs.example.com"
 

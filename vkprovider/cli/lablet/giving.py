@@ -7,11 +7,12 @@ import click
 import msgspec
 
 from vkprovider.classroom.deployments import GivingError
-from vkprovider.classroom.giving import give_all
-from vkprovider.classroom.ledger import NothingLeft, shortage
+from vkprovider.classroom.giving import Given, give_all
+from vkprovider.classroom.ledger import shortage
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.classroom.roster import RosterError, read_roster
 from vkprovider.cli.lablet.addresses import login_url
+from vkprovider.cli.lablet.links import address_of, tell_links
 from vkprovider.cli.lablet.owned import read_bytes
 from vkprovider.cli.lablet.timeslots import check_names, tell_doors, wish_of
 from vkprovider.cli.shared import clock
@@ -38,14 +39,18 @@ class HandOut(msgspec.Struct, frozen=True):
         until: The end of the timeslot that the Pod names.
         access: Where the learner begins: the login URL, complete if the user may log in as the learner; else the ports,
             else the command for a console.
+        link: Opens the lablet without an account; empty if none was made now.
     """
 
     learner: str
     name: str
     until: str
     access: str
+    link: str = ""
 
 
+_LINK: Final = "LINK"
+"""The heading of links; no column where none are made."""
 LISTING: Final[Listing[HandOut]] = Listing(
     kind="LabletHandOut",
     row=HandOut,
@@ -54,6 +59,7 @@ LISTING: Final[Listing[HandOut]] = Listing(
         Column("UNTIL", lambda row: local(row.until, clock.now())),
         Column("ACCESS", lambda row: row.access),
         Column("NAME", lambda row: row.name),
+        Column(_LINK, lambda row: row.link),
     ),
     name=lambda row: f"pod/{row.name}" if row.name else "",
 )
@@ -67,11 +73,15 @@ def assign_all(
     since: str | None,
     refill: bool,
     yes: bool,
+    portal: str,
     output: Output,
     page: PageOptions,
     place: Place,
 ) -> None:
-    """Give each learner of a list a lablet of a pool, unless the learner has one, and print the hand-out."""
+    """Give each learner of a list a lablet of a pool, unless the learner has one, and print the hand-out.
+
+    With the address of a portal each gets a link there, too.
+    """
     try:
         roster = read_roster(read_bytes(source), source)
     except RosterError as error:
@@ -80,21 +90,26 @@ def assign_all(
         click.echo(f"{source}: {note}", err=True)
     learners = [learner.user for learner in roster.learners]
 
-    async def work(kube: KubeClient, namespace: str) -> tuple[NothingLeft, list[str], dict[str, str]]:
+    async def work(kube: KubeClient, namespace: str) -> tuple[Given, list[str], dict[str, str]]:
         now = await clock.asked(kube)
         wishes = [wish_of(learner, since, until, now) for learner in learners]
         await check_names(kube, namespace, learners, yes=yes)
         try:
-            given = await give_all(kube, namespace, deployment, wishes, refill=refill)
+            given = await give_all(kube, namespace, deployment, wishes, refill=refill, links=bool(portal))
         except GivingError as error:
             raise click.ClickException(str(error)) from None
         await tell_doors(kube, namespace, given.done.given, given.closed)
         left = [*shortage(given.done, given.pool, namespace, refill=refill), *given.faults]
-        return given.done, left, await _logins(kube, namespace, place, page, given.done.given)
+        return given, left, await _logins(kube, namespace, place, page, given.done.given)
 
-    done, left, logins = place.run(work)
-    rows = [_hand_out(learner, done.given.get(learner), logins.get(learner, "")) for learner in learners]
-    LISTING.show(rows, output, nothing="")
+    given, left, logins = place.run(work)
+    links = {learner: address_of(portal, code) for learner, code in given.links.codes.items()}
+    rows = [
+        _hand_out(learner, given.done.given.get(learner), logins.get(learner, ""), links.get(learner, ""))
+        for learner in learners
+    ]
+    LISTING.show(rows, output, nothing="", but=[] if links else [_LINK])
+    tell_links(given.links)
     if left:
         raise click.ClickException(". Besides, ".join(left))
 
@@ -130,11 +145,11 @@ async def _logins(
     return found
 
 
-def _hand_out(learner: str, pod: LabletPod | None, login: str) -> HandOut:
+def _hand_out(learner: str, pod: LabletPod | None, login: str, link: str) -> HandOut:
     if pod is None:
         return HandOut(learner, "", "", "")
     notes = pod.metadata.annotations
     ports = [f"{port.device} {port.access} {port.address}:{port.port}" for port in ports_of(pod, {}) if port.opened]
     login = login or notes.get(names.ANNOTATION_SESSION_LOGIN_URL, "")
     access = login or "; ".join(ports) or f"kubectl lablet console {pod.metadata.name} DEVICE"
-    return HandOut(learner, pod.metadata.name, notes.get(names.ANNOTATION_TIMESLOT_END, ""), access)
+    return HandOut(learner, pod.metadata.name, notes.get(names.ANNOTATION_TIMESLOT_END, ""), access, link)

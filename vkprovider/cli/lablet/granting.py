@@ -222,8 +222,8 @@ def warning_of(namespace: str, labels: Mapping[str, str]) -> str:
 
 _API: Final = f"/apis/{GROUP}/v1"
 _ADMISSION: Final = "/apis/admissionregistration.k8s.io/v1"
-_LIMITS: Final = ("vkprovider-instructors", "vkprovider-assignments")
-"""The policies that keep an instructor to the own class's definitions and assignments, and their bindings."""
+_LIMITS: Final = ("vkprovider-instructors", "vkprovider-assignments", "vkprovider-links")
+"""The policies that keep an instructor to the own class's definitions, assignments and links, and their bindings."""
 _NO_PAGE: Final = (
     "note: no CMLWorker shows the address of the provider's page, which instructors ask for logins and what learners "
     "left: set VKPROVIDER_PAGE_URL and run this again, or add --page-url URL"
@@ -236,6 +236,7 @@ def grant(
     group: bool,
     page_url: str,
     username_prefix: str | None,
+    links: bool | None,
     dry_run: bool,
     output: str,
     provider_namespace: str,
@@ -246,7 +247,7 @@ def grant(
     wanted = grants(subject, namespace, provider_namespace)
     page = safe(page_url, "--page-url") if page_url else ""
     if dry_run and output != "text":
-        click.echo(_documents([*wanted, *page_of(namespace, page, prefix=username_prefix)], output))
+        click.echo(_documents([*wanted, *page_of(namespace, page, prefix=username_prefix)], output, namespace, links))
         return
 
     async def work(kube: KubeClient, _: str) -> list[tuple[Grant, Standing]]:
@@ -260,23 +261,39 @@ def grant(
         if not dry_run:
             for each, binding in zip(everything, found, strict=True):
                 await _write(kube, each, binding)
+            if links is not None:
+                await Resource(kube, NAMESPACES).patch(namespace, labels_of_links(links=links))
         return list(zip(everything, standings, strict=True))
 
     done = place.run(work)
     if not any(each.page for each, _ in done):
         click.echo(_NO_PAGE, err=True)
     if output != "text":
-        click.echo(_documents([each for each, _ in done], output))
+        click.echo(_documents([each for each, _ in done], output, namespace, links))
         return
     verbs = {"missing": "created", "incomplete": "extended", "outdated": "changed", "there": "unchanged"}
     for each, standing in done:
         click.echo(f"{each.about} {verbs[standing]}{' (dry run)' if dry_run else ''}: {each.means}")
+    if links is not None:
+        means = "may give learners links, which take no account" if links else "give no links; those that there are end"
+        click.echo(
+            f"namespace/{namespace} labelled{' (dry run)' if dry_run else ''}: instructors of {namespace} {means}"
+        )
 
 
-def _documents(wanted: Sequence[Grant], output: str) -> str:
+def labels_of_links(*, links: bool) -> dict[str, Any]:
+    """Return the change of a namespace that allows links, or forbids them: then the portal opens none."""
+    return {"metadata": {"labels": {names.LABEL_LINKS: names.LINKS_ALLOWED if links else None}}}
+
+
+def _documents(wanted: Sequence[Grant], output: str, namespace: str, links: bool | None) -> str:  # noqa: FBT001 (as it is said)
+    bodies = [each.body() for each in wanted]
+    if links:
+        place = {"name": namespace, "labels": {names.LABEL_LINKS: names.LINKS_ALLOWED}}
+        bodies.append({"apiVersion": "v1", "kind": "Namespace", "metadata": place})
     if output == "yaml":
-        return yaml.safe_dump_all([each.body() for each in wanted], sort_keys=False).rstrip("\n")
-    return document({"apiVersion": "v1", "kind": "List", "items": [each.body() for each in wanted]}, output)
+        return yaml.safe_dump_all(bodies, sort_keys=False).rstrip("\n")
+    return document({"apiVersion": "v1", "kind": "List", "items": bodies}, output)
 
 
 def _bindings(kube: KubeClient, wanted: Grant) -> Resource[Bound]:

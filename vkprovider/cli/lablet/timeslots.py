@@ -18,8 +18,10 @@ from vkprovider.classroom.deployments import (
     is_replica,
     scale_command,
 )
+from vkprovider.classroom.links import LinkRound, end_link, make_links
 from vkprovider.classroom.pods import HINDRANCES_MAX, Assignment, LabletPod, change, give, hindrance, in_order, pods_in
 from vkprovider.classroom.roster import look_alikes
+from vkprovider.cli.lablet.links import address_of, portal_of, tell_links
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.output import Output, ProgressLine
@@ -49,6 +51,8 @@ def assign(
     from_file: str | None,
     refill: bool,
     yes: bool,
+    links: bool,
+    portal: str | None,
     output: Output,
     page: PageOptions,
     place: Place,
@@ -58,32 +62,37 @@ def assign(
     pooled = bool(slash) and kind in {"deployment", "deployments", "deploy", "deployment.apps", "deployments.apps"}
     if (user is None) == (from_file is None):
         raise click.UsageError("name a USER, or a file with learners: --from-file names.csv")
+    base = portal_of(portal) if links else ""
     if from_file is not None:
         if not pooled:
             raise click.UsageError(f"--from-file takes the lablets of a pool; write deployment/NAME instead of {what}")
         from vkprovider.cli.lablet.giving import assign_all  # noqa: PLC0415 (it needs this module)
 
         times = {"until": until, "since": since}
-        assign_all(name, from_file, **times, refill=refill, yes=yes, output=output, page=page, place=place)
+        assign_all(name, from_file, **times, refill=refill, yes=yes, portal=base, output=output, page=page, place=place)
         return
     if refill or output != "table":
         raise click.UsageError("--refill and -o are for --from-file")
     if not pooled:
         name = pod_name(what)
 
-    async def work(kube: KubeClient, namespace: str) -> tuple[LabletPod, Assignment]:
+    async def work(kube: KubeClient, namespace: str) -> tuple[LabletPod, Assignment, LinkRound]:
         wish = wish_of(user or "", since, until, await clock.asked(kube))
         await check_names(kube, namespace, [wish.user], yes=yes)
         pod = await (_assign_one_of if pooled else _assign_pod)(kube, namespace, name, wish)
-        await tell_doors(kube, namespace, [wish.user], await open_access(kube, namespace, [pod]))
-        return pod, wish
+        made = await make_links(kube, namespace, [pod]) if base else LinkRound()
+        await tell_doors(kube, namespace, [wish.user], await open_access(kube, namespace, [pod, *made.left]))
+        return pod, wish, made
 
-    pod, wish = place.run(work)
+    pod, wish, made = place.run(work)
     name, end = pod.metadata.name, pod.metadata.annotations.get(names.ANNOTATION_TIMESLOT_END, "")
     if wish.end and end != wish.end:
         advice = f"to move its end: kubectl lablet extend {name} --until {wish.end}"
         click.echo(f"Warning: pod/{name} was assigned to {wish.user} before; {advice}", err=True)
     click.echo(f"pod/{name} assigned to {wish.user}{f' until {end}' if end else ''}")
+    for code in made.codes.values():
+        click.echo(address_of(base, code))
+    tell_links(made)
 
 
 async def check_names(kube: KubeClient, namespace: str, learners: Sequence[str], *, yes: bool) -> None:
@@ -366,6 +375,7 @@ async def _clear_away(
     ended = f"pod/{name} has ended ({over.status.phase})"
     if any(owner.controller and owner.kind == "Job" for owner in over.metadata.owner_references):
         return ended
+    await end_link(kube, pod)
     await pods_in(kube, over.metadata.namespace).delete(name, uid=over.metadata.uid)
     await wait_for(kube, over, lambda now: now is None, timeout_s=timeout_s, what="deleted", progress=progress)
     return f"{ended} and was deleted"

@@ -185,6 +185,16 @@ def learners_option(text: str) -> Callable[[Command], Command]:
     )
 
 
+def portal_option(command: Command) -> Command:
+    """Add `--portal`, the address of the portal as browsers open it; pass it as `portal`."""
+    return click.option(
+        "--portal",
+        metavar="URL",
+        envvar="VKPROVIDER_PORTAL_URL",
+        help="URL of the portal, as a browser opens it, for links (default: VKPROVIDER_PORTAL_URL).",
+    )(command)
+
+
 def wrapped(wrapper: Command, command: Command) -> Command:
     """Give a wrapper the name, help and parameters of the command that it wraps, without its signature."""
     functools.update_wrapper(wrapper, command, updated=())

@@ -18,6 +18,7 @@ from typing import Final, Literal, NamedTuple, Protocol
 
 from aiohttp import web
 
+from vkprovider.lablet import names
 from vkprovider.platform import wellknown
 from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.answers import NotAllowed, Starting, TokenInvalid, TokenMissing, TooManyReviews, bearer
@@ -151,7 +152,8 @@ class PortalCallers:
         """Return the sender of a request.
 
         Raises:
-            Refused: 401: nobody that is known; 503: the API server cannot be asked, or not all labs are known.
+            Refused: 401: nobody that is known; 403: the account of a link; 503: the API server cannot be asked, or not
+                all labs are known.
         """
         return self._taken_as(*await self._source.known(request))
 
@@ -170,6 +172,20 @@ class PortalCallers:
             Refused: 401: nobody that is known any more; 503: the API server cannot be asked, or not all labs are known.
         """
         return self._taken_as(await self._access.user_of(token, of_session=True), token)
+
+    def by_link(self, user: User, learner: str, token: str) -> KnownCaller:
+        """Return who came by the link of a learner, with the name that stands on the lablet of the link.
+
+        Args:
+            user: The account of the link.
+            learner: Whose lablet it is; outside of it nobody has this name by a link.
+            token: Of the account.
+
+        Raises:
+            Refused: 503: not all labs are known.
+        """
+        self._check_complete()
+        return KnownCaller(user, LabCaller(learner, user.username, tuple(user.groups), token))
 
     async def check_manager(self, known: KnownCaller) -> None:
         """Check that somebody may manage all labs.
@@ -309,10 +325,15 @@ class PortalCallers:
         return await self._access.may(known.of_cluster, right)
 
     def _taken_as(self, user: User, token: str) -> KnownCaller:
-        if not self._is_complete():
-            raise Starting("the portal has just started, and does not know all labs yet")
+        self._check_complete()
+        if names.acts_by_link(user.username):
+            raise NotAllowed("this token is that of a link, which opens one lablet by its address, and logs nobody in")
         name = user_of(user.username, self._prefix) or ""
         return KnownCaller(user, LabCaller(name, user.username, tuple(user.groups), token))
+
+    def _check_complete(self) -> None:
+        if not self._is_complete():
+            raise Starting("the portal has just started, and does not know all labs yet")
 
     def _count(self, caller: LabCaller, of: Literal["users", "classes"]) -> None:
         """Count a name that somebody asks for.

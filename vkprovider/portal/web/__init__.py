@@ -15,6 +15,8 @@ in encrypted cookies alone.
   renewal.
 * `openid`: log in with the organisation's issuer, go on there without a break, and log out.
 * `codes`: one-time codes: who has a token of the cluster gets a code, by which a browser logs in once, at any replica.
+* `links`: links of learners who have no account: the page that opens them, the cookie, and the token that then acts.
+* `linksite`: the site below `/link`: of all views the one lablet that a link leads to.
 * `lab`: a view of the site: the page of one lab, for its learner, and for those who teach.
 * `consoles`: a view of the site: consoles of devices in the browser, with the visitor's own token and no right of the
   portal.

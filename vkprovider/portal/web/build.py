@@ -8,10 +8,10 @@ from typing import Final, NamedTuple
 from aiohttp import web
 
 from vkprovider.platform.http.answers import Refused
-from vkprovider.platform.http.origin import SiteAddress, address_used
 from vkprovider.platform.http.served import Handler, served
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.parts import Route
+from vkprovider.platform.siteaddress import SiteAddress, address_used
 from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
@@ -29,6 +29,8 @@ from vkprovider.portal.web.front import Teachers, front_routes
 from vkprovider.portal.web.hub import BoundToHub, HubLogin, HubLogins, HubPlace, hub_routes, mounted
 from vkprovider.portal.web.lab.routes import routes as lab_routes
 from vkprovider.portal.web.layout import HEADERS, HERE, PIECE, PREFIX, VIEWS, Assets, Layout, SiteContext
+from vkprovider.portal.web.links import LINK_BASE, below_link
+from vkprovider.portal.web.linksite import links_site
 from vkprovider.portal.web.live.streams import Live, live_parts
 from vkprovider.portal.web.live.streams import routes as live_routes
 from vkprovider.portal.web.login import Login
@@ -105,6 +107,7 @@ class PortalSite(NamedTuple):
         routes: Its paths.
         context: What its views share.
         live: What changes by itself.
+        linked: The same for those who came by a link.
         codes: One-time codes; None if nobody can log in.
         consoles: The open consoles.
     """
@@ -112,6 +115,7 @@ class PortalSite(NamedTuple):
     routes: tuple[Route, ...]
     context: SiteContext
     live: Live
+    linked: Live
     codes: Codes | None
     consoles: BrowserConsoles
 
@@ -121,6 +125,7 @@ class PortalSite(NamedTuple):
         if self.codes is not None:
             await self.codes.finish()
         await self.live.finish()
+        await self.linked.finish()
 
 
 def portal_site(
@@ -180,15 +185,18 @@ def portal_site(
         *_routes_of_views(site, live, consoles),
         *front_routes(site, live, teachers),
     )
+    linked, of_links = links_site(site, login, some_keys, consoles)
+    links = [answering(layout, route) for route in (served_here[0], *of_links)]
+    by_link = [route._replace(path=LINK_BASE + route.path, handler=below_link(route.handler)) for route in links]
     addresses = settings.portal.addresses
-    answered = [located(addresses, answering(layout, route)) for route in served_here]
+    answered = [located(addresses, route) for route in (*by_link, *(answering(layout, each) for each in served_here))]
     if place is None or settings.portal.hub_token is None:
-        return PortalSite((*_below(addresses, answered), *answered), site, live, codes, consoles)
+        return PortalSite((*_below(addresses, answered), *answered), site, live, linked, codes, consoles)
     logins = HubLogins(place, settings.portal.hub_token.get_secret_value())
     at_hub = hub_routes(HubLogin(place, logins, login, callers, layout, ctx.wall), visitors)
     at_hub_answered = [located(addresses, answering(layout, route)) for route in at_hub]
-    behind = mounted(place, at_hub_answered, answered)
-    return PortalSite((*behind, *answered), site, live, codes, consoles)
+    behind = mounted(place, at_hub_answered, answered[len(by_link) :])
+    return PortalSite((*behind, *answered), site, live, linked, codes, consoles)
 
 
 def _login(site: SiteContext, live: Live, keys: Keys | None, codes: Codes | None) -> tuple[Login, tuple[Route, ...]]:

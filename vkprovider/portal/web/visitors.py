@@ -35,6 +35,22 @@ from vkprovider.portal.web import cookie
 from vkprovider.portal.web.cookie import Keys, LoginSession, mark
 
 
+class OnlyLablet(NamedTuple):
+    """The only lablet that somebody may see, who came by a link.
+
+    Attributes:
+        namespace: Of the class.
+        pod: The name of its Pod.
+        account: The ServiceAccount of the link.
+        digest: The sum of the code by which they came.
+    """
+
+    namespace: str
+    pod: str
+    account: str
+    digest: str
+
+
 class Visitor(NamedTuple):
     """Somebody who looks at the site.
 
@@ -47,6 +63,7 @@ class Visitor(NamedTuple):
         session: Tells their session from others.
         ends_at: When it is over, in Unix seconds; None if an ingress names them with each request.
         renews_s: In how many seconds that is, if it may go on then with another token; 0 if not.
+        only: What they may see, and nothing else; None for who has logged in.
     """
 
     known: KnownCaller
@@ -57,6 +74,7 @@ class Visitor(NamedTuple):
     session: str = ""
     ends_at: float | None = None
     renews_s: int = 0
+    only: OnlyLablet | None = None
 
     @property
     def user(self) -> str:
@@ -229,6 +247,7 @@ class KnownVisitor(NamedTuple):
         leaves: Whether they can log out here.
         ends_at: When the session is over, in Unix seconds; None if it is none of this portal's.
         renews_s: In how many seconds that is, if it may go on then with another token; 0 if not.
+        only: What they may see, and nothing else; None for who has logged in.
     """
 
     known: KnownCaller
@@ -237,6 +256,7 @@ class KnownVisitor(NamedTuple):
     leaves: bool
     ends_at: float | None = None
     renews_s: int = 0
+    only: OnlyLablet | None = None
 
 
 class VisitorSource(Protocol):
@@ -339,6 +359,7 @@ class Visitors:
             found.session,
             found.ends_at,
             found.renews_s,
+            found.only,
         )
         request[VISITOR] = visitor
         return visitor

@@ -79,6 +79,11 @@ def refresh_definition() -> None:
     help="What the usernames of learners begin with in the cluster, such as oidc:, what "
     "VKPROVIDER_PORTAL_USERNAME_PREFIX says to the portal (default: as before; at first none).",
 )
+@click.option(
+    "--links/--no-links",
+    default=None,
+    help="Whether learners may get links, by which one needs no account (default: as before; at first not).",
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing; with -o yaml or json, without asking the cluster.")
 @document_option
 @click.option(
@@ -102,6 +107,9 @@ def grant() -> None:
 
     Instructors send their tokens to the address of the provider's page that is printed, and written on the RoleBinding
     vkprovider-instructor: look at it. Another one is written when this runs again.
+
+    With --links the namespace gets the label vkprovider.io/links=allowed: its instructors may give each learner an
+    address of the portal that opens the learner's lablet for whoever has it (`kubectl lablet assign --links`).
     """
 
 

@@ -6,8 +6,10 @@ from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
 from vkprovider.cli.shared.options import (
     chosen_options,
+    learners_option,
     output_option,
     place_options,
+    portal_option,
     start_options,
     timeout_option,
     wait_options,
@@ -30,6 +32,8 @@ from vkprovider.cli.shared.page.options import page_options
 @output_option
 @click.option("--until", metavar="TIME|DURATION", help="End of the timeslot; a duration counts from its start.")
 @click.option("--from", "since", metavar="TIME|DURATION", help="Start of the timeslot (default: now).")
+@click.option("--links", is_flag=True, help="Give each learner a link, which opens the lablet without an account.")
+@portal_option
 @page_options
 @place_options
 @runs("assign", of="vkprovider.cli.lablet.timeslots")
@@ -50,6 +54,29 @@ def assign() -> None:
     again; for each of the others the pool gets smaller by one. The hand-out says who has which lablet, and where that
     learner begins; -o csv is for a spreadsheet. Where there is a Lab Delivery System that is the login URL, complete if
     you may log in (`kubectl lablet login`): hand it to nobody but the learner.
+
+    With --links each learner gets an address of the portal, too, for a class whose people have no account: whoever has
+    it works in that lablet, until the learner's time is over, and does nothing else. It is printed once, for nobody can
+    read it again; a learner who has one keeps it (`kubectl lablet links --renew`). An admin has allowed it for the
+    namespace: `kubectl lablet grant --links`.
+    """
+
+
+@click.command(epilog="Example: kubectl lablet links --renew -u alice --portal https://labs.example.com")
+@click.option("--renew", is_flag=True, help="Make links again: those that learners have open nothing any more.")
+@click.option("--revoke", is_flag=True, help="Take links back.")
+@click.option("--all", "every", is_flag=True, help="Of all learners who have one.")
+@learners_option("Of this learner; may be repeated.")
+@portal_option
+@output_option
+@place_options
+@runs("links", of="vkprovider.cli.lablet.links")
+def links() -> None:
+    """Show which learners have links, which lead to their lablets without an account; renew them or take them back.
+
+    What a link is opened with is printed when it is made (`kubectl lablet assign --links`), and cannot be read again.
+    With --renew a learner gets another link, which is printed, and with --revoke none; both need -u or --all. What is
+    open of the link before ends within a minute. A link ends by itself with the learner's time.
     """
 
 

@@ -11,6 +11,7 @@ from vkprovider.lablet.inputs import inputs_of
 from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.ports import wanted_of
 from vkprovider.lablet.reasons import Trouble
+from vkprovider.lablet.standing import learner_in
 from vkprovider.labs.controllers.counters import DELETE_SENT, Counters
 from vkprovider.labs.controllers.lablet.archive import Archive
 from vkprovider.labs.controllers.lablet.gather import Environments, withheld, withheld_warnings
@@ -185,8 +186,20 @@ class Effects:
     async def _shut_out(self, pod: Pod, worker: Worker) -> None:
         """Take back what `classroom.access` gave the last learner of a Pod, before the Pod is anybody else's."""
         api, name, namespace = self.ctx.api, names.assignment_name(pod.metadata.name), pod.metadata.namespace
+        if learner := learner_in(pod):
+            await self._end_link(pod, learner, worker)
         if await api.role_bindings.within(namespace).delete(name, guard=worker.guard):
             await api.roles.within(namespace).delete(name, guard=worker.guard)
+
+    async def _end_link(self, pod: Pod, learner: str, worker: Worker) -> None:
+        """Delete the account of the link of a Pod's learner, unless the link leads elsewhere already."""
+        accounts = self.ctx.api.service_accounts.within(pod.metadata.namespace).metadata_only
+        found = await accounts.get(names.link_account(learner))
+        if found is None or names.link_target(found.metadata.annotations)[1] != pod.metadata.uid:
+            return
+        meta = found.metadata
+        with contextlib.suppress(Conflict):  # it was just led elsewhere
+            await accounts.delete(meta.name, uid=meta.uid, resource_version=meta.resource_version, guard=worker.guard)
 
     async def _patch_pod(self, pod: Pod, worker: Worker, **metadata: Mapping[str, str | None]) -> Outcome:
         """Patch labels and annotations of a Pod, unless it has changed: with its label back, it may be lent again."""

@@ -80,8 +80,10 @@ async def given_to(site: SiteContext, visitor: Visitor, namespace: str, name: st
         HTTPNotFound: It is not theirs, whether it exists or not.
         Refused: 429, or 503.
     """
-    pod = site.lablets.pod(namespace, name)
+    pod, only = site.lablets.pod(namespace, name), visitor.only
     if pod is None or not is_of(pod, names_of(visitor)):
+        raise web.HTTPNotFound
+    if only is not None and (only.namespace, only.pod) != (namespace, name):
         raise web.HTTPNotFound
     exec_right = Right("create", "pods/exec", namespace, name)
     if await site.callers.may(visitor.known, exec_right):
@@ -174,8 +176,8 @@ class GivenPages:
         shown = self._live.topics.now(GIVEN, f"{namespace}/{pod}", role, request.get(BASE, ""))
         if shown is None:
             raise web.HTTPNotFound
-        place = given_place(namespace, pod)
-        return lab_page(request, self._site.layout, shown, place, title=f"Lab of {namespace}", crumbs=[MY_LABS])
+        place, crumbs = given_place(namespace, pod), [MY_LABS] if visitor.only is None else []
+        return lab_page(request, self._site.layout, shown, place, title=f"Lab of {namespace}", crumbs=crumbs)
 
     async def _act(self, request: web.Request) -> web.StreamResponse:
         """Do what the learner asks for, by their own right, and lead back to the page."""

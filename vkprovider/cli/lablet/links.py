@@ -1,0 +1,161 @@
+"""`kubectl lablet links`: who has a link; made again, or taken back."""
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import click
+import msgspec
+
+from vkprovider.classroom.access import open_access
+from vkprovider.classroom.links import LinkAccount, LinkCode, LinkRound, links_in, make_links, take_back
+from vkprovider.classroom.pods import LabletPod, pods_in
+from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.page.address import safe
+from vkprovider.cli.shared.place import Place
+from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.messages import listed
+
+PATH: Final = "/link"
+"""The page of the portal that opens links."""
+_NAMED_MAX: Final = 5
+_LINK: Final = "LINK"
+
+
+class LinkRow(msgspec.Struct, frozen=True):
+    """A learner's link, as `-o json` shows it.
+
+    Attributes:
+        learner: Whose it is.
+        name: Of the Pod that it leads to.
+        standing: `open`, `waits` for another lablet of the learner, or `ended`.
+        since: When it was made.
+        link: The address; empty if it was not made now.
+    """
+
+    learner: str
+    name: str
+    standing: str
+    since: str
+    link: str = ""
+
+
+LISTING: Final[Listing[LinkRow]] = Listing(
+    kind="LabletLink",
+    row=LinkRow,
+    columns=(
+        Column("LEARNER", lambda row: row.learner),
+        Column("STATE", lambda row: row.standing),
+        Column("NAME", lambda row: row.name),
+        Column("SINCE", lambda row: row.since),
+        Column(_LINK, lambda row: row.link),
+    ),
+    name=lambda row: f"pod/{row.name}" if row.name else "",
+)
+
+
+def portal_of(url: str | None) -> str:
+    """Return the address of the portal, without a slash at its end.
+
+    Raises:
+        UsageError: None is named.
+        ClickException: It is none to which a secret may be sent.
+    """
+    if not url:
+        raise click.UsageError("links are addresses of the portal: name it with --portal or VKPROVIDER_PORTAL_URL")
+    return safe(url, "--portal").rstrip("/")
+
+
+def address_of(portal: str, code: LinkCode) -> str:
+    """Return a link: no browser sends what is behind `#` to anybody."""
+    return f"{portal}{PATH}#{code.text}"
+
+
+def tell_links(made: LinkRound) -> None:
+    """Say who keeps a link, and why others have none."""
+    if made.kept:
+        has = "has a link" if len(made.kept) == 1 else "have links"
+        click.echo(
+            f"{listed(made.kept, _NAMED_MAX)} {has} already; for another one: kubectl lablet links --renew -u LEARNER",
+            err=True,
+        )
+    for fault in made.faults:
+        click.echo(f"Warning: {fault}", err=True)
+
+
+def standing_of_link(link: LinkAccount, pods: Mapping[str, LabletPod]) -> str:
+    """Return how a link stands, in one word.
+
+    Args:
+        link: The link.
+        pods: Those of the namespace, by UID.
+    """
+    if link.has_ended(pods):
+        return "ended"
+    return "open" if link.pod_uid in pods else "waits"
+
+
+def links(
+    *,
+    renew: bool,
+    revoke: bool,
+    every: bool,
+    learners: Sequence[str],
+    portal: str | None,
+    output: Output,
+    place: Place,
+) -> None:
+    """Show the links of a class, make them again, or take them back."""
+    if renew and revoke:
+        raise click.UsageError("--renew makes links again, and --revoke takes them back: name one of them")
+    if (renew or revoke) and every == bool(learners):
+        raise click.UsageError("whose links? Name learners with -u, or add --all")
+    base = portal_of(portal) if renew else ""
+
+    async def work(kube: KubeClient, namespace: str) -> tuple[list[LinkRow], LinkRound]:
+        standing = await links_in(kube, namespace)
+        pods = {pod.metadata.uid: pod for pod in await pods_in(kube, namespace).list()}
+        chosen = _chosen(standing, learners)
+        theirs = [pods[each.pod_uid] for each in chosen.values() if each.pod_uid in pods]
+        made = LinkRound()
+        if renew:
+            made = await make_links(kube, namespace, theirs, again=True)
+        elif revoke:
+            await _taken_back(kube, namespace, list(chosen.values()), theirs)
+        return [_row(each, pods, base, made.codes) for each in chosen.values()], made
+
+    rows, made = place.run(work)
+    if revoke:
+        for row in rows:
+            click.echo(f"the link of {row.learner} opens nothing any more")
+        return
+    LISTING.show(rows, output, nothing="No links.", but=[] if made.codes else [_LINK])
+    for fault in made.faults:
+        raise click.ClickException(fault)
+
+
+def _chosen(standing: Mapping[str, LinkAccount], learners: Sequence[str]) -> dict[str, LinkAccount]:
+    """Return the links of some learners; without names, of all.
+
+    Raises:
+        ClickException: One has none.
+    """
+    if lacking := [learner for learner in learners if learner not in standing]:
+        has = "has" if len(lacking) == 1 else "have"
+        raise click.ClickException(
+            f"{listed(lacking, _NAMED_MAX)} {has} no link; to make one: kubectl lablet assign POD LEARNER --links"
+        )
+    return {name: standing[name] for name in (learners or sorted(standing))}
+
+
+async def _taken_back(
+    kube: KubeClient, namespace: str, chosen: Sequence[LinkAccount], pods: Sequence[LabletPod]
+) -> None:
+    await take_back(kube, namespace, chosen)
+    for text in await open_access(kube, namespace, pods):  # which names the account no more
+        click.echo(f"Warning: {text}", err=True)
+
+
+def _row(link: LinkAccount, pods: Mapping[str, LabletPod], base: str, codes: Mapping[str, LinkCode]) -> LinkRow:
+    code = codes.get(link.learner)
+    made = address_of(base, code) if code is not None else ""
+    return LinkRow(link.learner, link.pod, standing_of_link(link, pods), link.metadata.creation_timestamp, made)
