@@ -44,6 +44,7 @@ from vkprovider.portal.web.login import Login
 from vkprovider.portal.web.visitors import (
     BASE,
     CSRF_FIELD,
+    SECURE,
     VISITOR,
     AsVisitor,
     KnownVisitor,
@@ -273,7 +274,7 @@ def read_link(key: bytes, sealed: str, now: float) -> LinkSession | None:
 
 def link_cookie(request: web.Request) -> str:
     """Return the name of the cookie: one that no other host of the domain can set, but on the own machine."""
-    return LINK_COOKIE if is_loopback(request.host) else f"__Host-{LINK_COOKIE}"
+    return f"__Host-{LINK_COOKIE}" if request.get(SECURE, not is_loopback(request.host)) else LINK_COOKIE
 
 
 class AskingByLink:
