@@ -87,7 +87,7 @@ async def test_from_no_lab_over_its_start_and_a_reset_to_its_end(world: PortalWo
         await page.judge(html=False)
         await page.press("#lab-acts details[open] .cancel")
         await page.until(
-            lambda driver: not driver.find_elements("css selector", "details[open]"), "the question is gone"
+            lambda driver: not driver.find_elements("css selector", "details.confirm[open]"), "the question is gone"
         )
         assert await page.run(lambda driver: driver.switch_to.active_element.text) == "Reset the lab …"
         await page.press("#lab-acts details:nth-of-type(1) summary")

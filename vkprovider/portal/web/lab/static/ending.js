@@ -17,7 +17,7 @@
 
   const look = () => {
     const time = document.querySelector("#lab-time time[data-until]");
-    const left = Number(time?.dataset.seconds ?? NaN);
+    const left = time?.secondsLeft ?? NaN;
     const ends = left > 0 && left <= TITLE_S;
     const words = ends ? `(${Math.ceil(left / 60)} min left) ${title}` : title;
     if (document.title !== words) document.title = words;

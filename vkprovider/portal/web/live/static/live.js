@@ -32,7 +32,7 @@
       const seconds = (until - Date.now() - aheadMs) / 1000;
       const words = Number.isNaN(until) ? time.textContent : timeLeft(seconds);
       if (time.textContent !== words) time.textContent = words;
-      time.setAttribute("data-seconds", String(Math.floor(seconds)));
+      /** @type {any} */ (time).secondsLeft = seconds; // for other scripts; an attribute would be no part of the page
     }
     for (const time of document.querySelectorAll("time[data-clock]")) {
       const words = clock(new Date(time.getAttribute("datetime") ?? ""));
