@@ -81,7 +81,7 @@ class Camera(Person):
         self.press("#lab-start form button")
         self.reads("Your lab is ready", "main")
         self.press('a[data-console][href$="/r1"]')
-        self._type("\n", "show version\n", frame="#console-frame")
+        self._type("\n", "show version\n", frame="#console-frames iframe")
         self._take("portal-lab")
         self.open("/labs/alice/consoles/r1")
         self._type("\n")

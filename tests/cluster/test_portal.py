@@ -144,7 +144,11 @@ async def test_from_the_login_to_a_prompt_in_three_clicks_and_to_the_end(cluster
             assert (await page.texts(".topology text")).count("running") == 3
             await page.until(lambda driver: driver.find_elements(By.LINK_TEXT, "r1"), "r1 can be clicked")
             await page.run(lambda driver: driver.find_element(By.LINK_TEXT, "r1").click())
-            await page.run(lambda driver: driver.switch_to.frame("console-frame"))
+            await page.run(
+                lambda driver: driver.switch_to.frame(
+                    driver.find_element("css selector", "#console-frames iframe:not([hidden])")
+                )
+            )
             await screen(page, "Escape character")
             told("warm lab", ready_s=round(ready - began, 2), prompt_s=round(time.monotonic() - began, 2))
             await page.keys(Keys.ENTER, "show version", Keys.ENTER)
@@ -162,12 +166,12 @@ async def test_from_the_login_to_a_prompt_in_three_clicks_and_to_the_end(cluster
             await page.judge(html=False)
 
             await page.press("#lab-acts details:nth-of-type(1) summary")
-            await page.press("#lab-acts details[open] button")
+            await page.press("#lab-acts details[open] button.danger")
             await page.shows("Your lab is being reset", "h1")
             await page.shows("Your lab is ready", "h1")
 
             await page.press("#lab-acts details:nth-of-type(2) summary")
-            await page.press("#lab-acts details[open] button")
+            await page.press("#lab-acts details[open] button.danger")
             await page.shows("You have no lab", "h1")
     finally:
         forget(cluster, "carol")
@@ -177,7 +181,7 @@ def click_to_prompt(driver: Chrome) -> float:
     """Click on h0; return after how many seconds its prompt is there."""
     driver.find_element(By.LINK_TEXT, "h0").click()
     began = time.monotonic()
-    driver.switch_to.frame("console-frame")
+    driver.switch_to.frame(driver.find_element("css selector", "#console-frames iframe:not([hidden])"))
     while not any("h0:~#" in each.text for each in driver.find_elements(By.CSS_SELECTOR, ".xterm-rows")):
         assert time.monotonic() - began < 60, rows(driver)
         time.sleep(0.02)

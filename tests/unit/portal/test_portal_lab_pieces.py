@@ -35,11 +35,11 @@ def ready() -> LabView:
 @pytest.mark.parametrize(
     ("port", "shown"),
     [
-        ({}, PortCell("serial", "198.51.100.1:10011")),
-        ({"address": "2001:db8::1"}, PortCell("serial", "[2001:db8::1]:10011")),
+        ({}, PortCell("serial", "telnet 198.51.100.1 10011")),
+        ({"address": "2001:db8::1"}, PortCell("serial", "telnet 2001:db8::1 10011")),
         ({"address": ""}, PortCell("serial", "", "port 10011 of the worker")),
-        ({"via": "203.0.113.10:20000"}, PortCell("serial", "203.0.113.10:20000")),
-        ({"via": "[2001:db8::9]:20000"}, PortCell("serial", "[2001:db8::9]:20000")),
+        ({"via": "203.0.113.10:20000"}, PortCell("serial", "telnet 203.0.113.10 20000")),
+        ({"via": "[2001:db8::9]:20000"}, PortCell("serial", "telnet 2001:db8::9 20000")),
         ({"via": "pending: no address yet"}, PortCell("serial", "", "pending: no address yet")),
         ({"via": "refused: too many"}, PortCell("serial", "", "refused: too many")),
         ({"opened": False, "access": "http"}, PortCell("http", "", "not opened by CML")),

@@ -3,6 +3,7 @@
 * `portalnames`: words of user labs on the wire: labels and annotations, names of objects for any user, and reasons.
 * `config`: what the portal offers and whom: the file `VKPROVIDER_PORTAL_CONFIG`, and quotas.
 * `view`: a lab as its learner sees it: how it stands, what goes on, its devices, its end, and what is wrong.
+* `plainwords`: what a learner reads where others read reasons: one sentence, and whom to ask.
 * `classes`: a class as its instructor sees it: rows, sorted, filtered and counted, and what is asked of many.
 * `given`: which lablets of classes are somebody's.
 * `record`: the record of a user lab: its Namespace, whose labels and annotations say whose it is and what was asked

@@ -115,7 +115,7 @@ class MyLabTopics:
     def render(self, name: str, role: str, base: str) -> Rendered:
         """Return the list of somebody's labs."""
         cards = {key: self._card(key, view, place, base) for key, view, place in self.found(name, _role_of(role))}
-        nothing = self._site.layout.html("front/_nothing.html", base=base, labs=len(cards)).strip()
+        nothing = self._site.layout.html("_no_lab.html", base=base, labs=len(cards)).strip()
         return Rendered({"my-labs-nothing": nothing}, {CARDS: cards})
 
     def found(self, username: str, role: _Role) -> list[tuple[str, LabView, LabPaths]]:
@@ -140,7 +140,7 @@ class MyLabTopics:
             "end_iso": iso(int(end)) if end is not None else "",
             "left": time_left(end - now) if end is not None else "",
         }
-        return self._site.layout.html("front/_card.html", base=base, **values).strip()
+        return self._site.layout.html("_my_lab.html", base=base, **values).strip()
 
     def _user_of(self, username: str) -> str:
         return user_of(username, self._site.settings.username_prefix) or ""

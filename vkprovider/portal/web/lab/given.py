@@ -26,7 +26,7 @@ from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.bridge import ConsoleTarget, printed
 from vkprovider.portal.web.consoles.frames import Why
-from vkprovider.portal.web.lab.pieces import Audience, Deed, LabPaths, lab_page, pieces, status_of
+from vkprovider.portal.web.lab.pieces import WIPES, Audience, Deed, LabPaths, lab_page, pieces, status_of
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView
@@ -97,10 +97,12 @@ def deeds_for_learner(view: LabView, path: str) -> Iterable[Deed]:
     """Yield what a learner may do with a lablet of a class now."""
     if view.reset.possible:
         question = "All devices are wiped and start again. What was typed on them is lost, unless you download it."
-        yield Deed(f"{path}/{names.RESET}", "Reset the lab", question, "Reset it now")
+        yield Deed(f"{path}/{names.RESET}", "Reset the lab", question, "Reset it now", done=WIPES)
     if view.stop.possible or view.standing is Standing.STOPPED:
         question = "Your work is collected, and your time with this lab ends now. It does not come back."
-        yield Deed(f"{path}/{names.HAND_IN}", "Hand in", question, "Hand it in now")
+        yield Deed(
+            f"{path}/{names.HAND_IN}", "Hand in", question, "Hand it in now", done="Your work is being collected."
+        )
 
 
 class GivenTopics:

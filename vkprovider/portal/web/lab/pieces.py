@@ -17,6 +17,7 @@ from vkprovider.platform.times import clock, iso, length
 from vkprovider.portal.pure import options
 from vkprovider.portal.pure.form import FormOffer
 from vkprovider.portal.pure.options import LabWish, Rejection
+from vkprovider.portal.pure.plainwords import learners_view
 from vkprovider.portal.pure.view import LabView, command_for
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.web.layout import Layout
@@ -33,6 +34,9 @@ def wanted_of(form: Mapping[str, object]) -> LabWish | Rejection:
     return wanted if isinstance(wanted, LabWish) else wanted[0]
 
 
+WIPES: Final = "The devices are being wiped, and start again."
+ENDING_S: Final = 600.0
+"""How long before the end of a lab its page warns."""
 OWNER: Final = "owner"
 TEACHER: Final = "teacher"
 MANAGER: Final = "manager"
@@ -48,6 +52,7 @@ class Deed(NamedTuple):
         question: What happens, and whether to go on; "" if it needs no question.
         yes: On the button that does it after the question.
         name, value: A field that is sent along; "" for none.
+        done: What is said when it is done.
     """
 
     path: str
@@ -56,6 +61,7 @@ class Deed(NamedTuple):
     yes: str = ""
     name: str = ""
     value: str = ""
+    done: str = "It is done."
 
 
 def deeds_of(view: LabView, path: str, role: str, extend_s: int) -> Iterable[Deed]:
@@ -70,16 +76,20 @@ def deeds_of(view: LabView, path: str, role: str, extend_s: int) -> Iterable[Dee
     own = role == OWNER
     if own or role == TEACHER:
         if view.extend.possible:
-            yield Deed(f"{path}/extend", f"Extend by {length(extend_s)}")
+            yield Deed(
+                f"{path}/extend",
+                f"Extend by {length(extend_s)}",
+                done="Your lab has more time now." if own else "The lab has more time now.",
+            )
         if view.reset.possible:
             question = "All devices are wiped and start again. What was typed on them is lost."
-            yield Deed(f"{path}/reset", "Reset the lab", question, "Reset it now")
+            yield Deed(f"{path}/reset", "Reset the lab", question, "Reset it now", done=WIPES)
     if view.stop.possible:
         question = "The lab is removed with all its devices. What was typed on them is lost, unless you download it."
-        yield Deed(f"{path}/stop", "End the lab", question, "End it now")
+        yield Deed(f"{path}/stop", "End the lab", question, "End it now", done="The lab is being removed.")
 
 
-PIECES: Final = ("state", "time", "message", "failure", "progress", "picture", "devices", "acts")
+PIECES: Final = ("ending", "state", "time", "message", "failure", "progress", "picture", "devices", "acts")
 """The pieces, in the order of the page; the id of each is `lab-NAME`."""
 _CODE: Final = re.compile(r"`([^`]+)`")
 
@@ -140,6 +150,8 @@ def pieces(
         base: The path before those of the site.
         now: Unix seconds.
     """
+    if view is not None and audience.mine:
+        view = learners_view(view)
     end = view.end_at if view is not None else None
     said = view.message.at if view is not None and view.message is not None else None
     values: dict[str, Any] = {
@@ -150,6 +162,7 @@ def pieces(
         "deeds": tuple(deeds),
         "devices": [_row(device, view, place, audience) for device in view.devices] if view is not None else [],
         "end_iso": iso(int(end)) if end is not None else "",
+        "ending": view is not None and end is not None and bool(view.left) and end - now <= ENDING_S,
         "left": time_left(end - now) if end is not None else "",
         "said_iso": iso(int(said)) if said is not None else "",
         "said_at": clock(said, now) if said is not None else "",
@@ -209,11 +222,19 @@ def shown_port(port: Port) -> PortCell:
         return PortCell(words, note="not opened by CML")
     if port.via:
         outside = port.via.partition(":")[0] not in {"pending", "refused"}
-        return PortCell(words, port.via if outside else "", "" if outside else port.via)
+        return PortCell(words, _dialled(port, port.via), "") if outside else PortCell(words, note=port.via)
     if not port.address:
         return PortCell(words, note=f"port {port.port} of the worker")
     host = f"[{port.address}]" if ":" in port.address else port.address
-    return PortCell(words, f"{host}:{port.port}")
+    return PortCell(words, _dialled(port, f"{host}:{port.port}"))
+
+
+def _dialled(port: Port, address: str) -> str:
+    """Return an address as one types it: a console of lines with the program that opens it."""
+    if port.access != "serial":
+        return address
+    host, _, number = address.rpartition(":")
+    return f"telnet {host.strip('[]')} {number}"
 
 
 def spans(text: str) -> list[tuple[str, bool]]:

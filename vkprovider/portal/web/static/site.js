@@ -6,24 +6,29 @@
 // - Who logs out, by <form data-leaves>, in one tab is logged out in all: each is loaded again, which ends its stream and
 //   its console.
 // - <form data-send-now> is sent as soon as the page is there.
-// - Escape closes a question that was opened.
+// - What came of a button is said where it was pressed: in the nearest [data-answers], else beneath its form. Where it
+//   worked, and the page stays, that is the button's data-done.
+// - A question has the focus when it is opened; Cancel and Escape close it.
 "use strict";
 
 (() => {
   const token = () => document.querySelector('meta[name="csrf"]')?.content ?? "";
 
-  const say = (form, html) => {
-    form.querySelector(":scope > .answer")?.remove();
+  document.documentElement.classList.add("scripted");
+
+  const say = (place, html) => {
+    place.querySelector(":scope > .answer")?.remove();
+    if (!html) return;
     const answer = document.createElement("div");
     answer.className = "answer";
     answer.innerHTML = html;
-    form.append(answer);
+    place.append(answer);
   };
 
-  const words = (text) => {
+  const words = (text, kind = "refusal", role = "alert") => {
     const paragraph = document.createElement("p");
-    paragraph.className = "refusal";
-    paragraph.setAttribute("role", "alert");
+    paragraph.className = kind;
+    paragraph.setAttribute("role", role);
     paragraph.textContent = text;
     return paragraph.outerHTML;
   };
@@ -38,6 +43,8 @@
     if (sending.has(form)) return;
     sending.add(form);
     const data = new FormData(form, button);
+    const place = button?.closest("[data-answers]") ?? form;
+    button?.setAttribute("aria-busy", "true");
     try {
       const answer = await fetch(button?.hasAttribute("formaction") ? button.formAction : form.action, {
         method: "POST",
@@ -48,19 +55,20 @@
       if (answer.ok && form === leaving) tabs.postMessage("");
       if (!answer.ok) {
         const text = await answer.text();
-        say(form, text.startsWith('<p class="refusal"') ? text : words(`The portal did not answer (${answer.status}); try again.`));
+        say(place, text.startsWith('<p class="refusal"') ? text : words(`The portal did not answer (${answer.status}); try again.`));
       } else if (!there) {
         location.reload();
       } else if (document.querySelector("main[data-topic]") && new URL(there, location).pathname === location.pathname) {
-        form.querySelector(":scope > .answer")?.remove();
+        say(place, button?.dataset.done ? words(button.dataset.done, "done", "status") : "");
         (button ?? form).closest("details.confirm")?.removeAttribute("open");
       } else {
         location.assign(there);
       }
     } catch {
-      say(form, words("The portal did not answer. Nothing may have happened; try again."));
+      say(place, words("The portal did not answer. Nothing may have happened; try again."));
     } finally {
       sending.delete(form);
+      button?.removeAttribute("aria-busy");
     }
   };
 
@@ -74,13 +82,26 @@
     }
   });
 
+  const cancel = (question) => {
+    question.removeAttribute("open");
+    question.querySelector("summary").focus();
+  };
+
   document.addEventListener("keydown", (event) => {
-    const open = event.key === "Escape" && document.activeElement?.closest("details.confirm[open]");
-    if (open) {
-      open.removeAttribute("open");
-      open.querySelector("summary").focus();
-    }
+    const at = document.activeElement;
+    const anywhere = at === document.body || !at ? document.querySelector("details.confirm[open]") : null;
+    const open = event.key === "Escape" && (at?.closest("details.confirm[open]") ?? anywhere);
+    if (open) cancel(open);
   });
+
+  document.addEventListener("click", (event) => {
+    const question = event.target.closest?.("[data-cancel]")?.closest("details.confirm");
+    if (question) cancel(question);
+  });
+
+  document.addEventListener("toggle", ({ target }) => {
+    if (target.open && target.matches("details.confirm")) target.querySelector("[data-cancel]")?.focus();
+  }, true);
 
   document.querySelector("form[data-send-now]")?.requestSubmit();
 })();

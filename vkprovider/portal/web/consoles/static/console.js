@@ -48,6 +48,12 @@
 
   const say = (text) => { said.textContent = text; };
 
+  // Who types takes over from nobody, and who watches does not begin to.
+  const offer = () => {
+    document.getElementById("console-take-over").hidden = place.dataset.state === "typing";
+    document.getElementById("console-watch").hidden = place.dataset.state === "watching";
+  };
+
   // A browser tells no script why a WebSocket did not open; a request of another kind is refused in the same way.
   const refusal = async (url) => {
     try {
@@ -104,6 +110,7 @@
       next = message.watches ? "watch" : "type"; // nobody takes over twice without asking for it
       terminal.options.disableStdin = message.watches;
       place.dataset.state = message.watches ? "watching" : "typing";
+      offer();
       say(message.watches ? place.dataset.why || "You watch." : "You type.");
       place.dataset.why = "";
       terminal.focus();
@@ -117,6 +124,7 @@
   const closed = ({ why, text }, mode) => {
     terminal.options.disableStdin = true;
     place.dataset.state = why;
+    offer();
     say(text);
     if (why === "in-use") {
       place.dataset.why = text;

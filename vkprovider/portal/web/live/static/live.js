@@ -19,11 +19,24 @@
     return hours < 48 ? `${hours} h ${minutes % 60} min left` : `${Math.floor(hours / 24)} d ${hours % 24} h left`;
   };
 
+  /** @param {Date} at @returns {string} as a clock in the visitor's zone shows it, with the date unless it is today */
+  const clock = (at) => {
+    if (Number.isNaN(at.getTime())) return "";
+    const time = at.toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" });
+    return at.toDateString() === new Date().toDateString() ? time : `${at.toLocaleDateString()} ${time}`;
+  };
+
   const tick = () => {
     for (const time of document.querySelectorAll("time[data-until]")) {
       const until = Date.parse(time.getAttribute("data-until") ?? "");
-      const words = Number.isNaN(until) ? time.textContent : timeLeft((until - Date.now() - aheadMs) / 1000);
+      const seconds = (until - Date.now() - aheadMs) / 1000;
+      const words = Number.isNaN(until) ? time.textContent : timeLeft(seconds);
       if (time.textContent !== words) time.textContent = words;
+      /** @type {any} */ (time).secondsLeft = seconds; // for other scripts; an attribute would be no part of the page
+    }
+    for (const time of document.querySelectorAll("time[data-clock]")) {
+      const words = clock(new Date(time.getAttribute("datetime") ?? ""));
+      if (words && time.textContent !== words) time.textContent = words;
     }
   };
   setInterval(tick, 1000);

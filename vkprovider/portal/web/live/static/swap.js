@@ -27,7 +27,7 @@
     for (const { name, value } of now.attributes) {
       if (old.getAttribute(name) !== value && !personal(old, name)) old.setAttribute(name, value);
     }
-    if (!old.matches("textarea, time[data-until]")) morphChildren(old, now);
+    if (!old.matches("textarea, time[data-until], time[data-clock]")) morphChildren(old, now);
   };
 
   /** @param {Element} old @param {Element} now */
