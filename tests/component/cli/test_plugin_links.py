@@ -1,5 +1,6 @@
 """`kubectl lablet assign --links`, `links` and `grant --links` by the real kubectl, and a provider that ends links."""
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -92,6 +93,11 @@ async def test_an_instructor_gives_links_renews_them_and_takes_them_back(
     assert (await desk.succeeds("links", here)) == ""
 
 
+def is_of(learner: str) -> Callable[[dict[str, Any]], bool]:
+    """Return whether the provider says that a Pod is a learner's."""
+    return lambda it: it["metadata"]["annotations"].get(names.ANNOTATION_LEARNER) == learner
+
+
 async def test_a_link_ends_with_the_learners_time(world: World, desk: Desk, site: tuple[str, str]) -> None:
     """The provider deletes it when the lablet goes back to its pool, and `release` when the Pod goes."""
     pooled = await world.pod(*site, labels={POOL: "evening"})
@@ -102,11 +108,7 @@ async def test_a_link_ends_with_the_learners_time(world: World, desk: Desk, site
     await world.admin.patch(place, {"metadata": {"labels": {names.LABEL_LINKS: names.LINKS_ALLOWED}}})
     for lablet, learner in ((pooled, "alice"), (other, "bob")):
         await desk.succeeds("assign", lablet.name, learner, "--links", "--portal", PORTAL)
-
-        def had(pod: dict[str, Any], name: str = learner) -> bool:
-            return bool(pod["metadata"]["annotations"].get(names.ANNOTATION_LEARNER) == name)
-
-        await lablet.until(had)
+        await lablet.until(is_of(learner))
     assert set(await accounts(world)) == {"alice", "bob"}
     await desk.succeeds("release", pooled.name)
 

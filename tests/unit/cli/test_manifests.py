@@ -234,12 +234,14 @@ def test_the_portal_neither_reads_secrets_nor_acts_as_others_nor_opens_consoles(
     ]
     given = {(verb, kind) for rule in rules for kind in rule["resources"] for verb in rule["verbs"]}
     assert {verb for verb, kind in given if kind in {"secrets", "configmaps"}} == {"create", "delete"}
-    assert {verb for verb, kind in given if kind == "serviceaccounts"} == {"create"}
+    # Of links it reads them, each by its name, and has tokens of these alone: confine.yaml.
+    assert {verb for verb, kind in given if kind == "serviceaccounts"} == {"create", "get"}
+    assert {verb for verb, kind in given if kind == "serviceaccounts/token"} == {"create"}
     # Of classes it reads them, to write the like in the labs of each; it never binds vkprovider-instructor itself.
     assert {verb for verb, kind in given if kind == "rolebindings"} == {"list", "watch", "create", "patch", "delete"}
     assert "*" not in {word for right in given for word in right}
     assert not {verb for verb, _ in given} & {"impersonate", "escalate"}
-    assert not {kind for _, kind in given if "/" in kind}
+    assert {kind for _, kind in given if "/" in kind} == {"serviceaccounts/token"}
     [bound] = [rule for rule in rules if "bind" in rule["verbs"]]
     assert bound["resources"] == ["clusterroles"]
     assert set(bound["resourceNames"]) == {"vkprovider-learner", "vkprovider-lab-instructor"}

@@ -11,6 +11,7 @@
 * `wall`: `kubectl lablet console --watch` of several learners: what their consoles send, as lines.
 * `acts`: `kubectl lablet stop`, `start`, `collect`, `reset`: requests to lablets, written as annotations of their Pods.
 * `timeslots`: `kubectl lablet assign`, `extend`, `release`: the time of learners.
+* `links`: `kubectl lablet links`: who has a link, which takes no account; made again, or taken back.
 * `refresh`: `kubectl lablet refresh`: request a refresh of a definition's content, and wait for the outcome.
 * `granting`: `kubectl lablet grant` and `approve`: instructors of a namespace, and workers that agents have brought.
 * `owned`: a definition that a class owns, and the file that a command line names for it.

@@ -22,6 +22,8 @@ from vkprovider.classroom.pods import pods_in
 from vkprovider.lablet import names
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.settings import KubeSettings
+from vkprovider.portal.web.cookie import expiry
+from vkprovider.portal.web.links import LinkTokens
 
 KEY: Final = b64encode(os.urandom(32)).decode()
 OPENS_NOTHING: Final = "This link opens nothing"
@@ -330,6 +332,47 @@ async def test_nobody_reads_the_secret_afterwards(world: PortalWorld) -> None:
         assert secret not in text
         assert the.code.digest not in text
     assert secret not in str(stored)
+
+
+async def test_a_token_is_made_for_an_hour_and_another_one_before_it_ends(world: PortalWorld) -> None:
+    """What is open for longer is asked about with the next one; each was made after a look at account and Pod."""
+    async with linked_class(world) as the:
+        now = 1000.0
+        tokens = LinkTokens(the.kube, lambda: now)
+        key = (the.code.namespace, the.code.account, the.code.digest)
+        first = await tokens.of(*key)
+        assert first is not None
+        assert (first.learner, first.pod) == ("bob", "warm-1")
+        life_s = (expiry(first.token) or 0) - the.made.running.replica.ctx.wall()
+        assert 3500 < life_s <= 3605
+        now += 1000
+        assert await tokens.of(*key) == first._replace(seen_at=now)
+        now += 1000
+        second = await tokens.of(*key)
+        assert second is not None
+        assert second.token != first.token
+        assert await tokens.of(*key[:2], "0" * 64) is None
+        pods = f"/api/v1/namespaces/{the.room.namespace}/pods"
+        await world.admin.delete(f"{pods}/warm-1", grace_s=0)
+        await the.room.lablet("warm-1", "bob", state="READY")
+        assert await tokens.of(*key) == second, "for seconds it is remembered"
+        now += 11
+        assert await tokens.of(*key) is None, "a later Pod of that name is another one"
+        # An account that somebody has made by hand, of a name that only looks like a link's.
+        await world.admin.create(
+            f"/api/v1/namespaces/{the.room.namespace}/serviceaccounts", by_hand(the, "vkprovider-link-aaaaaaaaaaaaaaaa")
+        )
+        assert await tokens.of(the.room.namespace, "vkprovider-link-aaaaaaaaaaaaaaaa", the.code.digest) is None
+
+
+def by_hand(the: LinkedClass, name: str) -> Json:
+    notes = {
+        names.ANNOTATION_USERNAME: "ann",
+        names.ANNOTATION_LINK_HASH: the.code.digest,
+        names.ANNOTATION_LINK_POD: "warm-2/1",
+    }
+    labels = {names.LABEL_COMPONENT: names.COMPONENT_LINK}
+    return {"metadata": {"name": name, "labels": labels, "annotations": notes}}
 
 
 async def test_a_link_is_left(world: PortalWorld) -> None:

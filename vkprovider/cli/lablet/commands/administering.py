@@ -109,7 +109,7 @@ def grant() -> None:
     vkprovider-instructor: look at it. Another one is written when this runs again.
 
     With --links the namespace gets the label vkprovider.io/links=allowed: its instructors may give each learner an
-    address of the portal that opens the learner's lablet for whoever has it (`kubectl lablet assign --links`).
+    address of the portal that opens the learner's lablet for all who have it (`kubectl lablet assign --links`).
     """
 
 

@@ -55,8 +55,8 @@ def assign() -> None:
     learner begins; -o csv is for a spreadsheet. Where there is a Lab Delivery System that is the login URL, complete if
     you may log in (`kubectl lablet login`): hand it to nobody but the learner.
 
-    With --links each learner gets an address of the portal, too, for a class whose people have no account: whoever has
-    it works in that lablet, until the learner's time is over, and does nothing else. It is printed once, for nobody can
+    With --links each learner gets an address of the portal, too, for a class whose people have no account: who has it
+    works in that lablet, until the learner's time is over, and does nothing else. It is printed once, for nobody can
     read it again; a learner who has one keeps it (`kubectl lablet links --renew`). An admin has allowed it for the
     namespace: `kubectl lablet grant --links`.
     """
