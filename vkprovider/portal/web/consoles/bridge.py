@@ -154,8 +154,10 @@ CONSOLES_MAX: Final = 500
 OF_CALLER_MAX: Final = 24
 """The most consoles of one person: those of a class, watched side by side."""
 _TOO_MANY: Final = "too many consoles are open here: close others, or try again"
-_PING_S: Final = 25.0
-"""The pause between two pings of a browser: proxies end a connection that is silent for 30 to 60 s."""
+_PING_S: Final = 10.0
+"""The pause between two pings of a browser; one that does not answer within half of it has gone."""
+_ALIVE_S: Final = 4.0
+"""The longest silence: pings do not reach a page, which takes ten seconds without a word for a broken connection."""
 _SAY_S: Final = 5.0
 _REASON_BYTES_MAX: Final = 123
 """RFC 6455, 5.5: the most bytes of the reason of a close."""
@@ -169,12 +171,25 @@ class TooManyConsoles(Refused):
     retry_s = 5
 
 
+class _Typist(NamedTuple):
+    """A session in which somebody types, or did.
+
+    Attributes:
+        moved: Is set when the same person opens the console elsewhere.
+        over: Is set when it has ended.
+    """
+
+    moved: asyncio.Event
+    over: asyncio.Event
+
+
 class BrowserConsoles:
     """The open consoles of a replica."""
 
     def __init__(self) -> None:
         """Begin without consoles."""
         self._places = Places(CONSOLES_MAX, OF_CALLER_MAX, lambda _: TooManyConsoles(_TOO_MANY))
+        self._typists: dict[tuple[str, ConsoleTarget], _Typist] = {}
 
     def __len__(self) -> int:
         """Count the consoles."""
@@ -183,6 +198,26 @@ class BrowserConsoles:
     def close(self) -> None:
         """End all consoles, and those that begin later at once: their pages go to another replica."""
         self._places.close()
+
+    @contextlib.asynccontextmanager
+    async def _alone(self, caller: str, target: ConsoleTarget, mode: Mode) -> AsyncIterator[asyncio.Event]:
+        """Yield an event that tells when to give way; one's own earlier session, maybe of a broken connection, has."""
+        here, key = _Typist(asyncio.Event(), asyncio.Event()), (caller, target)
+        if mode is Mode.WATCH:
+            yield here.moved
+            return
+        earlier, self._typists[key] = self._typists.get(key), here
+        try:
+            if earlier is not None:
+                earlier.moved.set()
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(_SAY_S):
+                        await earlier.over.wait()
+            yield here.moved
+        finally:
+            here.over.set()
+            if self._typists.get(key) is here:
+                del self._typists[key]
 
     async def serve(
         self,
@@ -217,8 +252,9 @@ class BrowserConsoles:
             await socket.prepare(request)
             about = {"user": caller, "namespace": target.namespace, "pod": target.pod, "device": target.device}
             _log.info("a console begins", mode=mode, **about)
-            bridge = Bridge(socket, target, mode, withdrawn, leaving, renewed)
-            end = await bridge.run(kube)
+            async with self._alone(caller, target, mode) as moved:
+                bridge = Bridge(socket, target, mode, withdrawn, moved, leaving, renewed)
+                end = await bridge.run(kube)
             _log.info("a console has ended", why=end.why, bytes=bridge.sent_bytes, **about)
             with suppress(ConnectionResetError, TimeoutError):
                 async with asyncio.timeout(_SAY_S):
@@ -236,6 +272,7 @@ class Bridge:
         target: ConsoleTarget,
         mode: Mode,
         withdrawn: asyncio.Event,
+        moved: asyncio.Event,
         leaving: asyncio.Event,
         renewed: Callable[[str], None],
     ) -> None:
@@ -246,6 +283,7 @@ class Bridge:
             target: The console.
             mode: Whether the person types, watches, or takes over.
             withdrawn: Is set when the person may not use it any more.
+            moved: Is set when the person types elsewhere.
             leaving: Is set when the replica ends.
             renewed: Called with the ticket of their session when it goes on with another token.
         """
@@ -253,6 +291,7 @@ class Bridge:
         self._target = target
         self._mode = mode
         self._withdrawn = withdrawn
+        self._moved = moved
         self._leaving = leaving
         self._renewed = renewed
         self._window = OutputWindow()
@@ -284,6 +323,7 @@ class Bridge:
                 "sending": self._send(),
                 "input": self._input(console),
                 "right": _after(self._withdrawn, frames.WITHDRAWN),
+                "elsewhere": _after(self._moved, frames.MOVED),
                 "leaving": _after(self._leaving, frames.LEAVING),
             }.items()
         ]
@@ -321,7 +361,11 @@ class Bridge:
                 self._sent.set()
             else:
                 self._changed.clear()
-                await self._changed.wait()
+                try:
+                    async with asyncio.timeout(_ALIVE_S):
+                        await self._changed.wait()
+                except TimeoutError:
+                    await self._socket.send_str(frames.ALIVE)
 
     async def _input(self, console: UpstreamConsole) -> ConsoleEnd:
         async for message in self._socket:

@@ -8,7 +8,8 @@ Binary messages carry what the device prints, and what a person types. Text mess
 
 * of the browser, `{"shown": 4096}`: how many bytes the terminal has written since the beginning; and
   `{"ticket": "…"}`: its session goes on with another token.
-* of the portal, `{"type": "open", "watches": false}`, and at the end `{"type": "end", "why": "taken", "text": "…"}`.
+* of the portal, `{"type": "open", "watches": false}`, `{"type": "alive"}` where there is no other word, and at the end
+  `{"type": "end", "why": "in-use", "text": "…"}`.
 """
 
 from enum import StrEnum
@@ -83,6 +84,8 @@ class Why(StrEnum):
     """It cannot be opened now; the text says why."""
     SIGNED_OUT = "signed-out"
     """The token is not valid any more."""
+    MOVED = "moved"
+    """The same person has opened it elsewhere."""
     WITHDRAWN = "withdrawn"
     """The right to it was taken away."""
     LOST = "lost"
@@ -96,6 +99,7 @@ CLOSE_CODES: Final = {
     Why.SIGNED_OUT: 4401,
     Why.WITHDRAWN: 4403,
     Why.IN_USE: 4409,
+    Why.MOVED: 4410,
 }
 """The codes with which the WebSocket is closed: those of RFC 6455, and private ones that look like HTTP's."""
 
@@ -207,6 +211,10 @@ def _text(content: dict[str, Any]) -> str:
     return msgspec.json.encode(content).decode()
 
 
+ALIVE: Final = _text({"type": "alive"})
+"""What the portal says every few seconds."""
+
+
 ENDED: Final = ConsoleEnd(Why.ENDED, "The console has ended.")
 BROKEN: Final = ConsoleEnd(Why.LOST, "The way to the device broke off; your lab goes on.")
 LEAVING: Final = ConsoleEnd(Why.LOST, "This portal restarts; your lab goes on.")
@@ -214,6 +222,7 @@ SIGNED_OUT: Final = ConsoleEnd(Why.SIGNED_OUT, "Your login has ended: log in aga
 WITHDRAWN: Final = ConsoleEnd(
     Why.WITHDRAWN, "You may not use this console any more: the right to it was withdrawn, or your login has ended."
 )
+MOVED: Final = ConsoleEnd(Why.MOVED, "You have opened this console elsewhere, where you type now.")
 NONSENSE: Final = ConsoleEnd(Why.REFUSED, "The browser sent what is no part of a console; load the page again.")
 _SUCCESS: Final = "Success"
 _EXITED: Final = "NonZeroExitCode"

@@ -8,6 +8,10 @@
   const ACK_BYTES = 32 * 1024;
   const KEYS_BYTES = 16 * 1024;
   const RETRY_MS_MAX = 10_000;
+  const KEPT_BYTES_MAX = 4 * 1024; // of keys that wait for a connection
+  const SILENT_MS_MAX = 10_000; // the portal says something every four seconds
+  const TRY_AGAIN_MS = 4000;
+  const TRIES_MAX = 5;
 
   // xterm makes style elements, and sets style attributes for colours that are not of its palette. The policy of the
   // page asks for a nonce for the one, and forbids the other; what a script sets as a property it allows.
@@ -45,6 +49,10 @@
   let socket = null;
   let retry = 0;
   let retries = 0;
+  let heard = 0; // when the portal has said something last
+  let kept = new Uint8Array(0); // keys that were typed before the connection stood
+  let tries = 0; // how often this tab asks for a keyboard that its own broken connection may still hold
+  let typed = false;
 
   const say = (text) => { said.textContent = text; };
 
@@ -72,6 +80,7 @@
     clearTimeout(retry);
     if (socket) socket.onclose = null;
     socket?.close();
+    heard = Date.now();
     place.dataset.mode = mode;
     const url = new URL(place.dataset.stream, location.href);
     url.protocol = url.protocol === "http:" ? "ws:" : "wss:";
@@ -88,6 +97,7 @@
     place.dataset.state = "connecting";
 
     mine.onmessage = ({ data }) => {
+      heard = Date.now();
       if (typeof data !== "string") {
         waiting += data.byteLength;
         terminal.write(new Uint8Array(data), () => {
@@ -106,12 +116,22 @@
         end = message;
         return;
       }
+      if (message.type !== "open") return; // it is alive
       retries = 0;
+      terminal.reset(); // what was printed before is sent again
       next = message.watches ? "watch" : "type"; // nobody takes over twice without asking for it
       terminal.options.disableStdin = message.watches;
       place.dataset.state = message.watches ? "watching" : "typing";
       offer();
-      say(message.watches ? place.dataset.why || "You watch." : "You type.");
+      const lost = message.watches && kept.length ? " What you typed meanwhile was not sent." : "";
+      say((message.watches ? place.dataset.why || "You watch." : "You type.") + lost);
+      if (!message.watches) {
+        tries = 0;
+        send(kept);
+      } else if (tries > 0) {
+        retry = setTimeout(() => open("type"), TRY_AGAIN_MS);
+      }
+      kept = new Uint8Array(0);
       place.dataset.why = "";
       terminal.focus();
     };
@@ -122,12 +142,14 @@
   };
 
   const closed = ({ why, text }, mode) => {
-    terminal.options.disableStdin = true;
+    terminal.options.disableStdin = why !== "lost" || mode === "watch";
+    if (why === "lost" && place.dataset.state === "typing") tries = TRIES_MAX;
     place.dataset.state = why;
     offer();
     say(text);
     if (why === "in-use") {
-      place.dataset.why = text;
+      tries = Math.max(0, tries - 1);
+      place.dataset.why = tries ? `${text} It may be your own connection that broke off; the keyboard is asked for.` : text;
       open("watch");
     } else if (why === "lost") {
       const pause = Math.min(500 * 2 ** retries, RETRY_MS_MAX) * (0.75 + Math.random() / 2);
@@ -147,20 +169,72 @@
     if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ ticket: detail }));
   });
 
-  terminal.onData((text) => {
-    if (socket.readyState !== WebSocket.OPEN) return;
-    const keys = new TextEncoder().encode(text);
+  const send = (keys) => {
     for (let at = 0; at < keys.length; at += KEYS_BYTES) socket.send(keys.subarray(at, at + KEYS_BYTES));
+  };
+
+  // Keys that come before the connection stands are kept, and sent when it does; more of them are refused aloud.
+  terminal.onData((text) => {
+    const keys = new TextEncoder().encode(text);
+    typed = true;
+    if (place.dataset.state === "typing" && socket.readyState === WebSocket.OPEN) {
+      send(keys);
+    } else if (kept.length + keys.length <= KEPT_BYTES_MAX) {
+      kept = Uint8Array.of(...kept, ...keys);
+      say("Connecting… What you type is kept until then.");
+    } else {
+      say("There is no connection: this is not sent any more.");
+    }
   });
 
-  // F6 goes on to the buttons, as it does between the parts of other programs; Ctrl-V pastes, as the browser has it.
+  // A connection whose other end is gone says nothing, also no end.
+  const check = () => {
+    const silent = Date.now() - heard;
+    if (!socket || socket.readyState > WebSocket.OPEN || silent < SILENT_MS_MAX) return;
+    const mode = [place.dataset.state, place.dataset.mode].some((each) => each.startsWith("watch")) ? "watch" : "type";
+    socket.onclose = null;
+    socket.close();
+    closed({ why: "lost", text: "The portal has not answered for ten seconds; your lab goes on." }, mode);
+  };
+  setInterval(check, 1000);
+  const wake = () => {
+    check();
+    if (place.dataset.state === "lost") open(place.dataset.mode === "watch" ? "watch" : "type");
+  };
+  addEventListener("online", wake);
+  document.addEventListener("visibilitychange", () => { if (!document.hidden) wake(); });
+  addEventListener("beforeunload", (event) => {
+    if (typed && place.dataset.state === "typing") event.preventDefault();
+  });
+
+  const copied = () => {
+    void navigator.clipboard.writeText(terminal.getSelection());
+    terminal.clearSelection();
+    return false;
+  };
+
+  // A key is the browser's or the device's, and never both. The browser's are those for its window, and pasting; F6 goes on
+  // to the buttons, as it does between the parts of other programs. Ctrl-C copies what is selected, else it interrupts.
   terminal.attachCustomKeyEventHandler((event) => {
-    if (event.key === "F6") {
+    const key = event.key.toLowerCase();
+    if (key === "f6") {
       event.preventDefault();
       if (event.type === "keydown") document.querySelector("#console-bar button").focus();
       return false;
     }
-    return !(event.ctrlKey && !event.altKey && event.key.toLowerCase() === "v");
+    if (["f5", "f11", "f12"].includes(key)) return false;
+    if (!event.ctrlKey || event.altKey || event.metaKey) return true;
+    if (key === "v") return false;
+    if (key === "c" && (event.shiftKey || terminal.hasSelection())) {
+      event.preventDefault();
+      return event.type === "keydown" && terminal.hasSelection() ? copied() : false;
+    }
+    if (event.shiftKey && event.code === "Digit6") { // Cisco's escape, Ctrl-^, of which xterm knows the plain form alone
+      event.preventDefault();
+      if (event.type === "keydown") terminal.input("\x1e");
+      return false;
+    }
+    return true;
   });
 
   const press = (id, act) => document.getElementById(id).addEventListener("click", act);
