@@ -275,7 +275,7 @@ def test_all_that_installations_share_is_guarded() -> None:
 
 def test_every_policy_says_what_happens_when_it_fails() -> None:
     policies = [item for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicy"]
-    assert len(policies) == 12
+    assert len(policies) == 13
     bound = {item["spec"]["policyName"] for item in OBJECTS if item["kind"] == "ValidatingAdmissionPolicyBinding"}
     for policy in policies:
         assert policy["spec"]["failurePolicy"] in {"Fail", "Ignore"}

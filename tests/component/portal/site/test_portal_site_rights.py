@@ -36,8 +36,14 @@ BEFORE_LOGIN: Final = {
     ("POST", "/login/code"),
     ("GET", CODE),
     ("POST", CODE),
+    ("GET", "/link"),
+    ("POST", "/link"),
+    ("GET", "/link/login"),
+    ("GET", "/link/static/{name:.+}"),
 }
 """What everybody may ask for."""
+BY_LINK: Final = "/link/"
+"""What these paths show is for those who came by a link, and a login is none: `test_portal_links` has such visitors."""
 OF_EVERY_VISITOR: Final = {("GET", "/"), ("GET", "/labs"), ("GET", "/classes"), ("POST", "/logout")}
 """What everybody may ask for who has logged in: it shows what is theirs."""
 OWN: Final = {"Sec-Fetch-Site": "same-origin"}
@@ -89,7 +95,8 @@ async def test_nobody_sees_anything_without_a_login(world: PortalWorld) -> None:
             if method == "GET":
                 answer = await nobody.get(where, **OWN)
                 assert answer.status_code == 303, path
-                assert answer.headers["location"].startswith("/login?next=/"), path
+                login = f"{BY_LINK}login" if path.startswith(BY_LINK) else "/login"
+                assert answer.headers["location"].startswith(f"{login}?next=/"), path
                 check_headers(answer, path)
                 for headers in (STREAM, SOCKET):
                     answer = await nobody.get(where, **headers)
@@ -108,7 +115,7 @@ async def test_a_stranger_sees_nothing_of_others(world: PortalWorld) -> None:
         await carol.log_in(await made.people.person("carol", USER_ROLE))
         await carol.get("/nowhere")
         for method, path in paths(made):
-            if (method, path) in BEFORE_LOGIN | OF_EVERY_VISITOR:
+            if (method, path) in BEFORE_LOGIN | OF_EVERY_VISITOR or path.startswith(BY_LINK):
                 continue
             answers = {}
             for user in ("alice", "zoe"):
@@ -142,6 +149,10 @@ async def test_no_other_site_acts_in_a_visitors_name(world: PortalWorld) -> None
             ):
                 answer = await alice.ask("POST", filled(path), headers, data={"csrf": alice.csrf})
                 assert answer.status_code == 403, (path, headers)
+            if path.startswith(BY_LINK):
+                answer = await alice.ask("POST", filled(path), OWN, data={"csrf": alice.csrf})
+                assert answer.status_code == 401, path
+                continue
             for csrf in ("", "x", alice.csrf[:-1], alice.csrf + "A"):
                 answer = await alice.ask("POST", filled(path), OWN, data={"csrf": csrf})
                 assert answer.status_code == 403, (path, csrf)
