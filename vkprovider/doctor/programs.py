@@ -188,6 +188,10 @@ def check_available(
     return [report(about, reason, text, _mending(meta, trouble))]
 
 
+_HAS_RUN: Final = ("backoff", "error")
+"""What a kubelet's reasons contain, in small letters, if the program has run, and its log tells more."""
+
+
 def _mending(meta: Metadata, trouble: str) -> str:
     """Return the command that mends what keeps a Pod from being ready, or shows it."""
     which = f"-l app.kubernetes.io/name={meta.name}"
@@ -197,7 +201,8 @@ def _mending(meta: Metadata, trouble: str) -> str:
             "`image.repository` of the chart, and apply it again"
         )
     if trouble:
-        word = "logs --tail=20 --prefix" if "BackOff" in trouble or "Error" in trouble else "describe pods"
+        has_run = any(each in trouble.lower() for each in _HAS_RUN)
+        word = "logs --tail=20 --prefix" if has_run else "describe pods"
         return f"kubectl -n {meta.namespace} {word} {which}"
     return f"kubectl -n {meta.namespace} describe pods {which}; kubectl -n {meta.namespace} logs {which} --prefix"
 
