@@ -19,6 +19,9 @@ _BEGINS: Final = frozenset({"ContainerCreating", "PodInitializing"})
 _IMAGE: Final = "image"
 """What is in the words of an image that cannot be had: ErrImagePull, ImagePullBackOff, InvalidImageName."""
 
+_ENDS: Final = ("backoff", "error")
+"""What is in the words of a container that ends again and again, or cannot begin."""
+
 
 class _Variable(msgspec.Struct, frozen=True):
     name: str
@@ -197,7 +200,7 @@ def _mending(meta: Metadata, trouble: str) -> str:
             "`image.repository` of the chart, and apply it again"
         )
     if trouble:
-        word = "logs --tail=20 --prefix" if "BackOff" in trouble or "Error" in trouble else "describe pods"
+        word = "logs --tail=20 --prefix" if any(each in trouble.lower() for each in _ENDS) else "describe pods"
         return f"kubectl -n {meta.namespace} {word} {which}"
     return f"kubectl -n {meta.namespace} describe pods {which}; kubectl -n {meta.namespace} logs {which} --prefix"
 
