@@ -19,6 +19,9 @@ _BEGINS: Final = frozenset({"ContainerCreating", "PodInitializing"})
 _IMAGE: Final = "image"
 """What is in the words of an image that cannot be had: ErrImagePull, ImagePullBackOff, InvalidImageName."""
 
+_ENDS: Final = ("backoff", "error")
+"""What is in the words of a container that ends again and again, or cannot begin."""
+
 
 class _Variable(msgspec.Struct, frozen=True):
     name: str
@@ -188,10 +191,6 @@ def check_available(
     return [report(about, reason, text, _mending(meta, trouble))]
 
 
-_HAS_RUN: Final = ("backoff", "error")
-"""What a kubelet's reasons contain, in small letters, if the program has run, and its log tells more."""
-
-
 def _mending(meta: Metadata, trouble: str) -> str:
     """Return the command that mends what keeps a Pod from being ready, or shows it."""
     which = f"-l app.kubernetes.io/name={meta.name}"
@@ -201,8 +200,7 @@ def _mending(meta: Metadata, trouble: str) -> str:
             "`image.repository` of the chart, and apply it again"
         )
     if trouble:
-        has_run = any(each in trouble.lower() for each in _HAS_RUN)
-        word = "logs --tail=20 --prefix" if has_run else "describe pods"
+        word = "logs --tail=20 --prefix" if any(each in trouble.lower() for each in _ENDS) else "describe pods"
         return f"kubectl -n {meta.namespace} {word} {which}"
     return f"kubectl -n {meta.namespace} describe pods {which}; kubectl -n {meta.namespace} logs {which} --prefix"
 

@@ -57,14 +57,14 @@ async def check_portal(
         return []
     found = await check_program(reading, program, "Deployment", "nobody gets a page or a lab")
     about, core = f"Deployment/{namespace}/{_PORTAL}", f"/api/v1/namespaces/{namespace}"
-    variables = await settings_of(reading, program, about)
-    found += await _check_offer(reading, namespace, variables, definitions, boot_s)
     secrets = f"Secret/{namespace}"
     given = await reading.read(f"{core}/secrets/{doors.SETTINGS}", Secret, secrets)
     tls = await reading.read(f"{core}/secrets/{doors.CERTIFICATE}", Secret, secrets)
+    variables = {**variables_of(given), **await settings_of(reading, program, about)}
+    found += await _check_offer(reading, namespace, variables, definitions, boot_s)
     if reading.failed(secrets):
         return found
-    settings = doors.parse({**variables_of(given), **variables})
+    settings = doors.parse(variables)
     if isinstance(settings, str):
         return [*found, *doors.check_settings(namespace, settings)]
     found += doors.check_key(namespace, settings, has_secret=given is not None)
