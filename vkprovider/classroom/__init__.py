@@ -5,6 +5,8 @@
 * `deployments`: the Deployments of pools, and which Pods are theirs.
 * `ledger`: what a class still has to be given: a pure function of the pool, its Deployment and the Pods of the
   namespace.
+* `pools`: the size of a pool.
+* `preview`: what would become of a list, and what the pool lacks for it.
 * `access`: what lets a learner into the own lablet: a Role on that Pod, and its binding.
 * `attendance`: who is known to attend a class, by what is bound in its namespace.
 * `giving`: each learner of a list gets a lablet of a pool, which gets smaller by it.

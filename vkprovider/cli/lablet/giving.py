@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from vkprovider.classroom.deployments import GivingError
-from vkprovider.classroom.giving import give_all
+from vkprovider.classroom.giving import give_all, preview
 from vkprovider.classroom.ledger import NothingLeft, shortage
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.classroom.roster import RosterError, read_roster
@@ -67,6 +67,7 @@ def assign_all(
     since: str | None,
     refill: bool,
     yes: bool,
+    dry_run: bool,
     output: Output,
     page: PageOptions,
     place: Place,
@@ -79,6 +80,19 @@ def assign_all(
     for note in roster.notes:
         click.echo(f"{source}: {note}", err=True)
     learners = [learner.user for learner in roster.learners]
+
+    async def look(kube: KubeClient, namespace: str) -> None:
+        wishes = [wish_of(learner, since, until, await clock.asked(kube)) for learner in learners]
+        try:
+            found = await preview(kube, namespace, deployment, wishes, refill=refill)
+        except GivingError as error:
+            raise click.ClickException(str(error)) from None
+        for line in (*found.lines(namespace), "nothing was given (dry run)"):
+            click.echo(line)
+
+    if dry_run:
+        place.run(look)
+        return
 
     async def work(kube: KubeClient, namespace: str) -> tuple[NothingLeft, list[str], dict[str, str]]:
         now = await clock.asked(kube)

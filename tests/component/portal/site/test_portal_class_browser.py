@@ -271,10 +271,23 @@ async def test_a_list_gets_the_lablets_of_a_pool(world: PortalWorld) -> None:
         await page.shows("2 labs: 2 free")
         await page.press(".filter a[href$='/assign']")
         await page.shows("Give lablets to a list of learners")
-        await page.fill("#names", f"learner\n{EVIL}\nann")
-        await page.press("#ask-assign > summary")
+        await page.fill("#names", f"learner\n{EVIL}\nann\nAnn")
         await page.judge()
-        await page.press("#ask-assign button")
+        await page.press("main form button")
+        await page.shows("3 names, 2 free: 1 lacks one: add 1")
+        assert await page.texts("tbody tr") == ["Ann lacks one", f"{EVIL} gets one", "ann gets one"]
+        assert (
+            await page.text("[role=alert]")
+            == "ann and Ann differ in case only, and are different people to the cluster."
+        )
+        assert "Give the lablets to 2 of 3" in await page.text("main form")
+        await page.judge()
+        await page.press("main form button")  # the box is required
+        await page.press("main form a.button")
+        await page.fill("#names", f"learner\n{EVIL}\nann")
+        await page.press("main form button")
+        await page.shows("2 names, 2 free: everybody has one then")
+        await page.press("main form button")
         await page.shows("Have a lab: 2 of 2")
         await whole(page)
         assert [text.split(" yes ")[0] for text in await page.texts("tbody tr")] == [EVIL, "ann"]
@@ -282,3 +295,25 @@ async def test_a_list_gets_the_lablets_of_a_pool(world: PortalWorld) -> None:
         await page.press("main a.button")
         await page.shows("2 labs: 2 ready")
         await until_learners(page, [EVIL, "ann"])
+
+
+async def test_a_pool_that_is_too_small_grows_by_a_button(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        pool(room, 1) as deployment,
+        visiting(has.client.url) as page,
+    ):
+        await room.known(1)
+        await page.log_in(token_of(room.teacher), f"{room.path}/assign")
+        await page.fill("#names", "ann\nben\ncarl")
+        await page.press("main form button")
+        await page.shows("3 names, 1 free: 2 lack one: add 2")
+        await page.press("button[name=replicas]")
+        await page.shows("2 lack one until more of the pool are ready")
+        await page.judge(html=False)
+        found = await world.admin.get(deployment)
+        assert found is not None
+        assert found["spec"]["replicas"] == 3
+        assert not [each for each in await page.texts("main button") if each.startswith("Add")]
+        assert "username" not in await room.notes("warm-0"), "nothing is given yet"

@@ -326,6 +326,9 @@ async def test_a_list_of_learners_gets_the_lablets_of_a_pool(world: PortalWorld)
             assert says in refused.text, refused.text
         assert [await room.notes(f"warm-{at}") for at in range(3)] == [{}] * 3
 
+        looked = await send(names="ann\nBob\nbob", hours="2")
+        assert "Bob and bob differ in case only" in looked.text
+        assert [await room.notes(f"warm-{at}") for at in range(3)] == [{}] * 3, "it is a question"
         now = int(has.running.replica.ctx.wall())
         given = lines(await send(file=f"learner,seat\nann,1\n{EVIL},2\n", hours="2", names="nobody"))
         assert [(learner, done) for learner, done, _ in given] == [
@@ -342,10 +345,64 @@ async def test_a_list_of_learners_gets_the_lablets_of_a_pool(world: PortalWorld)
         assert [(learner, done) for learner, done, _ in again] == [("carl", "no"), ("ann", "yes"), ("ben", "yes")]
         assert "no lablet is free" in again[0][2]
         assert again[1] == given[0], "who has one keeps it"
+        sure = lines(await send(names="Ann", hours="", alike="yes"))
+        assert [(learner, done) for learner, done, _ in sure] == [("Ann", "no")]
         await who.log_in(await teach(has, "observer", room.namespace, TEACH))
         assert (await who.get(path)).status_code == 403
         assert (await send(names="dan", hours="2")).status_code == 403
         assert f'href="{path}"' not in (await who.get(room.path)).text
+
+
+async def test_a_list_is_looked_at_before_anything_is_given(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+        pool(room, 2) as deployment,
+    ):
+        await room.lablet("warm-of-ann", "Ann")
+        await room.known(3)
+        await who.log_in(room.teacher)
+        path = f"{room.path}/assign"
+        await who.get(path)
+
+        async def check(**fields: str) -> httpx.Response:
+            sent = {"csrf": who.csrf, "pool": "warm", "hours": "2", **fields}
+            return await who.ask("POST", f"{path}/check", {"Origin": who.url}, data=sent)
+
+        shown = await check(names=f"username,name\nAnn,Ann A.\n{EVIL},=1\nben,\ncarl,")
+        assert shown.status_code == 200
+        assert "4 names, 2 free: 1 has one already, 1 lacks one: add 1" in shown.text
+        assert EVIL not in shown.text
+        rows = re.findall(
+            r'<th scope="row">(.*?)</th><td>(.*?)</td><td><span class="chip (\w+)">(.*?)</span>', shown.text
+        )
+        assert [(learner, tone, words) for learner, _, tone, words in rows] == [
+            ("carl", "bad", "lacks one"),
+            ("&lt;script&gt;alert(1)&lt;/script&gt;", "good", "gets one"),
+            ("ben", "good", "gets one"),
+            ("Ann", "idle", "keeps warm-of-ann"),
+        ]
+        alike = await check(names="ann")
+        assert "Ann and ann differ in case only" in alike.text, "also from who has one"
+
+        async def replicas() -> int:
+            found = await world.admin.get(deployment)
+            assert found is not None
+            return int(found["spec"]["replicas"])
+
+        assert (await check(names="ben", replicas="9", seen="7")).status_code == 409
+        assert (await check(names="ben", replicas="99999", seen="2")).status_code == 409
+        assert await replicas() == 2
+        grown = await check(names="ben\ncarl\ndan", replicas="3", seen="2")
+        assert "1 lacks one until more of the pool are ready" in grown.text
+        assert await replicas() == 3
+        assert (await who.get(f"{path}/check")).headers["Location"] == path
+        assert [await room.notes(f"warm-{at}") for at in range(2)] == [{}] * 2
+        await who.log_in(await teach(has, "observer", room.namespace, TEACH))
+        await who.get(room.path)
+        assert (await check(names="ben", replicas="9", seen="3")).status_code == 403
+        assert await replicas() == 3
 
 
 async def test_one_lablet_is_asked_on_its_own_page(world: PortalWorld) -> None:

@@ -171,6 +171,8 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
         Route("GET", "/classes/{namespace}/csv", view.csv),
         Route("GET", "/classes/{namespace}/assign", assigning.show),
         Route("POST", "/classes/{namespace}/assign", post(assigning.give, LIST_BODY)),
+        Route("GET", "/classes/{namespace}/assign/check", assigning.back),
+        Route("POST", "/classes/{namespace}/assign/check", post(assigning.check, LIST_BODY)),
         Route("GET", "/classes/{namespace}/{action}", view.back),
         Route("POST", "/classes/{namespace}/{action}", post(view.act)),
         Route("GET", "/classes/{namespace}/lablets/{pod}", lablets.show),
