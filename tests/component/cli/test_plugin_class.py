@@ -145,11 +145,12 @@ async def test_killed_after_each_write_and_run_again(warm: Warm, desk: Desk, tmp
     }
 
     before = len(api.asked)
-    again = await desk.lablet(*words[1:], "-o", "csv")
+    again = await desk.lablet(*words[1:], "-o", "csv", "--portal", "https://labs.example.com/")
     assert [asked.line for asked in api.asked[before:] if asked.method != "GET"] == [], "nothing changes"
     rows = {row["learner"]: row for row in csv.DictReader(io.StringIO(again.out))}
     assert {learner: row["name"] for learner, row in rows.items()} == given
     assert all("r1 serial 198.51.100.7:" in row["access"] for row in rows.values())
+    assert {row["link"] for row in rows.values()} == {f"https://labs.example.com/labs/{name}" for name in given}
     for pod in await warm.pods():
         assert (UNTIL in pod["metadata"]["annotations"]) is (USER in pod["metadata"]["annotations"])
 

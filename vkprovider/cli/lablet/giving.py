@@ -8,6 +8,7 @@ import msgspec
 
 from vkprovider.classroom.deployments import GivingError
 from vkprovider.classroom.giving import give_all, preview
+from vkprovider.classroom.handout import learner_link, ways_in
 from vkprovider.classroom.ledger import NothingLeft, shortage
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.classroom.roster import RosterError, read_roster
@@ -16,6 +17,7 @@ from vkprovider.cli.lablet.owned import read_bytes
 from vkprovider.cli.lablet.timeslots import check_names, tell_doors, wish_of
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.page.address import safe
 from vkprovider.cli.shared.page.asking import PageRefused, open_page
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
@@ -38,12 +40,14 @@ class HandOut(msgspec.Struct, frozen=True):
         until: The end of the timeslot that the Pod names.
         access: Where the learner begins: the login URL, complete if the user may log in as the learner; else the ports,
             else the command for a console.
+        link: Of the learner's page at the portal; empty if its address is not known.
     """
 
     learner: str
     name: str
     until: str
     access: str
+    link: str = ""
 
 
 LISTING: Final[Listing[HandOut]] = Listing(
@@ -54,6 +58,7 @@ LISTING: Final[Listing[HandOut]] = Listing(
         Column("UNTIL", lambda row: local(row.until, clock.now())),
         Column("ACCESS", lambda row: row.access),
         Column("NAME", lambda row: row.name),
+        Column("LINK", lambda row: row.link, wide=True),
     ),
     name=lambda row: f"pod/{row.name}" if row.name else "",
 )
@@ -68,6 +73,7 @@ def assign_all(
     refill: bool,
     yes: bool,
     dry_run: bool,
+    portal_url: str,
     output: Output,
     page: PageOptions,
     place: Place,
@@ -107,7 +113,8 @@ def assign_all(
         return given.done, left, await _logins(kube, namespace, place, page, given.done.given)
 
     done, left, logins = place.run(work)
-    rows = [_hand_out(learner, done.given.get(learner), logins.get(learner, "")) for learner in learners]
+    address = safe(portal_url, "VKPROVIDER_PORTAL_URL") if portal_url else ""
+    rows = [_hand_out(learner, done.given.get(learner), logins.get(learner, ""), address) for learner in learners]
     LISTING.show(rows, output, nothing="")
     if left:
         raise click.ClickException(". Besides, ".join(left))
@@ -144,11 +151,12 @@ async def _logins(
     return found
 
 
-def _hand_out(learner: str, pod: LabletPod | None, login: str) -> HandOut:
+def _hand_out(learner: str, pod: LabletPod | None, login: str, portal_url: str) -> HandOut:
     if pod is None:
         return HandOut(learner, "", "", "")
     notes = pod.metadata.annotations
-    ports = [f"{port.device} {port.access} {port.address}:{port.port}" for port in ports_of(pod, {}) if port.opened]
+    ports = ways_in(ports_of(pod, {}))
     login = login or notes.get(names.ANNOTATION_SESSION_LOGIN_URL, "")
     access = login or "; ".join(ports) or f"kubectl lablet console {pod.metadata.name} DEVICE"
-    return HandOut(learner, pod.metadata.name, notes.get(names.ANNOTATION_TIMESLOT_END, ""), access)
+    until, link = notes.get(names.ANNOTATION_TIMESLOT_END, ""), learner_link(portal_url, learner)
+    return HandOut(learner, pod.metadata.name, until, access, link)

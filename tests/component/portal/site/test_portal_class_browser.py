@@ -2,6 +2,7 @@
 
 import os
 from base64 import b64encode
+from urllib.parse import quote
 
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.keys import Keys
@@ -292,7 +293,19 @@ async def test_a_list_gets_the_lablets_of_a_pool(world: PortalWorld) -> None:
         await whole(page)
         assert [text.split(" yes ")[0] for text in await page.texts("tbody tr")] == [EVIL, "ann"]
         await page.judge(html=False)
-        await page.press("main a.button")
+        await page.press("main a.button[href$='/hand-out']")
+        await page.shows("Where each learner begins")
+        await page.judge()
+        links = [f"{has.client.url}/labs/{quote(learner, safe='')}" for learner in (EVIL, "ann")]
+        assert await page.texts("#hand-out a") == links
+        grant = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": has.client.url}
+        await page.run(lambda driver: driver.execute_cdp_cmd("Browser.grantPermissions", grant))
+        await page.press("#copy-links")
+        await page.shows("2 copied", css="#copied")
+        read = "navigator.clipboard.readText().then(arguments[arguments.length - 1])"
+        copied = await page.run(lambda driver: driver.execute_async_script(read))
+        assert copied == f"{EVIL}\t{links[0]}\nann\t{links[1]}\n"
+        await page.press(".above a:last-child")
         await page.shows("2 labs: 2 ready")
         await until_learners(page, [EVIL, "ann"])
 

@@ -353,6 +353,39 @@ async def test_a_list_of_learners_gets_the_lablets_of_a_pool(world: PortalWorld)
         assert f'href="{path}"' not in (await who.get(room.path)).text
 
 
+async def test_the_hand_out_says_where_each_learner_begins(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        end = iso(int(has.running.replica.ctx.wall()) + 1800)
+        await room.lablet("warm-1", EVIL, timeslot_end=end)
+        await room.lablet("warm-2", "ann", phase="Failed", ready=False)
+        await room.lablet("warm-free")
+        await ask(world, has.running, "carl", has.family, class_=room.namespace)
+        await room.known(3)
+        await who.log_in(room.teacher)
+        shown = await who.get(f"{room.path}/hand-out")
+        assert EVIL not in shown.text
+        answer = await who.get(f"{room.path}/hand-out/csv")
+        assert answer.headers["Content-Disposition"] == f'attachment; filename="{room.namespace}-hand-out.csv"'
+        rows = {row["learner"]: row for row in csv.DictReader(io.StringIO(answer.text.removeprefix("\ufeff")))}
+        assert set(rows) == {EVIL, "carl"}, "who has a lab that goes on"
+        assert rows[EVIL] == {
+            "learner": EVIL,
+            "lablet": "warm-1",
+            "class": room.namespace,
+            "link": f"{who.url}/labs/%3Cscript%3Ealert%281%29%3C%2Fscript%3E",
+            "until": end,
+            "ports": "",
+        }
+        assert rows["carl"]["link"] == f"{who.url}/labs/carl"
+        await who.log_in(has.alice)
+        for path in ("hand-out", "hand-out/csv"):
+            assert (await who.get(f"{room.path}/{path}")).status_code == 404
+
+
 async def test_a_list_is_looked_at_before_anything_is_given(world: PortalWorld) -> None:
     async with (
         setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,

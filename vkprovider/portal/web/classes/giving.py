@@ -150,6 +150,7 @@ class Assigning:
             outcomes=sorted(outcomes, key=lambda each: each.done),
             failed=failed,
             notes=asked.roster.notes,
+            gave=True,
         )
 
     async def back(self, request: web.Request) -> web.StreamResponse:

@@ -28,6 +28,7 @@ from vkprovider.portal.web.classes.acting import (
 )
 from vkprovider.portal.web.classes.classrooms import KIND, ROWS, Classrooms, Grid, path_of, powers_of, topic_of
 from vkprovider.portal.web.classes.giving import LIST_BODY, Assigning
+from vkprovider.portal.web.classes.handout import HandingOut
 from vkprovider.portal.web.lab.pieces import Deed, lab_page, lablet_place
 from vkprovider.portal.web.lab.routes import LABLET, LabletTopics
 from vkprovider.portal.web.layout import SiteContext
@@ -160,6 +161,7 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
     classrooms = Classrooms(site.index, site.lablets, site.instructors, site.callers)
     acting = Acting(site, classrooms)
     assigning = Assigning(site, classrooms)
+    handing_out = HandingOut(site, classrooms)
     view = Classes(site, live, classrooms, acting, assigning)
     lablets = ClassLablets(site, live, classrooms, acting)
     post = site.visitors.posting
@@ -169,6 +171,8 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
         Route("GET", "/classes", view.list),
         Route("GET", "/classes/{namespace}", view.show),
         Route("GET", "/classes/{namespace}/csv", view.csv),
+        Route("GET", "/classes/{namespace}/hand-out", handing_out.show),
+        Route("GET", "/classes/{namespace}/hand-out/csv", handing_out.csv),
         Route("GET", "/classes/{namespace}/assign", assigning.show),
         Route("POST", "/classes/{namespace}/assign", post(assigning.give, LIST_BODY)),
         Route("GET", "/classes/{namespace}/assign/check", assigning.back),
@@ -294,6 +298,7 @@ class Classes:
             outcomes=sorted(outcomes, key=lambda each: each.done),
             failed=failed,
             notes=(),
+            gave=False,
         )
 
 
