@@ -287,6 +287,11 @@ def chosen(rows: Iterable[Row], wish: RowFilter) -> list[Row]:
     return found
 
 
+def everybody(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows of learners whose lab goes on."""
+    return [row for row in rows if row.learner and not row.is_over]
+
+
 def counted(rows: Iterable[Row]) -> list[tuple[Standing, int]]:
     """Return how many stand how, those that need help first."""
     number = Counter(row.standing for row in rows)

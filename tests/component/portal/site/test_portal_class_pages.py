@@ -199,6 +199,8 @@ async def test_each_request_is_written_on_the_lablets_that_are_meant(world: Port
         assert (await act(who, room, "extend", ["pod-warm-ann"], minutes="999")).status_code == 422
         assert (await act(who, room, "message", ["pod-warm-ann"], message="x" * 501)).status_code == 422
 
+        whom = '<span id="class-everybody" data-number="3" data-whom="ann, ben, carl">(3: ann, ben, carl)</span>'
+        assert whom in (await who.get(room.path)).text
         extended = lines(await act(who, room, "extend", [], minutes="15", scope="all"))
         assert [(learner, done) for learner, done, _ in extended] == [("carl", "no"), ("ann", "yes"), ("ben", "yes")]
         assert "no end" in extended[0][2]

@@ -31,7 +31,7 @@ from vkprovider.portal.web.classes.giving import LIST_BODY, Assigning
 from vkprovider.portal.web.classes.handout import HandingOut
 from vkprovider.portal.web.lab.pieces import Deed, lab_page, lablet_place
 from vkprovider.portal.web.lab.routes import LABLET, LabletTopics
-from vkprovider.portal.web.layout import SiteContext
+from vkprovider.portal.web.layout import PIECE, SiteContext
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView
 from vkprovider.portal.web.visitors import BASE, FORM_BODY, Visitor, link
@@ -235,6 +235,7 @@ class Classes:
             version=shown.version,
             counts=parts["class-counts"],
             held=parts["class-held"],
+            everybody=parts["class-everybody"],
             rows=rows,
             headings=[(name, words, _sorted(wish, name)) for name, words in HEADINGS],
             query=topic.removeprefix(namespace),
@@ -291,7 +292,7 @@ class Classes:
         )
         return self._site.layout.render(
             request,
-            "classes/outcome.html",
+            "classes/_outcome.html" if PIECE in request.headers else "classes/outcome.html",
             namespace=namespace,
             path=path_of(namespace),
             headline=headline(action, outcomes),
