@@ -15,6 +15,21 @@ from tests.component.portal.site.test_portal_class_pages import TEACH, teach
 from tests.support.page import Page, visiting
 from vkprovider.platform.times import iso
 
+NO_ROOM = "0/9 nodes are available: 1 node(s) had untolerated taint(s), 8 Insufficient cpu. preemption: 0/9 nodes"
+BROKEN = """
+const broken = [];
+const walk = document.createTreeWalker(document.querySelector("#grid-rows"), NodeFilter.SHOW_TEXT);
+while (walk.nextNode()) {
+  for (const word of walk.currentNode.textContent.matchAll(/[a-z]{2,20}/gi)) {
+    const range = document.createRange();
+    range.setStart(walk.currentNode, word.index);
+    range.setEnd(walk.currentNode, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map((each) => Math.round(each.top))).size > 1) broken.push(word[0]);
+  }
+}
+return broken;
+"""
+"""Names the words of the rows that are broken inside."""
 KEY = b64encode(os.urandom(32)).decode()
 
 
@@ -84,7 +99,7 @@ async def test_a_class_at_a_glance(world: PortalWorld) -> None:
         assert counts == "24 labs: 2 needs help, 4 booting, 1 ready, 16 working, 1 free"
         assert (await page.texts("#class-held li a")) == ["4: StartingNodes", "2: NeedsAttention"]
         names = await learners(page)
-        assert names[:3] == [f"={EVIL}", "dora", "emil"]
+        assert names[:3] == [f"={EVIL}", "emil", "dora"], "who needs help stands first"
         assert names[3:23] == [f"learner{at:02}" for at in range(20)]
         assert names[23] == "free"
         rows = {text.split("\n")[0]: " ".join(text.split()) for text in await page.texts("#grid-rows tr")}
@@ -133,6 +148,22 @@ async def test_a_class_at_a_glance(world: PortalWorld) -> None:
         await page.until(lambda driver: "?" not in driver.current_url, "all of them")
         await whole(page)
         assert len(await learners(page)) == 24
+
+        # On a phone each learner is a card, and what can be done is behind one button.
+        await room.lablet("warm-wait", "zoe", ready=False, phase="Pending", reason="Unschedulable", message=NO_ROOM)
+        await page.shows("No worker has room: CPU")
+        assert "taint" not in await page.text()
+        phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+        await page.run(lambda driver: driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone))
+        await page.until(lambda driver: not driver.find_element("id", "acts").is_displayed(), "the menu is folded")
+        width = "return [document.documentElement.scrollWidth, document.querySelector('.scroll').scrollWidth]"
+        assert max(await page.run(lambda driver: driver.execute_script(width))) <= 390
+        assert await page.run(lambda driver: driver.execute_script(BROKEN)) == []
+        await page.judge(html=False)
+        await page.press("#acts-menu > summary")
+        await page.press("#ask-message > summary")
+        await page.judge(html=False)
+        await page.run(lambda driver: driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {}))
 
 
 async def test_each_act_asks_first_and_says_what_became_of_each(world: PortalWorld) -> None:

@@ -72,7 +72,7 @@ class HandingOut:
         visitor = await self._site.visitors.of(request)
         await self._classrooms.check(visitor.known, namespace)
         portal = address_of(request, "")
-        rows = chosen(self._classrooms.rows(namespace), RowFilter())
+        rows = chosen(self._classrooms.rows(namespace), RowFilter("learner"))
         return [(row, self._made(row, portal)) for row in rows if row.learner and not row.is_over]
 
     def _made(self, row: Row, portal: str) -> HandOutRow:

@@ -5,6 +5,7 @@
 // - Enter in a box that can be ticked sends nothing.
 // - One box ticks all rows that are shown.
 // - A question says how many are meant, and who; Cancel and Escape close it, and the focus goes into it and back.
+// - On a narrow screen what can be done is behind one button.
 // - What became of a request is said beneath the buttons, and the page stays.
 "use strict";
 
@@ -99,6 +100,14 @@
   const body = document.getElementById("grid-rows");
   if (!form || !answer || !body) return;
   const SHOWN = 6; // names in a question
+
+  const menu = document.getElementById("acts-menu");
+  const narrow = window.matchMedia("(max-width: 40rem)");
+  const fold = () => {
+    menu.open = !narrow.matches;
+  };
+  narrow.addEventListener("change", fold);
+  fold();
 
   const meant = () => {
     if (form.elements.scope.value === "all") {
