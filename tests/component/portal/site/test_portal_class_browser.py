@@ -374,3 +374,16 @@ async def test_a_pool_that_is_too_small_grows_by_a_button(world: PortalWorld) ->
         assert found["spec"]["replicas"] == 3
         assert not [each for each in await page.texts("main button") if each.startswith("Add")]
         assert "username" not in await room.notes("warm-0"), "nothing is given yet"
+        await page.open(f"{room.path}/pools")
+        await page.shows("1 of 3")
+        await page.judge()
+        await page.press("button[aria-label='One more in warm']")
+        await page.shows("1 of 4")
+        await page.fill("input[aria-label='Free lablets of warm']", "2")
+        await page.press("form:has(> input[aria-label='Free lablets of warm']) button")
+        await page.shows("1 of 2")
+        await page.press("form.card button")
+        await page.shows("warm-2")
+        await page.shows("0 of 24")
+        await page.judge(html=False)
+        await world.admin.delete(f"{deployment}-2")

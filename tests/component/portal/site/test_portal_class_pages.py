@@ -443,6 +443,47 @@ async def test_a_list_is_looked_at_before_anything_is_given(world: PortalWorld) 
         assert await replicas() == 3
 
 
+async def test_a_pool_is_made_and_sized_on_the_page(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        deployments = f"/apis/apps/v1/namespaces/{room.namespace}/deployments"
+        await who.log_in(room.teacher)
+        path = f"{room.path}/pools"
+        assert f'href="{path}">Make a pool</a>' in (await who.get(room.path)).text
+        page = (await who.get(path)).text
+        assert "This class has no pool yet." in page
+        assert f"<option>{has.definition}-small</option>" in page
+        wished = {"name": "warm", "definition": f"{has.definition}-small", "replicas": "3"}
+        for wrong, status in (
+            ({"name": "Warm!"}, 422),
+            ({"replicas": "-1"}, 422),
+            ({"replicas": "1001"}, 422),
+            ({"definition": "nothing"}, 409),
+        ):
+            assert (await who.post(path, None, **{**wished, **wrong})).status_code == status, wrong
+        made = await who.post(path, None, **wished)
+        assert (made.status_code, made.headers["Location"]) == (303, path)
+        found = await world.admin.get(f"{deployments}/warm")
+        assert found is not None
+        assert (found["spec"]["replicas"], found["metadata"]["labels"]) == (3, {"class": room.namespace})
+        assert (await who.post(path, None, **wished)).status_code == 409, "there is one"
+        assert (await who.post(f"{path}/warm", replicas="5", seen="2")).status_code == 409, "somebody else was faster"
+        assert (await who.post(f"{path}/warm", replicas="x", seen="3")).status_code == 422
+        assert (await who.post(f"{path}/warm", replicas="5", seen="3")).status_code == 303
+        found = await world.admin.get(f"{deployments}/warm")
+        assert found is not None
+        assert found["spec"]["replicas"] == 5
+        assert "0 of 5" in (await who.get(path)).text
+        await who.log_in(await teach(has, "observer", room.namespace, TEACH))
+        assert (await who.get(path)).status_code == 403
+        assert (await who.post(f"{path}/warm", replicas="0", seen="5")).status_code == 403
+        assert path not in (await who.get(room.path)).text
+        await world.admin.delete(f"{deployments}/warm")
+
+
 async def test_one_lablet_is_asked_on_its_own_page(world: PortalWorld) -> None:
     async with (
         setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,

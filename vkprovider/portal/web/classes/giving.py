@@ -121,7 +121,7 @@ class Assigning:
         """Show what would become of a list, and give nothing; with the button for it the pool is scaled before."""
         namespace, visitor = await self._visitor(request)
         asked = asked_of(await read_form(request, LIST_BODY), self._site.ctx.wall())
-        async with self._in_the_name_of(visitor) as kube:
+        async with as_visitor(self._site, visitor, "Nothing was given") as kube:
             if asked.replicas is not None:
                 await scale(kube, namespace, asked.pool, asked.replicas, seen=asked.seen)
             found = await preview(kube, namespace, asked.pool, asked.wishes, refill=asked.refill)
@@ -131,7 +131,7 @@ class Assigning:
         """Give lablets to a list of learners, and show what became of each; names that are alike are asked about."""
         namespace, visitor = await self._visitor(request)
         asked = asked_of(await read_form(request, LIST_BODY), self._site.ctx.wall())
-        async with self._in_the_name_of(visitor) as kube:
+        async with as_visitor(self._site, visitor, "Nothing was given") as kube:
             if not asked.alike:
                 found = await preview(kube, namespace, asked.pool, asked.wishes, refill=asked.refill)
                 if found.alike:
@@ -181,23 +181,6 @@ class Assigning:
             notes=asked.roster.notes,
         )
 
-    @asynccontextmanager
-    async def _in_the_name_of(self, visitor: Visitor) -> AsyncIterator[KubeClient]:
-        """Yield a client with the visitor's token, and say what it fails with.
-
-        Raises:
-            Rejected: What was asked cannot be done.
-        """
-        try:
-            async with self._site.as_visitor.client(visitor.token) as kube:
-                yield kube
-        except GivingError as error:
-            raise Rejected(Grounds.CANNOT_EXTEND, f"Nothing was given: {error}") from error
-        except Forbidden as error:
-            raise Rejected(Grounds.PERMISSION_DENIED, f"You may not give lablets: {error.message}") from error
-        except (OutsideError, InputError) as error:
-            raise Rejected(Grounds.UNAVAILABLE, f"The API server did not do it: {error}; send it again") from error
-
     async def _visitor(self, request: web.Request) -> tuple[str, Visitor]:
         """Return the class of a request and its sender, who may give its lablets.
 
@@ -221,6 +204,29 @@ class Assigning:
         except (OutsideError, InputError) as error:
             return Pools(fault=str(error))
         return Pools(tuple(sorted(each.metadata.name for each in found if _is_pool(each))))
+
+
+@asynccontextmanager
+async def as_visitor(site: SiteContext, visitor: Visitor, nothing: str) -> AsyncIterator[KubeClient]:
+    """Yield a client with a visitor's token, and say what it fails with.
+
+    Args:
+        site: What every view is given.
+        visitor: Whose token.
+        nothing: What did not happen, such as `Nothing was given`.
+
+    Raises:
+        Rejected: What was asked cannot be done.
+    """
+    try:
+        async with site.as_visitor.client(visitor.token) as kube:
+            yield kube
+    except GivingError as error:
+        raise Rejected(Grounds.CANNOT_EXTEND, f"{nothing}: {error}.") from error
+    except Forbidden as error:
+        raise Rejected(Grounds.PERMISSION_DENIED, f"{nothing}: {error.message}") from error
+    except (OutsideError, InputError) as error:
+        raise Rejected(Grounds.UNAVAILABLE, f"The API server did not do it: {error}; send it again") from error
 
 
 def wishes_of(roster: Roster, hours: str, now: float) -> list[Assignment]:
@@ -255,7 +261,7 @@ def asked_of(form: Mapping[str, Any], now: float) -> AskedList:
         Rejected: It cannot be used.
     """
     roster, hours = roster_of(form), str(form.get("hours", ""))
-    replicas, seen = (_number(str(form.get(field, ""))) for field in ("replicas", "seen"))
+    replicas, seen = (number_of(str(form.get(field, ""))) for field in ("replicas", "seen"))
     return AskedList(
         roster,
         wishes_of(roster, hours, now),
@@ -268,7 +274,8 @@ def asked_of(form: Mapping[str, Any], now: float) -> AskedList:
     )
 
 
-def _number(text: str) -> int | None:
+def number_of(text: str) -> int | None:
+    """Return the number that a field has; None if it has none."""
     return int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else None
 
 

@@ -29,6 +29,7 @@ from vkprovider.portal.web.classes.acting import (
 from vkprovider.portal.web.classes.classrooms import KIND, ROWS, Classrooms, Grid, path_of, powers_of, topic_of
 from vkprovider.portal.web.classes.giving import LIST_BODY, Assigning
 from vkprovider.portal.web.classes.handout import HandingOut
+from vkprovider.portal.web.classes.pools import PoolsPage
 from vkprovider.portal.web.lab.pieces import Deed, lab_page, lablet_place
 from vkprovider.portal.web.lab.routes import LABLET, LabletTopics
 from vkprovider.portal.web.layout import PIECE, SiteContext
@@ -162,7 +163,8 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
     acting = Acting(site, classrooms)
     assigning = Assigning(site, classrooms)
     handing_out = HandingOut(site, classrooms)
-    view = Classes(site, live, classrooms, acting, assigning)
+    pools = PoolsPage(site, classrooms)
+    view = Classes(site, live, classrooms, acting, assigning, pools)
     lablets = ClassLablets(site, live, classrooms, acting)
     post = site.visitors.posting
     for source in (view.grid.source(), lablets.source()):
@@ -173,6 +175,9 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
         Route("GET", "/classes/{namespace}/csv", view.csv),
         Route("GET", "/classes/{namespace}/hand-out", handing_out.show),
         Route("GET", "/classes/{namespace}/hand-out/csv", handing_out.csv),
+        Route("GET", "/classes/{namespace}/pools", pools.show),
+        Route("POST", "/classes/{namespace}/pools", post(pools.make)),
+        Route("POST", "/classes/{namespace}/pools/{pool}", post(pools.scale)),
         Route("GET", "/classes/{namespace}/assign", assigning.show),
         Route("POST", "/classes/{namespace}/assign", post(assigning.give, LIST_BODY)),
         Route("GET", "/classes/{namespace}/assign/check", assigning.back),
@@ -188,7 +193,13 @@ class Classes:
     """The handlers."""
 
     def __init__(
-        self, site: SiteContext, live: Live, classrooms: Classrooms, acting: Acting, assigning: Assigning
+        self,
+        site: SiteContext,
+        live: Live,
+        classrooms: Classrooms,
+        acting: Acting,
+        assigning: Assigning,
+        pools: PoolsPage,
     ) -> None:
         """Create them.
 
@@ -198,12 +209,14 @@ class Classes:
             classrooms: The classes.
             acting: Asks lablets.
             assigning: Gives lablets to lists of learners.
+            pools: Makes and scales pools.
         """
         self._site = site
         self._live = live
         self._classrooms = classrooms
         self._acting = acting
         self._assigning = assigning
+        self._pools = pools
         self.grid = Grid(site, classrooms)
 
     async def list(self, request: web.Request) -> web.StreamResponse:
@@ -242,6 +255,7 @@ class Classes:
             states=[each.value for each in Standing],
             forms=offered(powers.acts),
             gives=await self._assigning.may(visitor, namespace),
+            pools=await self._pools.may(visitor, namespace),
             minutes=MINUTES,
             usual_minutes=USUAL_MINUTES,
         )
