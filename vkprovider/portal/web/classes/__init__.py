@@ -6,6 +6,7 @@
   page.
 * `handout`: where each learner of a class begins, as a table and as a file.
 * `pools`: how large the pools of a class are, and one more of them.
+* `wall`: the first console of each learner of a class, to watch.
 * `giving`: a list of learners gets the lablets of a pool: the form of the class's page, and what became of each
   learner.
 """

@@ -30,6 +30,7 @@ from vkprovider.portal.web.classes.classrooms import KIND, ROWS, Classrooms, Gri
 from vkprovider.portal.web.classes.giving import LIST_BODY, Assigning
 from vkprovider.portal.web.classes.handout import HandingOut
 from vkprovider.portal.web.classes.pools import PoolsPage
+from vkprovider.portal.web.classes.wall import Wall
 from vkprovider.portal.web.lab.pieces import Deed, lab_page, lablet_place
 from vkprovider.portal.web.lab.routes import LABLET, LabletTopics
 from vkprovider.portal.web.layout import PIECE, SiteContext
@@ -175,6 +176,7 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
         Route("GET", "/classes/{namespace}/csv", view.csv),
         Route("GET", "/classes/{namespace}/hand-out", handing_out.show),
         Route("GET", "/classes/{namespace}/hand-out/csv", handing_out.csv),
+        Route("GET", "/classes/{namespace}/wall", Wall(site, classrooms).show),
         Route("GET", "/classes/{namespace}/pools", pools.show),
         Route("POST", "/classes/{namespace}/pools", post(pools.make)),
         Route("POST", "/classes/{namespace}/pools/{pool}", post(pools.scale)),

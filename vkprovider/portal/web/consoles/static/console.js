@@ -25,7 +25,7 @@
 
   const terminal = new Terminal({
     fontFamily: "ui-monospace, monospace",
-    fontSize: 14,
+    fontSize: "tile" in place.dataset ? 9 : 14,
     scrollback: 5000,
     screenReaderMode: true,
     theme: {
@@ -106,7 +106,7 @@
       place.dataset.state = message.watches ? "watching" : "typing";
       say(message.watches ? place.dataset.why || "You watch." : "You type.");
       place.dataset.why = "";
-      terminal.focus();
+      if (!("tile" in place.dataset)) terminal.focus(); // one of many takes the focus from no other
     };
     mine.onclose = async () => {
       const known = end ?? (place.dataset.state === "connecting" ? await refusal(place.dataset.stream) : null);
