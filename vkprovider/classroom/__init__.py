@@ -5,6 +5,7 @@
 * `deployments`: the Deployments of pools, and which Pods are theirs.
 * `ledger`: what a class still has to be given: a pure function of the pool, its Deployment and the Pods of the
   namespace.
+* `definitions`: a definition as a class makes it of the file that CML exports, and its trial.
 * `pools`: the size of a pool.
 * `handout`: where each learner of a class begins.
 * `preview`: what would become of a list, and what the pool lacks for it.

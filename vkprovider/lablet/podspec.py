@@ -50,3 +50,25 @@ def lablet_container(name: str, image: str) -> dict[str, Any]:
         "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
         "securityContext": _RESTRICTED_CONTAINER,
     }
+
+
+def trial_of(definition: str, version: str = "") -> dict[str, Any]:
+    """Return the spec of a Pod that is a lablet of a definition, as restricted as Pod Security may demand.
+
+    Args:
+        definition: Of which.
+        version: Of its content; the current one if empty.
+    """
+    container = {
+        "name": names.LAB_CONTAINER,
+        "image": f"{definition}:{version}" if version else definition,
+        "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
+        "securityContext": _RESTRICTED_CONTAINER,
+    }
+    return {
+        "runtimeClassName": definition,
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "securityContext": RESTRICTED,
+        "containers": [container],
+    }

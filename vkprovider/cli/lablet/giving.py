@@ -13,7 +13,7 @@ from vkprovider.classroom.ledger import NothingLeft, shortage
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.classroom.roster import RosterError, read_roster
 from vkprovider.cli.lablet.addresses import login_url
-from vkprovider.cli.lablet.owned import read_bytes
+from vkprovider.cli.lablet.sources import read_bytes
 from vkprovider.cli.lablet.timeslots import check_names, tell_doors, wish_of
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.output import Column, Listing, Output

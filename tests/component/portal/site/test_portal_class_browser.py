@@ -2,6 +2,7 @@
 
 import os
 from base64 import b64encode
+from pathlib import Path
 from urllib.parse import quote
 
 from selenium.webdriver import Chrome
@@ -12,7 +13,9 @@ from tests.component.portal.asking import setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fill, pool, token_of
 from tests.component.portal.site.test_portal_class_pages import TEACH, teach
+from tests.support.apiserver import GROUP
 from tests.support.page import Page, visiting
+from tests.support.topologies import topology
 from vkprovider.platform.times import iso
 
 NO_ROOM = "0/9 nodes are available: 1 node(s) had untolerated taint(s), 8 Insufficient cpu. preemption: 0/9 nodes"
@@ -354,7 +357,7 @@ async def test_a_list_gets_the_lablets_of_a_pool(world: PortalWorld) -> None:
         await until_learners(page, [EVIL, "ann"])
 
 
-async def test_a_pool_that_is_too_small_grows_by_a_button(world: PortalWorld) -> None:
+async def test_a_pool_that_is_too_small_grows_by_a_button(world: PortalWorld, tmp_path: Path) -> None:
     async with (
         setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
         classroom(has) as room,
@@ -387,3 +390,18 @@ async def test_a_pool_that_is_too_small_grows_by_a_button(world: PortalWorld) ->
         await page.shows("0 of 24")
         await page.judge(html=False)
         await world.admin.delete(f"{deployment}-2")
+
+        await page.press("main a[href$='/definitions']")
+        await page.shows("A lab of your own")
+        await page.judge()
+        name = f"branch-{room.namespace}"[:50]
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(topology({"r1": "alpine"}, {"r1": ["serial:4001"]}))
+        await page.run(lambda driver: driver.find_element("id", "file").send_keys(str(file)))
+        await page.press("input[name=try]")
+        await page.press("form.card button")
+        try:
+            await page.shows("the provider has not read it yet")
+            await page.judge()
+        finally:
+            await world.admin.delete(f"{GROUP}/labletdefinitions/{name}")

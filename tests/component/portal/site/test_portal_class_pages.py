@@ -21,12 +21,14 @@ from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fill, pool
 from tests.component.portal.site.test_live_streams import stream
 from tests.component.portal.wishes import ask
-from tests.support.apiserver import SYSTEM
+from tests.support.apiserver import GROUP, RUNTIME_CLASSES, SYSTEM
+from tests.support.topologies import topology
 from vkprovider.lablet import names
 from vkprovider.platform.times import iso
 from vkprovider.portal.api import callers
 from vkprovider.portal.pure import portalnames
 
+DEFINITIONS = f"{GROUP}/labletdefinitions"
 KEY = b64encode(os.urandom(32)).decode()
 _LINE = re.compile(r'<tr><th scope="row">(.*?)</th><td><span class="chip \w+">(\w+)</span></td><td>(.*?)</td></tr>')
 
@@ -482,6 +484,74 @@ async def test_a_pool_is_made_and_sized_on_the_page(world: PortalWorld) -> None:
         assert (await who.post(f"{path}/warm", replicas="0", seen="5")).status_code == 403
         assert path not in (await who.get(room.path)).text
         await world.admin.delete(f"{deployments}/warm")
+
+
+async def test_a_file_of_cml_becomes_a_definition_of_the_class_and_is_tried(world: PortalWorld) -> None:
+    """The test acts as the provider, which reads the definition and makes its RuntimeClass."""
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        await who.log_in(room.teacher)
+        path, name = f"{room.path}/definitions", f"branch-{room.namespace}"[:50]
+        assert "This class has no definition of its own yet." in (await who.get(path)).text
+        text = topology({"r1": "alpine"}, {"r1": ["serial:4001"]})
+
+        async def send(file: str | bytes, filename: str = "Branch.yaml", **fields: str) -> httpx.Response:
+            parts: Any = {each: (None, value) for each, value in {"csrf": who.csrf, **fields}.items()}
+            return await who.ask("POST", path, {"Origin": who.url}, files={**parts, "file": (filename, file)})
+
+        for refused in (
+            await send(b"\xff\xfe\x00", name=name),
+            await send(text, name="No!"),
+            await send(text, "_.yaml"),
+        ):
+            assert refused.status_code == 422, refused.text
+        made = await send(text, name=name)
+        assert (made.status_code, made.headers["Location"]) == (303, path)
+        where = f"{DEFINITIONS}/{name}"
+        try:
+            found = await world.admin.get(where)
+            assert found is not None
+            assert found["metadata"]["labels"] == {"vkprovider.io/owner-namespace": room.namespace}
+            kept = found["spec"]["source"]["configMap"]
+            content = await world.admin.get(f"/api/v1/namespaces/{kept['namespace']}/configmaps/{kept['name']}")
+            assert content is not None
+            assert content["data"]["cml.yaml"] == text
+            assert "the provider has not read it yet" in (await who.get(path)).text
+            assert (await send(text, name=name)).status_code == 303, "the same again changes nothing"
+            other = await send(f"{text}\n", name=name)
+            assert other.status_code == 409
+            assert "--version 1.0.1" in other.text
+
+            ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": iso(0)}
+            status = {"version": "1.0.0", "observedGeneration": found["metadata"]["generation"], "conditions": [ready]}
+            await world.admin.patch(f"{where}/status", {"status": status})
+            labels = {"vkprovider.io/component": "runtimeclass"}
+            selector = {"nodeSelector": {"vkprovider.io/component": "vnode"}}
+            runtime = {"metadata": {"name": name, "labels": labels}, "handler": "vkprovider", "scheduling": selector}
+            await world.admin.create(RUNTIME_CLASSES, runtime)
+
+            async def begun() -> bool:  # the API server learns of the RuntimeClass a moment later
+                return (await who.post(f"{path}/{name}/trials")).status_code == 303
+
+            await eventually(begun, "a trial has begun")
+            pods = await world.admin.items(f"/api/v1/namespaces/{room.namespace}/pods")
+            [trial] = [pod["metadata"]["name"] for pod in pods]
+            assert trial.startswith(f"try-{name}-")
+            assert pods[0]["spec"]["activeDeadlineSeconds"] == 3600
+            assert f">{trial}</a>" in (await who.get(path)).text
+            await room.lablet("warm-1", "ann")
+            assert (await who.post(f"{path}/{name}/trials/warm-1")).status_code == 409, "a learner's is no trial"
+            assert (await who.post(f"{path}/{name}/trials/{trial}")).status_code == 303
+            assert trial not in (await who.get(path)).text
+            assert await room.notes("warm-1")
+            await who.log_in(await teach(has, "observer", room.namespace, TEACH))
+            assert (await who.get(path)).status_code == 403
+        finally:
+            await world.admin.delete(where)
+            await world.admin.delete(f"{RUNTIME_CLASSES}/{name}")
 
 
 async def test_one_lablet_is_asked_on_its_own_page(world: PortalWorld) -> None:

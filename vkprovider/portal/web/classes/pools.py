@@ -1,7 +1,6 @@
 """The pools of a class on its page: how large they are, one more of them, and what to make one of."""
 
 import re
-import shlex
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
@@ -9,6 +8,7 @@ import structlog
 from aiohttp import web
 
 from vkprovider.classroom.pools import REPLICAS_MAX, PoolSize, make, offered, pools_in, scale
+from vkprovider.doctor.rights import grant_command
 from vkprovider.platform.errors import Forbidden, InputError, OutsideError
 from vkprovider.platform.http.bodies import read_form
 from vkprovider.platform.kube.api import DEFINITIONS
@@ -134,11 +134,6 @@ class PoolsPage:
         if not await self.may(visitor, namespace):
             raise Rejected(Grounds.PERMISSION_DENIED, "You may look at this class, and make no pools in it.")
         return namespace, visitor
-
-
-def grant_command(username: str, namespace: str) -> str:
-    """Return the command by which an admin makes somebody an instructor of a class."""
-    return f"kubectl lablet grant {shlex.quote(username)} -n {namespace}"
 
 
 def wished_of(form: Mapping[str, Any]) -> WishedPool:

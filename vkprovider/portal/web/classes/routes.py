@@ -27,6 +27,7 @@ from vkprovider.portal.web.classes.acting import (
     wanted_of,
 )
 from vkprovider.portal.web.classes.classrooms import KIND, ROWS, Classrooms, Grid, path_of, powers_of, topic_of
+from vkprovider.portal.web.classes.definitions import FILE_BODY, DefinitionsPage
 from vkprovider.portal.web.classes.giving import LIST_BODY, Assigning
 from vkprovider.portal.web.classes.handout import HandingOut
 from vkprovider.portal.web.classes.pools import PoolsPage
@@ -164,7 +165,7 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
     acting = Acting(site, classrooms)
     assigning = Assigning(site, classrooms)
     handing_out = HandingOut(site, classrooms)
-    pools = PoolsPage(site, classrooms)
+    pools, definitions = PoolsPage(site, classrooms), DefinitionsPage(site, classrooms)
     view = Classes(site, live, classrooms, acting, assigning, pools)
     lablets = ClassLablets(site, live, classrooms, acting)
     post = site.visitors.posting
@@ -177,6 +178,10 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
         Route("GET", "/classes/{namespace}/hand-out", handing_out.show),
         Route("GET", "/classes/{namespace}/hand-out/csv", handing_out.csv),
         Route("GET", "/classes/{namespace}/wall", Wall(site, classrooms).show),
+        Route("GET", "/classes/{namespace}/definitions", definitions.show),
+        Route("POST", "/classes/{namespace}/definitions", post(definitions.make, FILE_BODY)),
+        Route("POST", "/classes/{namespace}/definitions/{definition}/trials", post(definitions.begin)),
+        Route("POST", "/classes/{namespace}/definitions/{definition}/trials/{pod}", post(definitions.remove)),
         Route("GET", "/classes/{namespace}/pools", pools.show),
         Route("POST", "/classes/{namespace}/pools", post(pools.make)),
         Route("POST", "/classes/{namespace}/pools/{pool}", post(pools.scale)),
