@@ -13,10 +13,8 @@ _WORDS: Final = {
     names.RESOURCE_LAB_NODES: "licensed devices",
     names.RESOURCE_PORTS: "ports",
 }
-UNSCHEDULABLE: Final = "Unschedulable"
-"""The scheduler's reason."""
-NO_ROOM: Final = "NoRoom"
-"""The same for people who know no scheduler."""
+NO_ROOM: Final = "no room"
+"""The reason `Unschedulable` for people who know no scheduler."""
 
 
 def room_words(message: str) -> str:

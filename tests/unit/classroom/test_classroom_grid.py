@@ -100,7 +100,7 @@ def test_the_words_of_the_scheduler_are_not_shown() -> None:
         "0/107 nodes are available: 1 node(s) had untolerated taint(s), 106 Insufficient cpu. preemption: 0/107 nodes"
     )
     waiting = of_lablet(pod(ready=False, waits="Unschedulable", why=said, phase="Pending", username="ann"))
-    assert (waiting.reason, waiting.why) == ("NoRoom", "No worker has room: CPU")
+    assert (waiting.reason, waiting.why) == ("no room", "No worker has room: CPU")
 
 
 def test_who_needs_help_stands_first() -> None:

@@ -13,7 +13,8 @@ from vkprovider.lablet import standing as words
 from vkprovider.lablet.devices import DeviceState, devices_in
 from vkprovider.lablet.inputs import annotation_for, message_of
 from vkprovider.lablet.models.status import DefinitionStatus
-from vkprovider.lablet.room import NO_ROOM, UNSCHEDULABLE, room_words
+from vkprovider.lablet.reasons import Happened
+from vkprovider.lablet.room import NO_ROOM, room_words
 from vkprovider.lablet.standing import State, has_ended, learner_in, state_of
 from vkprovider.lablet.standings import Standing, Tone, tone_of
 from vkprovider.platform.messages import plain
@@ -171,7 +172,7 @@ def _row(key: str, learner: str, user: str, pod: Pod | None, standing: Standing,
         return Row(key=key, learner=learner, user=user, standing=standing, score=score)
     notes = pod.metadata.annotations
     reason, why = words.why(pod) if standing not in _QUIET else ("", "")
-    if reason == UNSCHEDULABLE:
+    if reason == Happened.UNSCHEDULABLE:
         reason, why = NO_ROOM, room_words(why)
     ended = words.has_ended(pod)
     return Row(
