@@ -6,6 +6,10 @@
 * `ledger`: what a class still has to be given: a pure function of the pool, its Deployment and the Pods of the
   namespace.
 * `links`: a link for each learner, for people who have no account.
+* `definitions`: a definition as a class makes it of the file that CML exports, and its trial.
+* `pools`: the size of a pool.
+* `handout`: where each learner of a class begins.
+* `preview`: what would become of a list, and what the pool lacks for it.
 * `access`: what lets a learner into the own lablet: a Role on that Pod, and its binding.
 * `attendance`: who is known to attend a class, by what is bound in its namespace.
 * `giving`: each learner of a list gets a lablet of a pool, which gets smaller by it.

@@ -23,6 +23,7 @@ from vkprovider.classroom.ledger import (
 )
 from vkprovider.classroom.links import LinkRound, make_links
 from vkprovider.classroom.pods import Assignment, give, pods_in
+from vkprovider.classroom.preview import GivingPreview, preview_of
 from vkprovider.lablet import names
 from vkprovider.platform.errors import Conflict, NotFound
 from vkprovider.platform.kube.client import KubeClient
@@ -121,6 +122,21 @@ async def give_all(
         if await _one_succeeds(writes):
             last_at = time.monotonic()
         steps += 1
+
+
+async def preview(
+    kube: KubeClient, namespace: str, deployment: str, wishes: Sequence[Assignment], *, refill: bool
+) -> GivingPreview:
+    """Return what `give_all` would do, and write nothing.
+
+    Raises:
+        GivingError: The pool cannot be given from.
+        OutsideError: It cannot be read.
+    """
+    if not refill:
+        await _check_scaler(kube, namespace, deployment)
+    pool, _ = await _pool(Resource(kube, DEPLOYMENTS, namespace), namespace, deployment)
+    return preview_of(pool, await pods_in(kube, namespace).list(), wishes, refill=refill)
 
 
 async def _one_succeeds(writes: Iterable[Awaitable[object]]) -> bool:

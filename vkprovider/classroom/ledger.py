@@ -129,11 +129,11 @@ def next_step(
         now: Unix seconds.
         refill: Whether the pool makes new ones instead of getting smaller.
     """
-    having = _having(pool, pods)
+    having = having_in(pool, pods)
     if pool.gifts:
         return _go_on(pool, pods, having, now)
     missing = [wish for wish in wishes if wish.user not in having]
-    free = in_order([pod for pod in pods if _is_free(pool, pod)])
+    free = in_order([pod for pod in pods if is_free_in(pool, pod)])
     if not missing or not free:
         return outcome(pool, pods, wishes)
     if not pool.settled or sum(_is_in(pool, pod) and not pod.over for pod in pods) > pool.replicas:
@@ -154,7 +154,7 @@ def _go_on(pool: DeploymentPool, pods: Sequence[LabletPod], having: Mapping[str,
             if not gift.refill:
                 lower += 1
                 kept |= any(owner.controller for owner in pod.metadata.owner_references)
-        elif _is_free(pool, pod) and gift.wish.user not in having and now - gift.at <= _STALE_S:
+        elif is_free_in(pool, pod) and gift.wish.user not in having and now - gift.at <= _STALE_S:
             missing.append((pod, gift.wish))
     if missing:
         return Give(tuple(missing))
@@ -163,7 +163,7 @@ def _go_on(pool: DeploymentPool, pods: Sequence[LabletPod], having: Mapping[str,
 
 def outcome(pool: DeploymentPool, pods: Sequence[LabletPod], wishes: Sequence[Assignment]) -> NothingLeft:
     """Return the learners with a lablet, and those without; for the arguments see `next_step`."""
-    having, learners = _having(pool, pods), [wish.user for wish in wishes]
+    having, learners = having_in(pool, pods), [wish.user for wish in wishes]
     mine = [pod for pod in pods if _is_in(pool, pod)]
     living = [pod for pod in mine if not pod.over] or mine  # what goes will not be free, and hides what may be
     why = sorted(f"pod/{pod.metadata.name} {hindrance(pod) or 'is being given to another learner'}" for pod in living)
@@ -185,7 +185,8 @@ def shortage(done: NothingLeft, pool: DeploymentPool, namespace: str, *, refill:
     return [f"{what}. {first} until `kubectl lablet list` shows enough that are free, and run the same command again"]
 
 
-def _is_free(pool: DeploymentPool, pod: LabletPod) -> bool:
+def is_free_in(pool: DeploymentPool, pod: LabletPod) -> bool:
+    """Return whether a lablet of a pool can be given."""
     return _is_in(pool, pod) and not hindrance(pod)
 
 
@@ -193,7 +194,7 @@ def _is_in(pool: DeploymentPool, pod: LabletPod) -> bool:
     return is_replica(pod) and pool.selector.items() <= pod.metadata.labels.items()
 
 
-def _having(pool: DeploymentPool, pods: Sequence[LabletPod]) -> dict[str, LabletPod]:
+def having_in(pool: DeploymentPool, pods: Sequence[LabletPod]) -> dict[str, LabletPod]:
     """Return the lablet of each learner, of the pool's definition; of several, the first by name."""
     mine = [pod for pod in pods if pod.is_lablet and pod.user and not pod.over]
     mine = [pod for pod in mine if pod.spec.runtime_class_name == pool.definition]

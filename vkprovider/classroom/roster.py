@@ -132,6 +132,15 @@ def read_roster(content: bytes | str, source: str) -> Roster:
     return Roster(tuple(found.values()), (note,) if note else ())
 
 
+def as_list(roster: Roster) -> str:
+    """Return a list as a text that is read as the same learners, whatever is in their names."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n", quoting=csv.QUOTE_ALL)
+    writer.writerow(("seat", "username", "displayname", "email"))
+    writer.writerows((at, each.user, each.shown, each.mail) for at, each in enumerate(roster.learners))
+    return text.getvalue()
+
+
 def _records(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the records that have text, each with the number of its last line."""
     reader = csv.reader(io.StringIO(text), delimiter=_separator(text))

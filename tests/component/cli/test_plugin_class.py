@@ -145,11 +145,12 @@ async def test_killed_after_each_write_and_run_again(warm: Warm, desk: Desk, tmp
     }
 
     before = len(api.asked)
-    again = await desk.lablet(*words[1:], "-o", "csv")
+    again = await desk.lablet(*words[1:], "-o", "csv", "--portal", "https://labs.example.com/")
     assert [asked.line for asked in api.asked[before:] if asked.method != "GET"] == [], "nothing changes"
     rows = {row["learner"]: row for row in csv.DictReader(io.StringIO(again.out))}
     assert {learner: row["name"] for learner, row in rows.items()} == given
     assert all("r1 serial 198.51.100.7:" in row["access"] for row in rows.values())
+    assert {row["link"] for row in rows.values()} == {f"https://labs.example.com/labs/{name}" for name in given}
     for pod in await warm.pods():
         assert (UNTIL in pod["metadata"]["annotations"]) is (USER in pod["metadata"]["annotations"])
 
@@ -172,6 +173,23 @@ async def test_two_instructors_at_once(warm: Warm, desk: Desk, tmp_path: Path) -
     assert f"{left.pop()} got none: deployment/warm has no free lablet" in says
 
 
+async def test_a_list_is_looked_at_and_nothing_is_given(warm: Warm, desk: Desk, tmp_path: Path) -> None:
+    await desk.succeeds("assign", "deployment/warm", "alice")
+    before, replicas = await warm.given(), await warm.replicas()
+    file = names(tmp_path, "alice", "bob", "Alice", "dave", "erin", "fay")
+    said = await desk.succeeds("assign", "deployment/warm", "--from-file", file, "--dry-run")
+    assert said.splitlines() == [
+        "6 names, 3 free: 1 has one already, 2 lack one: add 1",
+        f"has one: alice ({before['alice']})",
+        *(f"gets one: {learner}" for learner in ("bob", "Alice", "dave")),
+        *(f"lacks one: {learner}" for learner in ("erin", "fay")),
+        f"to add 1: kubectl scale deployment/warm --replicas=5 -n {warm.world.namespace}",
+        "alice and Alice differ in case only, and are different people to the cluster",
+        "nothing was given (dry run)",
+    ]
+    assert (await warm.given(), await warm.replicas()) == (before, replicas)
+
+
 async def test_what_is_refused_and_a_pool_that_is_refilled(warm: Warm, desk: Desk, tmp_path: Path) -> None:
     file = names(tmp_path, "alice")
     hpas = f"/apis/autoscaling/v2/namespaces/{warm.world.namespace}/horizontalpodautoscalers"
@@ -191,7 +209,7 @@ async def test_what_is_refused_and_a_pool_that_is_refilled(warm: Warm, desk: Des
         (("assign", "deployment/nothing", "--from-file", file), "deployment/nothing not found in namespace"),
         (("assign", "a-pod", "--from-file", file), "write deployment/NAME instead of a-pod"),
         (("assign", "deployment/warm", "alice", "--from-file", file), "name a USER, or a file"),
-        (("assign", "deployment/warm", "alice", "--refill"), "--refill and -o are for --from-file"),
+        (("assign", "deployment/warm", "alice", "--refill"), "--refill, --dry-run and -o are for --from-file"),
         (("assign", "deployment/warm", "--from-file", "/nowhere"), "/nowhere cannot be read"),
     ):
         refused = await desk.lablet(*words)

@@ -95,6 +95,24 @@ def test_what_holds_a_lablet_up_is_named_only_while_it_does() -> None:
     assert hostile.why.isprintable()
 
 
+def test_the_words_of_the_scheduler_are_not_shown() -> None:
+    said = (
+        "0/107 nodes are available: 1 node(s) had untolerated taint(s), 106 Insufficient cpu. preemption: 0/107 nodes"
+    )
+    waiting = of_lablet(pod(ready=False, waits="Unschedulable", why=said, phase="Pending", username="ann"))
+    assert (waiting.reason, waiting.why) == ("no room", "No worker has room: CPU")
+
+
+def test_who_needs_help_stands_first() -> None:
+    found = rows(
+        ("ann", Standing.READY, "", None),
+        ("", Standing.FAILED, "", None),
+        ("zoe", Standing.UNREACHABLE, "WorkerUnreachable", None),
+    )
+    assert [row.learner for row in chosen(found, wish_of({}))] == ["zoe", "ann", ""]
+    assert [row.learner for row in chosen(found, wish_of({"sort": "learner"}))] == ["ann", "zoe", ""]
+
+
 def rows(*given: tuple[str, Standing, str, float | None]) -> list[Row]:
     return [
         Row(key=f"pod-{number}", learner=learner, standing=standing, reason=reason, ends_at=end, pod=f"p{number}")
@@ -116,7 +134,9 @@ CLASS = rows(
     [
         ({}, ["Ann", "bob", "cleo", "dan", ""]),
         ({"sort": "nonsense", "state": "nonsense"}, ["Ann", "bob", "cleo", "dan", ""]),
-        ({"falling": "1"}, ["", "dan", "cleo", "bob", "Ann"]),
+        ({"falling": "1"}, ["Ann", "bob", "cleo", "dan", ""]),
+        ({"sort": "learner"}, ["Ann", "bob", "cleo", "dan", ""]),
+        ({"sort": "learner", "falling": "1"}, ["", "dan", "cleo", "bob", "Ann"]),
         ({"sort": "state"}, ["Ann", "bob", "dan", "cleo", ""]),
         ({"sort": "left"}, ["bob", "dan", "cleo", "Ann", ""]),
         ({"state": "booting"}, ["bob", "dan"]),

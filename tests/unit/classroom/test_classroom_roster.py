@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.classroom.roster import LEARNERS_MAX, Learner, RosterError, look_alikes, read_roster
+from vkprovider.classroom.roster import (
+    LEARNERS_MAX,
+    Learner,
+    RosterError,
+    as_list,
+    look_alikes,
+    read_roster,
+)
 
 
 def users(content: bytes | str) -> tuple[str, ...]:
@@ -122,3 +129,17 @@ def test_names_that_differ_in_case_only(
     learners: tuple[str, ...], others: tuple[str, ...], pairs: list[tuple[str, str]]
 ) -> None:
     assert look_alikes(learners, others) == pairs
+
+
+@given(st.text(max_size=60))
+def test_a_list_that_was_read_is_sent_again_as_it_is(text: str) -> None:
+    try:
+        roster = read_roster(f"username,name\n{text}", "the list")
+    except RosterError:
+        return
+    assert read_roster(as_list(roster), "again").learners == roster.learners
+
+
+def test_marks_in_names_are_kept_in_a_list_that_is_sent_again() -> None:
+    roster = read_roster('name,username,email\nx,#anna,\n"a ""b"" c","x,y;z",a@b', "the list")
+    assert read_roster(as_list(roster), "again") == roster

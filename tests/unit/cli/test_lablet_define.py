@@ -7,8 +7,8 @@ import click
 import pytest
 
 from tests.support.topologies import topology
-from vkprovider.cli.lablet.define import DefinitionWrite, _checked, _named, _next, plan
-from vkprovider.cli.lablet.owned import owner
+from vkprovider.classroom.definitions import DefiningError, DefinitionWrite, _next, owner, plan
+from vkprovider.cli.lablet.define import _checked, _named
 from vkprovider.platform.objects import CustomResource, Metadata
 
 OLD, NEW = "lab: 1", "lab: 2"
@@ -80,7 +80,7 @@ def test_whose_a_definition_is(found: CustomResource | None, limited: bool, whos
     ("whose", "says"), [("monday", "of namespace monday; change it with -n monday"), ("", "the admins; ask them")]
 )
 def test_another_class_keeps_its_own(whose: str, says: str) -> None:
-    with pytest.raises(click.ClickException, match=says):
+    with pytest.raises(DefiningError, match=says):
         owner(existing(owner=whose), "a", "friday", limited=True)
 
 
@@ -94,7 +94,7 @@ def test_another_class_keeps_its_own(whose: str, says: str) -> None:
     ],
 )
 def test_content_of_a_version_is_never_replaced(found: CustomResource, version: str | None, says: str) -> None:
-    with pytest.raises(click.ClickException, match=says):
+    with pytest.raises(DefiningError, match=says):
         plan(found, found.spec["source"].get("inline"), "a", version, NEW, keeps=False)
 
 

@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from vkprovider.lablet.podspec import CONTAINERS_MAX, device_containers
 from vkprovider.platform.objects import CustomResource, Metadata
-from vkprovider.portal.service.records import CONTAINERS_MAX, device_containers, pod_body
+from vkprovider.portal.service.records import pod_body
 
 
 def definition(devices: list[dict[str, Any]] | None, version: str = "1.1") -> CustomResource:

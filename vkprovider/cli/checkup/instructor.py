@@ -13,6 +13,7 @@ from vkprovider.doctor.findings import DoctorReport, Finding, Level, fault, unch
 from vkprovider.doctor.reading import UserReading
 from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS, CheckedRight, grant_command, rights_in
+from vkprovider.lablet.podspec import trial_of
 from vkprovider.labs.checks import classroom, lablets
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import Forbidden, Invalid, NotFound, OutsideError
@@ -122,7 +123,7 @@ class Classroom:
     async def _try(self, definition: str, command: str) -> list[Finding]:
         """Have the API server check a lablet, as it would before it made one; nothing is made."""
         path = f"/api/v1/namespaces/{self._namespace}/pods?dryRun=All"
-        trial = {"metadata": {"generateName": "doctor-"}, "spec": classroom.trial_of(definition)}
+        trial = {"metadata": {"generateName": "doctor-"}, "spec": trial_of(definition)}
         try:
             await self._kube.create(path, msgspec.json.encode(trial))
         except (Forbidden, Invalid) as error:

@@ -14,7 +14,7 @@
 * `links`: `kubectl lablet links`: who has a link, which takes no account; made again, or taken back.
 * `refresh`: `kubectl lablet refresh`: request a refresh of a definition's content, and wait for the outcome.
 * `granting`: `kubectl lablet grant` and `approve`: instructors of a namespace, and workers that agents have brought.
-* `owned`: a definition that a class owns, and the file that a command line names for it.
+* `sources`: a file that a command line names.
 * `handedin`: what a class has left: work in a folder for each learner, and grades.
 * `define`: `kubectl lablet define FILE`: a LabletDefinition of the file that CML exports, checked and tried.
 * `doctor`: `kubectl lablet doctor`: what is wrong in the namespace of a class, one line per fault.

@@ -1,53 +1,27 @@
 """`kubectl lablet define FILE`: a LabletDefinition of the file that CML exports, checked and tried."""
 
-import asyncio
 import re
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import click
-import msgspec
 
+from vkprovider.classroom.definitions import NAME, DefiningError, begin_trial, until_read, write
 from vkprovider.classroom.pods import LabletPod, pods_in
-from vkprovider.cli.lablet import owned
-from vkprovider.cli.lablet.owned import read_text
+from vkprovider.cli.lablet.sources import read_text
 from vkprovider.cli.shared.output import ProgressLine
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import wait_for
-from vkprovider.lablet import names
-from vkprovider.lablet.models.status import DefinitionStatus, definition_status
 from vkprovider.lablet.standing import why
-from vkprovider.labs.checks.classroom import trial_of
 from vkprovider.labs.pure.topology.topology import Topology, parse
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError, NotFound
-from vkprovider.platform.kube.api import DEFINITIONS
 from vkprovider.platform.kube.client import KubeClient
-from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.messages import count
-from vkprovider.platform.objects import CustomResource
 
-FIRST_VERSION: Final = "1.0.0"
-_LOOK_EVERY_S: Final = 0.3
-_NAME: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,51}[a-z0-9])?")
-_NUMBER: Final = re.compile(r"\d+(?=\D*$)")
-_DEADLINE_S: Final = 3600
-"""A trial that nobody removed, because this program was killed, ends by itself after so long."""
 _READ_S: Final = 600
 """How long the provider may take to read a definition; a lab may take longer to boot."""
-
-
-class DefinitionWrite(msgspec.Struct, frozen=True):
-    """What is written.
-
-    Attributes:
-        is_new: Whether the definition does not exist yet.
-        version: Of the content.
-    """
-
-    is_new: bool
-    version: str
 
 
 def define(
@@ -68,24 +42,26 @@ def define(
         raise click.UsageError("--try boots a lab, and --dry-run writes nothing: use one of them")
 
     async def work(kube: KubeClient, namespace: str) -> None:
-        found = Resource(kube, DEFINITIONS)
-        existing = await found.get(name)
-        owner = owned.owner(existing, name, namespace, limited=await owned.is_limited(kube))
-        keeps = owner if not shared else ""
-        change = plan(existing, await owned.content(kube, existing, owner), name, version, text, keeps=bool(keeps))
+        try:
+            written = await write(kube, namespace, name, text, version=version, shared=shared, dry_run=dry_run)
+        except DefiningError as error:
+            raise click.ClickException(str(error)) from None
+        existing, change, owner = written.definition, written.change, written.owner
         said = f"labletdefinition/{name}{f' of namespace {owner}' if owner else ''}"
         said += f": {count(len(topology.devices), 'device')}"
         if dry_run:
             does = "is as it is" if change is None else f"{'makes' if change.is_new else 'becomes'} {change.version}"
             click.echo(f"{said}, {does} (dry run)")
             return
-        if change is not None:
-            source = await owned.source(kube, keeps, name, text)
-            existing = await _write(found, existing, name, change, source, owner)
-        if existing is not None and keeps:
-            await owned.adopt(kube, existing)
         with ProgressLine() as progress:
-            status = await _known(found, name, existing, progress, min(timeout_s, _READ_S))
+
+            def told() -> None:
+                progress.stage(f"labletdefinition/{name}", "is being read")
+
+            try:
+                status = await until_read(kube, name, existing, min(timeout_s, _READ_S), told)
+            except DefiningError as error:
+                raise click.ClickException(str(error)) from None
             price = ", ".join(f"{amount} {_short(resource)}" for resource, amount in sorted(status.resources.items()))
             verb = "is as it was" if change is None else "made" if change.is_new else "changed"
             click.echo(f"{said}, version {status.version} {verb}; a lablet needs {price}")
@@ -98,58 +74,6 @@ def define(
     place.run(work)
 
 
-def plan(
-    existing: CustomResource | None, content: str | None, name: str, version: str | None, text: str, *, keeps: bool
-) -> DefinitionWrite | None:
-    """Return the object to be written; None if the definition is already so.
-
-    Content that a version has is never replaced under that version: lablets that run it, and those that name it, would
-    differ from one another.
-
-    Args:
-        existing: The definition.
-        content: Its topology; None if that is from elsewhere.
-        name: Of the definition.
-        version: As asked for.
-        text: The topology that it is to have.
-        keeps: Whether a ConfigMap of the class is to hold that, and not the definition.
-
-    Raises:
-        ClickException: The version has other content, or the definition has its content from elsewhere.
-    """
-    if existing is None:
-        return DefinitionWrite(is_new=True, version=version or FIRST_VERSION)
-    is_kept, current = "inline" not in existing.spec.get("source", {}), str(existing.spec.get("version", ""))
-    if content is None:
-        raise click.ClickException(
-            f"labletdefinition/{name} has its content from a ConfigMap or a package: change it there, and run: "
-            f"kubectl lablet refresh {name}"
-        )
-    if content == text:
-        return (
-            None
-            if version in {None, current} and is_kept == keeps
-            else DefinitionWrite(is_new=False, version=version or current)
-        )
-    kept = {current, *(each.version for each in definition_status(existing).versions)}
-    if version is None or version in kept:
-        raise click.ClickException(
-            f"labletdefinition/{name} has other content as version {version or current}; name a new version: "
-            f"--version {_next(version or current, kept)}"
-        )
-    return DefinitionWrite(is_new=False, version=version)
-
-
-def _next(version: str, kept: set[str]) -> str:
-    """Return a version that is not kept: the last number of another one, raised."""
-    while version in kept:
-        last = _NUMBER.search(version)
-        version = (
-            f"{version}.1" if last is None else f"{version[: last.start()]}{int(last[0]) + 1}{version[last.end() :]}"
-        )
-    return version
-
-
 def _named(file: str, name: str | None) -> str:
     """Return the definition's name: as given, or the file's.
 
@@ -157,7 +81,7 @@ def _named(file: str, name: str | None) -> str:
         UsageError: It cannot be a name.
     """
     found = name or ("" if file == "-" else re.sub(r"[^a-z0-9]+", "-", Path(file).stem.lower()).strip("-"))
-    if not _NAME.fullmatch(found):
+    if not NAME.fullmatch(found):
         raise click.UsageError(f"{found!r} cannot be the name of a LabletDefinition; give one: --name netlab")
     return found
 
@@ -183,57 +107,6 @@ def _checked(text: str, file: str) -> Topology:
     return topology
 
 
-async def _write(
-    definitions: Resource[CustomResource],
-    existing: CustomResource | None,
-    name: str,
-    change: DefinitionWrite,
-    source: dict[str, Any],
-    owner: str,
-) -> CustomResource:
-    spec = {"version": change.version, "source": source}
-    if existing is None:
-        made = {"name": name, "labels": {names.LABEL_OWNER_NAMESPACE: owner} if owner else {}}
-        body = {"apiVersion": wellknown.API_VERSION, "kind": "LabletDefinition", "metadata": made, "spec": spec}
-        return await definitions.create(body)
-    meta, others = existing.metadata, {"inline", "configMap"} - source.keys()
-    spec["source"] = {**source, **dict.fromkeys(others)}
-    return await definitions.patch(name, {"spec": spec}, uid=meta.uid, resource_version=meta.resource_version)
-
-
-async def _known(
-    definitions: Resource[CustomResource],
-    name: str,
-    written: CustomResource | None,
-    progress: ProgressLine,
-    timeout_s: int,
-) -> DefinitionStatus:
-    """Wait until the provider knows the definition as it was written.
-
-    Raises:
-        ClickException: It is not Ready, or there is no answer in time.
-    """
-    generation, until = written.metadata.generation if written is not None else 0, time.monotonic() + timeout_s
-    while True:
-        found = await definitions.get(name)
-        if found is None:
-            raise click.ClickException(f"labletdefinition/{name} was deleted in the meantime")
-        status = definition_status(found)
-        if status.observed_generation >= generation and status.ready is not None:
-            if not status.is_ready:
-                raise click.ClickException(
-                    f"labletdefinition/{name} is not Ready: {status.ready.reason}: {status.ready.message}"
-                )
-            return status
-        if time.monotonic() > until:
-            raise click.ClickException(
-                f"labletdefinition/{name} is written, but nobody reads it for {timeout_s} s; does the provider run? "
-                "See: vkprovider doctor"
-            )
-        progress.stage(f"labletdefinition/{name}", "is being read")
-        await asyncio.sleep(_LOOK_EVERY_S)
-
-
 def _short(resource: str) -> str:
     return resource.removeprefix(f"{wellknown.GROUP}/")
 
@@ -246,9 +119,8 @@ async def _try(
     Raises:
         ClickException: It did not boot.
     """
-    spec = {**trial_of(name, version), "activeDeadlineSeconds": _DEADLINE_S}
-    pods, began = pods_in(kube, namespace), time.monotonic()
-    pod = await pods.create({"metadata": {"generateName": f"try-{name}-"}, "spec": spec})
+    began = time.monotonic()
+    pod = await begin_trial(kube, namespace, name, version)
     try:
         now = await wait_for(kube, pod, _is_decided, timeout_s=timeout_s, what="ready", progress=progress)
         if now is None or not now.ready:

@@ -7,13 +7,14 @@ import click
 import msgspec
 
 from vkprovider.classroom.deployments import GivingError
-from vkprovider.classroom.giving import Given, give_all
+from vkprovider.classroom.giving import Given, give_all, preview
+from vkprovider.classroom.handout import lablet_link, ways_in
 from vkprovider.classroom.ledger import shortage
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.classroom.roster import RosterError, read_roster
 from vkprovider.cli.lablet.addresses import login_url
 from vkprovider.cli.lablet.links import address_of, tell_links
-from vkprovider.cli.lablet.owned import read_bytes
+from vkprovider.cli.lablet.sources import read_bytes
 from vkprovider.cli.lablet.timeslots import check_names, tell_doors, wish_of
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.output import Column, Listing, Output
@@ -39,7 +40,8 @@ class HandOut(msgspec.Struct, frozen=True):
         until: The end of the timeslot that the Pod names.
         access: Where the learner begins: the login URL, complete if the user may log in as the learner; else the ports,
             else the command for a console.
-        link: Opens the lablet without an account; empty if none was made now.
+        link: Opens the lablet without an account, if it was made now; else leads to its page, if the address of the
+            portal is known.
     """
 
     learner: str
@@ -73,6 +75,8 @@ def assign_all(
     since: str | None,
     refill: bool,
     yes: bool,
+    dry_run: bool,
+    links: bool,
     portal: str,
     output: Output,
     page: PageOptions,
@@ -90,12 +94,25 @@ def assign_all(
         click.echo(f"{source}: {note}", err=True)
     learners = [learner.user for learner in roster.learners]
 
+    async def look(kube: KubeClient, namespace: str) -> None:
+        wishes = [wish_of(learner, since, until, await clock.asked(kube)) for learner in learners]
+        try:
+            found = await preview(kube, namespace, deployment, wishes, refill=refill)
+        except GivingError as error:
+            raise click.ClickException(str(error)) from None
+        for line in (*found.lines(namespace), "nothing was given (dry run)"):
+            click.echo(line)
+
+    if dry_run:
+        place.run(look)
+        return
+
     async def work(kube: KubeClient, namespace: str) -> tuple[Given, list[str], dict[str, str]]:
         now = await clock.asked(kube)
         wishes = [wish_of(learner, since, until, now) for learner in learners]
         await check_names(kube, namespace, learners, yes=yes)
         try:
-            given = await give_all(kube, namespace, deployment, wishes, refill=refill, links=bool(portal))
+            given = await give_all(kube, namespace, deployment, wishes, refill=refill, links=links)
         except GivingError as error:
             raise click.ClickException(str(error)) from None
         await tell_doors(kube, namespace, given.done.given, given.closed)
@@ -103,12 +120,12 @@ def assign_all(
         return given, left, await _logins(kube, namespace, place, page, given.done.given)
 
     given, left, logins = place.run(work)
-    links = {learner: address_of(portal, code) for learner, code in given.links.codes.items()}
+    made = {learner: address_of(portal, code) for learner, code in given.links.codes.items()}
     rows = [
-        _hand_out(learner, given.done.given.get(learner), logins.get(learner, ""), links.get(learner, ""))
+        _hand_out(learner, given.done.given.get(learner), logins.get(learner, ""), portal, made.get(learner, ""))
         for learner in learners
     ]
-    LISTING.show(rows, output, nothing="", but=[] if links else [_LINK])
+    LISTING.show(rows, output, nothing="", but=[] if portal else [_LINK])
     tell_links(given.links)
     if left:
         raise click.ClickException(". Besides, ".join(left))
@@ -145,11 +162,12 @@ async def _logins(
     return found
 
 
-def _hand_out(learner: str, pod: LabletPod | None, login: str, link: str) -> HandOut:
+def _hand_out(learner: str, pod: LabletPod | None, login: str, portal: str, made: str) -> HandOut:
     if pod is None:
         return HandOut(learner, "", "", "")
     notes = pod.metadata.annotations
-    ports = [f"{port.device} {port.access} {port.address}:{port.port}" for port in ports_of(pod, {}) if port.opened]
+    ports = ways_in(ports_of(pod, {}))
     login = login or notes.get(names.ANNOTATION_SESSION_LOGIN_URL, "")
     access = login or "; ".join(ports) or f"kubectl lablet console {pod.metadata.name} DEVICE"
+    link = made or lablet_link(portal, pod.metadata.namespace, pod.metadata.name)
     return HandOut(learner, pod.metadata.name, notes.get(names.ANNOTATION_TIMESLOT_END, ""), access, link)

@@ -20,7 +20,7 @@ from vkprovider.classroom.deployments import (
 )
 from vkprovider.classroom.links import LinkRound, end_link, make_links
 from vkprovider.classroom.pods import HINDRANCES_MAX, Assignment, LabletPod, change, give, hindrance, in_order, pods_in
-from vkprovider.classroom.roster import look_alikes
+from vkprovider.classroom.preview import strangely_alike
 from vkprovider.cli.lablet.links import address_of, portal_of, tell_links
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.batch import Chosen
@@ -51,6 +51,7 @@ def assign(
     from_file: str | None,
     refill: bool,
     yes: bool,
+    dry_run: bool,
     links: bool,
     portal: str | None,
     output: Output,
@@ -62,17 +63,29 @@ def assign(
     pooled = bool(slash) and kind in {"deployment", "deployments", "deploy", "deployment.apps", "deployments.apps"}
     if (user is None) == (from_file is None):
         raise click.UsageError("name a USER, or a file with learners: --from-file names.csv")
-    base = portal_of(portal) if links else ""
+    base = portal_of(portal) if links or portal else ""
     if from_file is not None:
         if not pooled:
             raise click.UsageError(f"--from-file takes the lablets of a pool; write deployment/NAME instead of {what}")
         from vkprovider.cli.lablet.giving import assign_all  # noqa: PLC0415 (it needs this module)
 
-        times = {"until": until, "since": since}
-        assign_all(name, from_file, **times, refill=refill, yes=yes, portal=base, output=output, page=page, place=place)
+        assign_all(
+            name,
+            from_file,
+            until=until,
+            since=since,
+            refill=refill,
+            yes=yes,
+            dry_run=dry_run,
+            links=links,
+            portal=base,
+            output=output,
+            page=page,
+            place=place,
+        )
         return
-    if refill or output != "table":
-        raise click.UsageError("--refill and -o are for --from-file")
+    if refill or dry_run or output != "table":
+        raise click.UsageError("--refill, --dry-run and -o are for --from-file")
     if not pooled:
         name = pod_name(what)
 
@@ -108,9 +121,7 @@ async def check_names(kube: KubeClient, namespace: str, learners: Sequence[str],
         pods = await pods_in(kube, namespace).list()
     except Forbidden:
         pods = []  # to assign a Pod takes no right to see the others
-    having = {pod.user for pod in pods if pod.is_lablet and pod.user and not pod.over}
-    pairs = look_alikes([learner for learner in learners if learner not in having], having)
-    if not pairs:
+    if not (pairs := strangely_alike(learners, pods)):
         return
     said = ", ".join(f"{one} and {other}" for one, other in pairs)
     text = f"{said} differ in case only, and are different people to the cluster"

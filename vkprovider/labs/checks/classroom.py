@@ -1,7 +1,6 @@
 """Checks of one namespace, of what an instructor can mend there, or can tell an admin."""
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import msgspec
 
@@ -95,28 +94,6 @@ def _is_full(quota: Quota, name: str) -> bool:
         return quantities.parse(quota.status.used[name]) >= quantities.parse(quota.status.hard[name])
     except ValueError:
         return False
-
-
-def trial_of(definition: str, version: str = "") -> dict[str, Any]:
-    """Return the spec of a Pod that is a lablet of a definition, as restricted as Pod Security may demand.
-
-    Args:
-        definition: Of which.
-        version: Of its content; the current one if empty.
-    """
-    container = {
-        "name": names.LAB_CONTAINER,
-        "image": f"{definition}:{version}" if version else definition,
-        "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
-        "securityContext": {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}},
-    }
-    return {
-        "runtimeClassName": definition,
-        "restartPolicy": "Never",
-        "automountServiceAccountToken": False,
-        "securityContext": {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}},
-        "containers": [container],
-    }
 
 
 def check_refusal(definition: str, namespace: str, message: str, command: str) -> Finding:

@@ -13,6 +13,8 @@ from vkprovider.lablet import standing as words
 from vkprovider.lablet.devices import DeviceState, devices_in
 from vkprovider.lablet.inputs import annotation_for, message_of
 from vkprovider.lablet.models.status import DefinitionStatus
+from vkprovider.lablet.reasons import Happened
+from vkprovider.lablet.room import NO_ROOM, room_words
 from vkprovider.lablet.standing import State, has_ended, learner_in, state_of
 from vkprovider.lablet.standings import Standing, Tone, tone_of
 from vkprovider.platform.messages import plain
@@ -170,6 +172,8 @@ def _row(key: str, learner: str, user: str, pod: Pod | None, standing: Standing,
         return Row(key=key, learner=learner, user=user, standing=standing, score=score)
     notes = pod.metadata.annotations
     reason, why = words.why(pod) if standing not in _QUIET else ("", "")
+    if reason == Happened.UNSCHEDULABLE:
+        reason, why = NO_ROOM, room_words(why)
     ended = words.has_ended(pod)
     return Row(
         key=key,
@@ -206,7 +210,10 @@ _ORDER: Final = {standing: place for place, standing in enumerate(Standing)}
 _TEXT_BYTES_MAX: Final = 60
 """Of a text in a wish: a page names its wish in a topic, in whose address a byte takes up to five characters, and the
 topics of nine tabs are one request line of at most 8 KiB."""
+_FIRST: Final = "help"
+"""The order of a page that nobody has sorted: who needs help stands first."""
 SORTS: Final[Mapping[str, Callable[[Row], Any]]] = {
+    _FIRST: lambda row: row.tone is not Tone.BAD or not row.learner,
     "learner": lambda row: (not row.learner, row.learner.casefold()),
     "state": lambda row: _ORDER[row.standing],
     "started": lambda row: row.started_at or row.active_at or math.inf,
@@ -230,7 +237,7 @@ class RowFilter(NamedTuple):
         text: Only those whose learner, state or reason contains it; "" for any.
     """
 
-    sort: str = "learner"
+    sort: str = _FIRST
     falling: bool = False
     state: str = ""
     reason: str = ""
@@ -270,9 +277,10 @@ class HeldUpRows(NamedTuple):
 def wish_of(query: Mapping[str, str]) -> RowFilter:
     """Return the wish of the query of a link; what means nothing counts as absent, and what is too long is cut."""
     sort, state = query.get("sort", ""), query.get("state", "")
+    sort = sort if sort in SORTS else _FIRST
     return RowFilter(
-        sort if sort in SORTS else "learner",
-        query.get("falling", "") == "1",
+        sort,
+        query.get("falling", "") == "1" and sort != _FIRST,
         state if state in {each.value for each in Standing} else "",
         _cut(query.get("reason", "")),
         _cut(query.get("q", "").strip()).strip(),
@@ -285,6 +293,11 @@ def chosen(rows: Iterable[Row], wish: RowFilter) -> list[Row]:
     found.sort(key=lambda row: (not row.learner, row.learner.casefold(), row.key))
     found.sort(key=SORTS[wish.sort], reverse=wish.falling)
     return found
+
+
+def everybody(rows: Iterable[Row]) -> list[Row]:
+    """Return the rows of learners whose lab goes on, those who need help first."""
+    return [row for row in rows if row.learner and not row.is_over]
 
 
 def counted(rows: Iterable[Row]) -> list[tuple[Standing, int]]:

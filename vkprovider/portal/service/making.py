@@ -12,6 +12,7 @@ import msgspec
 
 from vkprovider.lablet import names
 from vkprovider.lablet.inputs import tag_of
+from vkprovider.lablet.podspec import device_containers
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import Conflict
 from vkprovider.platform.kube.api import CONFIG_MAPS, SECRETS
@@ -31,7 +32,6 @@ from vkprovider.portal.service.records import (
     Pods,
     Records,
     config_map_body,
-    device_containers,
     instructors_body,
     named,
     role_binding_body,

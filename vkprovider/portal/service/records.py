@@ -9,13 +9,12 @@ import msgspec
 
 from vkprovider.lablet import names
 from vkprovider.lablet.inputs import tag_of
-from vkprovider.lablet.models.status import DefinitionStatus, definition_status
-from vkprovider.lablet.ports import INFRASTRUCTURE_NODE_TYPES
+from vkprovider.lablet.podspec import RESTRICTED, lablet_container
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import Conflict
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.kube.resources import PartialObject
-from vkprovider.platform.objects import CustomResource, Metadata, Pod, Subject
+from vkprovider.platform.objects import Metadata, Pod, Subject
 from vkprovider.platform.runtime.context import Context
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.facts import precedence
@@ -27,8 +26,6 @@ Json = dict[str, Any]
 
 LEARNER_ROLE: Final = "vkprovider-learner"
 """The ClusterRole of a user in the namespace of the own lab."""
-CONTAINERS_MAX: Final = 100
-"""The most devices of a lab with a container of their own: each is a few hundred bytes of the Pod."""
 _DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 """The annotation by which kubectl takes the lab's container without saying so."""
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -38,10 +35,6 @@ _ARGO_NOTES: Final = {
     "argocd.argoproj.io/sync-options": "Prune=false",
 }
 """Marks by which Argo CD shows the objects, and leaves them alone."""
-
-_RESTRICTED: Final = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
-_RESTRICTED_CONTAINER: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-"""What the Pod Security Standard "restricted" asks for, which a cluster may enforce; a lab in CML needs none of it."""
 
 
 def metadata(name: str, labels: Mapping[str, str], annotations: Mapping[str, str] | None = None) -> Json:
@@ -109,26 +102,6 @@ def _binding(name: str, labels: Mapping[str, str], role: str, subjects: list[Jso
     }
 
 
-def device_containers(definition: CustomResource | None, image: str) -> tuple[str, ...]:
-    """Return the names of the containers for the devices of a lab; none of a version whose devices nobody lists.
-
-    A container that names no device of its version would keep the lab from starting.
-
-    Args:
-        definition: As it is known; None if it is not.
-        image: `NAME:VERSION` of it.
-    """
-    status = definition_status(definition) if definition is not None else DefinitionStatus()
-    if not status.version or tag_of(image)[1] != status.version:
-        return ()
-    devices = (
-        each.container
-        for each in status.devices
-        if each.node_definition not in INFRASTRUCTURE_NODE_TYPES and each.hidden is not True
-    )
-    return tuple(dict.fromkeys(each for each in devices if each not in {"", names.LAB_CONTAINER}))[:CONTAINERS_MAX]
-
-
 def pod_body(
     name: str, labels: Mapping[str, str], annotations: Mapping[str, str], image: str, devices: Sequence[str] = ()
 ) -> Json:
@@ -149,20 +122,9 @@ def pod_body(
             "runtimeClassName": tag_of(image)[0],
             "serviceAccountName": name,
             "automountServiceAccountToken": False,
-            "securityContext": _RESTRICTED,
-            "containers": [_container(each, image) for each in (names.LAB_CONTAINER, *devices)],
+            "securityContext": RESTRICTED,
+            "containers": [lablet_container(each, image) for each in (names.LAB_CONTAINER, *devices)],
         },
-    }
-
-
-def _container(name: str, image: str) -> Json:
-    return {
-        "name": name,
-        "image": image,
-        "stdin": True,  # so that `kubectl exec -it` opens a console
-        "tty": True,
-        "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
-        "securityContext": _RESTRICTED_CONTAINER,
     }
 
 

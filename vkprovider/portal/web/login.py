@@ -316,6 +316,11 @@ def is_plain(request: web.Request) -> bool:
     return request.scheme == "http" and is_loopback(request.host)
 
 
+def address_of(request: web.Request, path: str) -> str:
+    """Return the address of a path of this site, as the browser has it."""
+    return f"{'http' if is_plain(request) else 'https'}://{request.host}{link(request, path)}"
+
+
 @contextmanager
 def _asking() -> Iterator[None]:
     """Refuse a request for which the API server is needed, and does not answer.

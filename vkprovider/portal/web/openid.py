@@ -34,7 +34,7 @@ from vkprovider.portal.web.cookie import LoginSession
 from vkprovider.portal.web.issuer import Issuer, IssuerClient, IssuerRefusedError, IssuerSilentError
 from vkprovider.portal.web.journeys import LOST, Journeys
 from vkprovider.portal.web.layout import Layout, SiteContext
-from vkprovider.portal.web.login import Login, is_plain
+from vkprovider.portal.web.login import Login, address_of
 from vkprovider.portal.web.visitors import Visitors, link
 
 _log: Final = structlog.get_logger(__name__)
@@ -134,7 +134,7 @@ class OpenIdLogin:
 
     async def _begin(self, request: web.Request) -> web.StreamResponse:
         """Send a browser to the issuer."""
-        keys, journey, uri = self.login.keys(request), self.journeys.begin(request), _address(request, _CALLBACK)
+        keys, journey, uri = self.login.keys(request), self.journeys.begin(request), address_of(request, _CALLBACK)
         try:
             location = await self.issuer.authorize(
                 redirect_uri=uri, state=journey.state, nonce=journey.nonce, verifier=journey.verifier
@@ -154,7 +154,7 @@ class OpenIdLogin:
         if "error" in request.query:
             why = request.query.get("error_description") or request.query["error"]
             return self.layout.refusal(request, HTTPStatus.FORBIDDEN, _DENIED.format(self.name, why))
-        code, uri = request.query.get("code", ""), _address(request, _CALLBACK)
+        code, uri = request.query.get("code", ""), address_of(request, _CALLBACK)
         try:
             tokens = await self.issuer.exchange(code, redirect_uri=uri, nonce=journey.nonce, verifier=journey.verifier)
             await self.callers.of_token(tokens.id_token)
@@ -234,15 +234,10 @@ class OpenIdLogin:
         if session is None or not session.subject:  # of a token or a code
             return self.login.ended(request, link(request, "/login"))
         try:
-            there = await self.issuer.log_out(session.token, _address(request, "/login?left=there"))
+            there = await self.issuer.log_out(session.token, address_of(request, "/login?left=there"))
         except (IssuerRefusedError, IssuerSilentError) as error:
             _log.warning("the issuer does not say where one logs out", error=str(error))
         return self.login.ended(request, there or link(request, "/login?left=here"))
-
-
-def _address(request: web.Request, path: str) -> str:
-    """Return the address of a path of this site, as the browser has it."""
-    return f"{'http' if is_plain(request) else 'https'}://{request.host}{link(request, path)}"
 
 
 def openid_login(site: SiteContext, login: Login, renewed: Callable[[LoginSession], None]) -> OpenIdLogin:

@@ -144,6 +144,7 @@ class ClassRoom:
         """Remove what is in it."""
         await self._admin.delete(f"/api/v1/namespaces/{self.namespace}/pods", grace_s=0)
         await self._admin.delete(f"{RBAC}/namespaces/{self.namespace}/rolebindings")
+        await self._admin.delete(f"{RBAC}/clusterrolebindings/{self.namespace}")
 
 
 @asynccontextmanager
@@ -156,10 +157,15 @@ async def classroom(made: Setting, name: str = "friday") -> AsyncIterator[ClassR
     teacher = await made.people.person(f"teacher-of-{name}")
     await made.people.allow(f"teacher-of-{name}", INSTRUCTOR_ROLE, namespace)
     found = ClassRoom(made, namespace, teacher)
+    subject = {"kind": "ServiceAccount", "name": f"teacher-of-{name}", "namespace": made.people.namespace}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": f"{INSTRUCTOR_ROLE}-definitions"}
+    whole = {"metadata": {"name": namespace}, "roleRef": ref, "subjects": [subject]}
+    await made.world.admin.create(f"{RBAC}/clusterrolebindings", whole)
 
     async def may() -> bool:
         user = f"{made.people.prefix}teacher-of-{name}"
-        return await made.world.admin.may(user, "patch", "pods", namespace)
+        reads = await made.world.admin.may(user, "list", "labletdefinitions", "", group=wellknown.GROUP)
+        return reads and await made.world.admin.may(user, "patch", "pods", namespace)
 
     await eventually(may, "the instructor may write Pods")
     try:

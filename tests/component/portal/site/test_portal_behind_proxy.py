@@ -44,7 +44,7 @@ async def test_consoles_open_at_each_address_of_the_site(portal_server: ApiServe
             await stack.enter_async_context(front)
         for url in urls:
             async with visiting(url) as page:
-                await page.log_in(teacher, f"{bench.lablet}/consoles/h0")
+                await page.log_in(teacher, f"{bench.lablet}/consoles/h0?as=type")
                 await shows(page, "h0:~#")
                 await page.keys("ls", Keys.ENTER)
                 await shows(page, "backup.tgz")

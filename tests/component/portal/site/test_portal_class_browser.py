@@ -2,6 +2,8 @@
 
 import os
 from base64 import b64encode
+from pathlib import Path
+from urllib.parse import quote
 
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.keys import Keys
@@ -11,9 +13,26 @@ from tests.component.portal.asking import setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fill, pool, token_of
 from tests.component.portal.site.test_portal_class_pages import TEACH, teach
+from tests.support.apiserver import GROUP
 from tests.support.page import Page, visiting
+from tests.support.topologies import topology
 from vkprovider.platform.times import iso
 
+NO_ROOM = "0/9 nodes are available: 1 node(s) had untolerated taint(s), 8 Insufficient cpu. preemption: 0/9 nodes"
+BROKEN = """
+const broken = [];
+const walk = document.createTreeWalker(document.querySelector("#grid-rows"), NodeFilter.SHOW_TEXT);
+while (walk.nextNode()) {
+  for (const word of walk.currentNode.textContent.matchAll(/[a-z]{2,20}/gi)) {
+    const range = document.createRange();
+    range.setStart(walk.currentNode, word.index);
+    range.setEnd(walk.currentNode, word.index + word[0].length);
+    if (new Set([...range.getClientRects()].map((each) => Math.round(each.top))).size > 1) broken.push(word[0]);
+  }
+}
+return broken;
+"""
+"""Names the words of the rows that are broken inside."""
 KEY = b64encode(os.urandom(32)).decode()
 
 
@@ -43,14 +62,15 @@ def focused(driver: Chrome) -> str:
     return str(active.get_attribute("id") or active.text)
 
 
-async def confirm(page: Page, act: str, *, fill_in: tuple[str, str] | None = None) -> None:
-    """Open a question, answer it, and wait for what became of each."""
+async def confirm(page: Page, act: str, *, fill_in: tuple[str, str] | None = None) -> str:
+    """Open a question, answer it, and return what became of it, which is said on the same page."""
+    await page.run(lambda driver: driver.execute_script("document.getElementById('acts-answer').replaceChildren()"))
     await page.press(f"#ask-{act} > summary")
     if fill_in is not None:
         await page.fill(*fill_in)
-    await page.press(f"#ask-{act} button")
-    await page.shows("What became of each")
-    await whole(page)
+    await page.press(f"#ask-{act} button[formaction]")
+    await page.until(lambda driver: driver.find_element("id", "acts-answer").text, "it is said what became of it")
+    return await page.text("#acts-answer")
 
 
 async def until_note(room: ClassRoom, pod: str, note: str) -> str:
@@ -82,7 +102,7 @@ async def test_a_class_at_a_glance(world: PortalWorld) -> None:
         assert counts == "24 labs: 2 needs help, 4 booting, 1 ready, 16 working, 1 free"
         assert (await page.texts("#class-held li a")) == ["4: StartingNodes", "2: NeedsAttention"]
         names = await learners(page)
-        assert names[:3] == [f"={EVIL}", "dora", "emil"]
+        assert names[:3] == [f"={EVIL}", "emil", "dora"], "who needs help stands first"
         assert names[3:23] == [f"learner{at:02}" for at in range(20)]
         assert names[23] == "free"
         rows = {text.split("\n")[0]: " ".join(text.split()) for text in await page.texts("#grid-rows tr")}
@@ -132,6 +152,22 @@ async def test_a_class_at_a_glance(world: PortalWorld) -> None:
         await whole(page)
         assert len(await learners(page)) == 24
 
+        # On a phone each learner is a card, and what can be done is behind one button.
+        await room.lablet("warm-wait", "zoe", ready=False, phase="Pending", reason="Unschedulable", message=NO_ROOM)
+        await page.shows("No worker has room: CPU")
+        assert "taint" not in await page.text()
+        phone = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": False}
+        await page.run(lambda driver: driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", phone))
+        await page.until(lambda driver: not driver.find_element("id", "acts").is_displayed(), "the menu is folded")
+        width = "return [document.documentElement.scrollWidth, document.querySelector('.scroll').scrollWidth]"
+        assert max(await page.run(lambda driver: driver.execute_script(width))) <= 390
+        assert await page.run(lambda driver: driver.execute_script(BROKEN)) == []
+        await page.judge(html=False)
+        await page.press("#acts-menu > summary")
+        await page.press("#ask-message > summary")
+        await page.judge(html=False)
+        await page.run(lambda driver: driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {}))
+
 
 async def test_each_act_asks_first_and_says_what_became_of_each(world: PortalWorld) -> None:
     async with (
@@ -146,40 +182,52 @@ async def test_each_act_asks_first_and_says_what_became_of_each(world: PortalWor
             )
         await room.lablet("warm-open", "carl", state="READY")
         await room.known(4)
-        page.expects(r"/extend - Failed to load resource: .* 422")
         await page.log_in(token_of(room.teacher), room.path)
         await page.shows("Class ")
 
-        await page.press("#ask-extend > summary")
-        await page.press("#ask-extend button")
-        await page.shows("tick the rows that are meant")
-        await page.open(room.path)
+        # With nobody ticked there is nothing to answer; Cancel and Escape lead back.
+        await page.press("#ask-collect > summary")
+        await page.shows("Nobody is meant yet", css="#ask-collect")
+        assert not await page.run(
+            lambda driver: driver.find_element("css selector", "#ask-collect .danger").is_enabled()
+        )
+        await page.judge()
+        assert await page.run(focused) == "Cancel"
+        await page.keys(Keys.ENTER)
+        assert await page.run(focused) == "Hand in"
+        await page.press("#tick-pod-warm-ben")
         await page.press("#tick-pod-warm-ann")
-        await confirm(page, "extend")
-        assert await page.text("h1") == "Time extended: 1 of 1"
-        await page.judge()
-        await page.press("main a.button")
-
+        await page.press("#ask-collect > summary")
+        await page.shows("Hand in 2 labs: ann, ben", css="#ask-collect")
         await page.press("input[value=all]")
-        await confirm(page, "extend")
-        assert await page.text("h1") == "Time extended: 3 of 4"
-        assert "1 did not: they come first." in await page.text()
-        assert (await page.texts("tbody tr"))[0] == "carl no the time has no end that could be moved"
-        assert EVIL in await page.text("tbody")
-        await page.judge()
-        await page.press("main a.button")
+        await page.shows(f"Hand in 4 labs: {EVIL}, ann, ben, carl", css="#ask-collect")
+        await page.judge(html=False)
+        await page.press("#ask-collect .cancel")
+        assert "desired-state" not in await room.notes("warm-ben")
 
-        await page.press("input[value=all]")
-        await confirm(page, "message", fill_in=("#message", f"We go on at 14:00. {EVIL}"))
-        assert await page.text("h1") == "Messages sent: 4 of 4"
-        await page.press("main a.button")
-        await page.shows(f"Message: We go on at 14:00. {EVIL}")
-        for act, note in (("stop", "desired-state"), ("reset", "reset"), ("collect", "desired-state")):
+        assert await confirm(page, "extend") == (
+            "Time extended: 3 of 4: 1 did not\ncarl: the time has no end that could be moved"
+        )
+        assert await page.path() == room.path
+        assert await page.texts("#acts-answer .notice") == []
+        await page.judge()
+        assert (
+            await confirm(page, "message", fill_in=("#message", f"We go on at 14:00. {EVIL}"))
+            == "Messages sent: 4 of 4"
+        )
+        assert await page.texts("#acts-answer .refusal") == []
+        await page.shows(f"Message: We go on at 14:00. {EVIL}", css="#grid-rows")
+        assert await page.texts("#grid-rows input:checked") == [], "what was done is not done again"
+        await page.press("input[value=ticked]")
+        for act, note, says in (
+            ("stop", "desired-state", "Labs stopped: 1 of 1"),
+            ("reset", "reset", "Labs reset: 1 of 1"),
+            ("collect", "desired-state", "Labs handed in: 1 of 1"),
+        ):
             await page.press("#tick-pod-warm-ben")
-            await confirm(page, act)
-            assert (await page.texts("tbody tr"))[0].startswith("ben yes")
+            assert await confirm(page, act) == says
             assert await until_note(room, "warm-ben", note)
-            await page.press("main a.button")
+        await page.judge()
         # Enter in a field sends nothing.
         await page.press("#ask-message > summary")
         await page.press("#tick-pod-warm-ann")
@@ -271,14 +319,89 @@ async def test_a_list_gets_the_lablets_of_a_pool(world: PortalWorld) -> None:
         await page.shows("2 labs: 2 free")
         await page.press(".filter a[href$='/assign']")
         await page.shows("Give lablets to a list of learners")
-        await page.fill("#names", f"learner\n{EVIL}\nann")
-        await page.press("#ask-assign > summary")
+        await page.fill("#names", f"learner\n{EVIL}\nann\nAnn")
         await page.judge()
-        await page.press("#ask-assign button")
+        await page.press("main form button")
+        await page.shows("3 names, 2 free: 1 lacks one: add 1")
+        assert await page.texts("tbody tr") == ["Ann lacks one", f"{EVIL} gets one", "ann gets one"]
+        assert (
+            await page.text("[role=alert]")
+            == "ann and Ann differ in case only, and are different people to the cluster."
+        )
+        assert "Give the lablets to 2 of 3" in await page.text("main form")
+        await page.judge()
+        await page.press("main form button")  # the box is required
+        await page.press("main form a.button")
+        await page.fill("#names", f"learner\n{EVIL}\nann")
+        await page.press("main form button")
+        await page.shows("2 names, 2 free: everybody has one then")
+        await page.press("main form button")
         await page.shows("Have a lab: 2 of 2")
         await whole(page)
         assert [text.split(" yes ")[0] for text in await page.texts("tbody tr")] == [EVIL, "ann"]
         await page.judge(html=False)
-        await page.press("main a.button")
+        await page.press("main a.button[href$='/hand-out']")
+        await page.shows("Where each learner begins")
+        await page.judge()
+        links = [f"{has.client.url}/labs/{quote(learner, safe='')}" for learner in (EVIL, "ann")]
+        assert await page.texts("#hand-out a") == links
+        grant = {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"], "origin": has.client.url}
+        await page.run(lambda driver: driver.execute_cdp_cmd("Browser.grantPermissions", grant))
+        await page.press("#copy-links")
+        await page.shows("2 copied", css="#copied")
+        read = "navigator.clipboard.readText().then(arguments[arguments.length - 1])"
+        copied = await page.run(lambda driver: driver.execute_async_script(read))
+        assert copied == f"{EVIL}\t{links[0]}\nann\t{links[1]}\n"
+        await page.press(".above a:last-child")
         await page.shows("2 labs: 2 ready")
         await until_learners(page, [EVIL, "ann"])
+
+
+async def test_a_pool_that_is_too_small_grows_by_a_button(world: PortalWorld, tmp_path: Path) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        pool(room, 1) as deployment,
+        visiting(has.client.url) as page,
+    ):
+        await room.known(1)
+        await page.log_in(token_of(room.teacher), f"{room.path}/assign")
+        await page.fill("#names", "ann\nben\ncarl")
+        await page.press("main form button")
+        await page.shows("3 names, 1 free: 2 lack one: add 2")
+        await page.press("button[name=replicas]")
+        await page.shows("2 lack one until more of the pool are ready")
+        await page.judge(html=False)
+        found = await world.admin.get(deployment)
+        assert found is not None
+        assert found["spec"]["replicas"] == 3
+        assert not [each for each in await page.texts("main button") if each.startswith("Add")]
+        assert "username" not in await room.notes("warm-0"), "nothing is given yet"
+        await page.open(f"{room.path}/pools")
+        await page.shows("1 of 3")
+        await page.judge()
+        await page.press("button[aria-label='One more in warm']")
+        await page.shows("1 of 4")
+        await page.fill("input[aria-label='Free lablets of warm']", "2")
+        await page.press("form:has(> input[aria-label='Free lablets of warm']) button")
+        await page.shows("1 of 2")
+        await page.press("form.card button")
+        await page.shows("warm-2")
+        await page.shows("0 of 24")
+        await page.judge(html=False)
+        await world.admin.delete(f"{deployment}-2")
+
+        await page.press("main a[href$='/definitions']")
+        await page.shows("A lab of your own")
+        await page.judge()
+        name = f"branch-{room.namespace}"[:50]
+        file = tmp_path / f"{name}.yaml"
+        file.write_text(topology({"r1": "alpine"}, {"r1": ["serial:4001"]}))
+        await page.run(lambda driver: driver.find_element("id", "file").send_keys(str(file)))
+        await page.press("input[name=try]")
+        await page.press("form.card button")
+        try:
+            await page.shows("the provider has not read it yet")
+            await page.judge()
+        finally:
+            await world.admin.delete(f"{GROUP}/labletdefinitions/{name}")

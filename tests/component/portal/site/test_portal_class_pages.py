@@ -21,12 +21,14 @@ from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.classroom import EVIL, ClassRoom, classroom, fill, pool
 from tests.component.portal.site.test_live_streams import stream
 from tests.component.portal.wishes import ask
-from tests.support.apiserver import SYSTEM
+from tests.support.apiserver import GROUP, RUNTIME_CLASSES, SYSTEM
+from tests.support.topologies import topology
 from vkprovider.lablet import names
 from vkprovider.platform.times import iso
 from vkprovider.portal.api import callers
 from vkprovider.portal.pure import portalnames
 
+DEFINITIONS = f"{GROUP}/labletdefinitions"
 KEY = b64encode(os.urandom(32)).decode()
 _LINE = re.compile(r'<tr><th scope="row">(.*?)</th><td><span class="chip \w+">(\w+)</span></td><td>(.*?)</td></tr>')
 
@@ -55,7 +57,7 @@ async def test_a_class_has_one_topic_for_each_wish_whatever_else_is_asked(world:
         cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
         topic = f"class:{room.namespace}"
         async with (
-            stream(made.client.url, f"{topic}?junk=1", f"{topic}?sort=learner&junk=3", Cookie=cookie) as one,
+            stream(made.client.url, f"{topic}?junk=1", f"{topic}?sort=help&junk=3", Cookie=cookie) as one,
             stream(made.client.url, f"{topic}?junk=2", Cookie=cookie) as other,
         ):
             for found in (one, other):
@@ -202,6 +204,8 @@ async def test_each_request_is_written_on_the_lablets_that_are_meant(world: Port
         assert (await act(who, room, "extend", ["pod-warm-ann"], minutes="999")).status_code == 422
         assert (await act(who, room, "message", ["pod-warm-ann"], message="x" * 501)).status_code == 422
 
+        whom = '<span id="class-everybody" data-number="3" data-whom="ann, ben, carl">(3: ann, ben, carl)</span>'
+        assert whom in (await who.get(room.path)).text
         extended = lines(await act(who, room, "extend", [], minutes="15", scope="all"))
         assert [(learner, done) for learner, done, _ in extended] == [("carl", "no"), ("ann", "yes"), ("ben", "yes")]
         assert "no end" in extended[0][2]
@@ -329,6 +333,9 @@ async def test_a_list_of_learners_gets_the_lablets_of_a_pool(world: PortalWorld)
             assert says in refused.text, refused.text
         assert [await room.notes(f"warm-{at}") for at in range(3)] == [{}] * 3
 
+        looked = await send(names="ann\nBob\nbob", hours="2")
+        assert "Bob and bob differ in case only" in looked.text
+        assert [await room.notes(f"warm-{at}") for at in range(3)] == [{}] * 3, "it is a question"
         now = int(has.running.replica.ctx.wall())
         given = lines(await send(file=f"learner,seat\nann,1\n{EVIL},2\n", hours="2", names="nobody"))
         assert [(learner, done) for learner, done, _ in given] == [
@@ -345,10 +352,206 @@ async def test_a_list_of_learners_gets_the_lablets_of_a_pool(world: PortalWorld)
         assert [(learner, done) for learner, done, _ in again] == [("carl", "no"), ("ann", "yes"), ("ben", "yes")]
         assert "no lablet is free" in again[0][2]
         assert again[1] == given[0], "who has one keeps it"
+        sure = lines(await send(names="Ann", hours="", alike="yes"))
+        assert [(learner, done) for learner, done, _ in sure] == [("Ann", "no")]
         await who.log_in(await teach(has, "observer", room.namespace, TEACH))
         assert (await who.get(path)).status_code == 403
         assert (await send(names="dan", hours="2")).status_code == 403
         assert f'href="{path}"' not in (await who.get(room.path)).text
+
+
+async def test_the_hand_out_says_where_each_learner_begins(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        end = iso(int(has.running.replica.ctx.wall()) + 1800)
+        await room.lablet("warm-1", EVIL, timeslot_end=end)
+        await room.lablet("warm-2", "ann", phase="Failed", ready=False)
+        await room.lablet("warm-free")
+        await ask(world, has.running, "carl", has.family, class_=room.namespace)
+        await room.known(3)
+        await who.log_in(room.teacher)
+        shown = await who.get(f"{room.path}/hand-out")
+        assert EVIL not in shown.text
+        answer = await who.get(f"{room.path}/hand-out/csv")
+        assert answer.headers["Content-Disposition"] == f'attachment; filename="{room.namespace}-hand-out.csv"'
+        rows = {row["learner"]: row for row in csv.DictReader(io.StringIO(answer.text.removeprefix("\ufeff")))}
+        assert set(rows) == {EVIL, "carl"}, "who has a lab that goes on"
+        assert rows[EVIL] == {
+            "learner": EVIL,
+            "lablet": "warm-1",
+            "class": room.namespace,
+            "link": f"{who.url}/labs/%3Cscript%3Ealert%281%29%3C%2Fscript%3E",
+            "until": end,
+            "ports": "",
+        }
+        assert rows["carl"]["link"] == f"{who.url}/labs/carl"
+        await who.log_in(has.alice)
+        for path in ("hand-out", "hand-out/csv"):
+            assert (await who.get(f"{room.path}/{path}")).status_code == 404
+
+
+async def test_a_list_is_looked_at_before_anything_is_given(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+        pool(room, 2) as deployment,
+    ):
+        await room.lablet("warm-of-ann", "Ann")
+        await room.known(3)
+        await who.log_in(room.teacher)
+        path = f"{room.path}/assign"
+        await who.get(path)
+
+        async def check(**fields: str) -> httpx.Response:
+            sent = {"csrf": who.csrf, "pool": "warm", "hours": "2", **fields}
+            return await who.ask("POST", f"{path}/check", {"Origin": who.url}, data=sent)
+
+        shown = await check(names=f"username,name\nAnn,Ann A.\n{EVIL},=1\nben,\ncarl,")
+        assert shown.status_code == 200
+        assert "4 names, 2 free: 1 has one already, 1 lacks one: add 1" in shown.text
+        assert EVIL not in shown.text
+        rows = re.findall(
+            r'<th scope="row">(.*?)</th><td>(.*?)</td><td><span class="chip (\w+)">(.*?)</span>', shown.text
+        )
+        assert [(learner, tone, words) for learner, _, tone, words in rows] == [
+            ("carl", "bad", "lacks one"),
+            ("&lt;script&gt;alert(1)&lt;/script&gt;", "good", "gets one"),
+            ("ben", "good", "gets one"),
+            ("Ann", "idle", "keeps warm-of-ann"),
+        ]
+        alike = await check(names="ann")
+        assert "Ann and ann differ in case only" in alike.text, "also from who has one"
+
+        async def replicas() -> int:
+            found = await world.admin.get(deployment)
+            assert found is not None
+            return int(found["spec"]["replicas"])
+
+        assert (await check(names="ben", replicas="9", seen="7")).status_code == 409
+        assert (await check(names="ben", replicas="99999", seen="2")).status_code == 409
+        assert await replicas() == 2
+        grown = await check(names="ben\ncarl\ndan", replicas="3", seen="2")
+        assert "1 lacks one until more of the pool are ready" in grown.text
+        assert await replicas() == 3
+        assert (await who.get(f"{path}/check")).headers["Location"] == path
+        assert [await room.notes(f"warm-{at}") for at in range(2)] == [{}] * 2
+        await who.log_in(await teach(has, "observer", room.namespace, TEACH))
+        await who.get(room.path)
+        assert (await check(names="ben", replicas="9", seen="3")).status_code == 403
+        assert await replicas() == 3
+
+
+async def test_a_pool_is_made_and_sized_on_the_page(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        deployments = f"/apis/apps/v1/namespaces/{room.namespace}/deployments"
+        await who.log_in(room.teacher)
+        path = f"{room.path}/pools"
+        assert f'href="{path}">Make a pool</a>' in (await who.get(room.path)).text
+        page = (await who.get(path)).text
+        assert "This class has no pool yet." in page
+        assert f"<option>{has.definition}-small</option>" in page
+        wished = {"name": "warm", "definition": f"{has.definition}-small", "replicas": "3"}
+        for wrong, status in (
+            ({"name": "Warm!"}, 422),
+            ({"replicas": "-1"}, 422),
+            ({"replicas": "1001"}, 422),
+            ({"definition": "nothing"}, 409),
+        ):
+            assert (await who.post(path, None, **{**wished, **wrong})).status_code == status, wrong
+        made = await who.post(path, None, **wished)
+        assert (made.status_code, made.headers["Location"]) == (303, path)
+        found = await world.admin.get(f"{deployments}/warm")
+        assert found is not None
+        assert (found["spec"]["replicas"], found["metadata"]["labels"]) == (3, {"class": room.namespace})
+        assert (await who.post(path, None, **wished)).status_code == 409, "there is one"
+        assert (await who.post(f"{path}/warm", replicas="5", seen="2")).status_code == 409, "somebody else was faster"
+        assert (await who.post(f"{path}/warm", replicas="x", seen="3")).status_code == 422
+        assert (await who.post(f"{path}/warm", replicas="5", seen="3")).status_code == 303
+        found = await world.admin.get(f"{deployments}/warm")
+        assert found is not None
+        assert found["spec"]["replicas"] == 5
+        assert "0 of 5" in (await who.get(path)).text
+        await who.log_in(await teach(has, "observer", room.namespace, TEACH))
+        assert (await who.get(path)).status_code == 403
+        assert (await who.post(f"{path}/warm", replicas="0", seen="5")).status_code == 403
+        assert path not in (await who.get(room.path)).text
+        await world.admin.delete(f"{deployments}/warm")
+
+
+async def test_a_file_of_cml_becomes_a_definition_of_the_class_and_is_tried(world: PortalWorld) -> None:
+    """The test acts as the provider, which reads the definition and makes its RuntimeClass."""
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        await who.log_in(room.teacher)
+        path, name = f"{room.path}/definitions", f"branch-{room.namespace}"[:50]
+        assert "This class has no definition of its own yet." in (await who.get(path)).text
+        text = topology({"r1": "alpine"}, {"r1": ["serial:4001"]})
+
+        async def send(file: str | bytes, filename: str = "Branch.yaml", **fields: str) -> httpx.Response:
+            parts: Any = {each: (None, value) for each, value in {"csrf": who.csrf, **fields}.items()}
+            return await who.ask("POST", path, {"Origin": who.url}, files={**parts, "file": (filename, file)})
+
+        for refused in (
+            await send(b"\xff\xfe\x00", name=name),
+            await send(text, name="No!"),
+            await send(text, "_.yaml"),
+        ):
+            assert refused.status_code == 422, refused.text
+        made = await send(text, name=name)
+        assert (made.status_code, made.headers["Location"]) == (303, path)
+        where = f"{DEFINITIONS}/{name}"
+        try:
+            found = await world.admin.get(where)
+            assert found is not None
+            assert found["metadata"]["labels"] == {"vkprovider.io/owner-namespace": room.namespace}
+            kept = found["spec"]["source"]["configMap"]
+            content = await world.admin.get(f"/api/v1/namespaces/{kept['namespace']}/configmaps/{kept['name']}")
+            assert content is not None
+            assert content["data"]["cml.yaml"] == text
+            assert "the provider has not read it yet" in (await who.get(path)).text
+            assert (await send(text, name=name)).status_code == 303, "the same again changes nothing"
+            other = await send(f"{text}\n", name=name)
+            assert other.status_code == 409
+            assert "--version 1.0.1" in other.text
+
+            ready = {"type": "Ready", "status": "True", "reason": "Ready", "message": "", "lastTransitionTime": iso(0)}
+            status = {"version": "1.0.0", "observedGeneration": found["metadata"]["generation"], "conditions": [ready]}
+            await world.admin.patch(f"{where}/status", {"status": status})
+            labels = {"vkprovider.io/component": "runtimeclass"}
+            selector = {"nodeSelector": {"vkprovider.io/component": "vnode"}}
+            runtime = {"metadata": {"name": name, "labels": labels}, "handler": "vkprovider", "scheduling": selector}
+            await world.admin.create(RUNTIME_CLASSES, runtime)
+
+            async def begun() -> bool:  # the API server learns of the RuntimeClass a moment later
+                return (await who.post(f"{path}/{name}/trials")).status_code == 303
+
+            await eventually(begun, "a trial has begun")
+            pods = await world.admin.items(f"/api/v1/namespaces/{room.namespace}/pods")
+            [trial] = [pod["metadata"]["name"] for pod in pods]
+            assert trial.startswith(f"try-{name}-")
+            assert pods[0]["spec"]["activeDeadlineSeconds"] == 3600
+            assert f">{trial}</a>" in (await who.get(path)).text
+            await room.lablet("warm-1", "ann")
+            assert (await who.post(f"{path}/{name}/trials/warm-1")).status_code == 409, "a learner's is no trial"
+            assert (await who.post(f"{path}/{name}/trials/{trial}")).status_code == 303
+            assert trial not in (await who.get(path)).text
+            assert await room.notes("warm-1")
+            await who.log_in(await teach(has, "observer", room.namespace, TEACH))
+            assert (await who.get(path)).status_code == 403
+        finally:
+            await world.admin.delete(where)
+            await world.admin.delete(f"{RUNTIME_CLASSES}/{name}")
 
 
 async def test_one_lablet_is_asked_on_its_own_page(world: PortalWorld) -> None:

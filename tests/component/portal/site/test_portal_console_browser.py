@@ -45,7 +45,7 @@ async def state(page: Page, word: str) -> None:
 
 async def test_type_see_red_leave_by_keyboard_and_take_over(bench: Bench) -> None:
     ann, ben = token(await bench.teacher("ann")), token(await bench.teacher("ben"))
-    console = f"{bench.lablet}/consoles/h0"
+    console = f"{bench.lablet}/consoles/h0?as=type"
     async with visiting(bench.url) as page, visiting(bench.url) as other:
         await page.log_in(ann, console)
         await state(page, "typing")
@@ -86,7 +86,7 @@ async def test_type_see_red_leave_by_keyboard_and_take_over(bench: Bench) -> Non
 async def test_in_a_frame_of_another_page_of_the_site_and_nowhere_else(bench: Bench) -> None:
     ann = token(await bench.teacher("ann"))
     async with visiting(bench.url) as page:
-        await page.log_in(ann, f"{bench.lablet}/consoles/r1?panel")
+        await page.log_in(ann, f"{bench.lablet}/consoles/r1?panel%26as=type")
         await screen(page, "Escape character")
         await page.keys(Keys.ENTER)
         await screen(page, "r1>")
@@ -104,7 +104,7 @@ async def test_a_replica_that_goes_is_told_and_reconnected_to(bench: Bench) -> N
     ann = token(await bench.teacher("ann"))
     async with visiting(bench.url) as page:
         page.expects(r"WebSocket connection to .* failed")
-        await page.log_in(ann, f"{bench.lablet}/consoles/r1")
+        await page.log_in(ann, f"{bench.lablet}/consoles/r1?as=type")
         await screen(page, "Escape character")
         await bench.site.running.stop()
         await state(page, "lost")
@@ -115,7 +115,7 @@ async def test_who_is_logged_out_meanwhile_is_told_to_log_in_and_comes_back(benc
     ann = token(await bench.teacher("ann"))
     async with visiting(bench.url) as page:
         page.expects(r"WebSocket connection to .* failed")
-        await page.log_in(ann, f"{bench.lablet}/consoles/h0")
+        await page.log_in(ann, f"{bench.lablet}/consoles/h0?as=type")
         await screen(page, "h0:~#")
         await page.run(lambda driver: driver.delete_all_cookies())
         await page.press("#console-again")
@@ -132,7 +132,7 @@ async def test_a_lab_that_has_ended_is_told_instead_of_a_lost_connection(bench: 
     async with visiting(bench.url) as page:
         page.expects(r"WebSocket connection to .* failed")
         page.expects(r"/stream - Failed to load resource: .* 404")
-        await page.log_in(ann, f"{bench.lablet}/consoles/h0")
+        await page.log_in(ann, f"{bench.lablet}/consoles/h0?as=type")
         await screen(page, "h0:~#")
         await bench.portal.admin.delete(bench.site.lablet.path)
         await state(page, "refused")

@@ -67,7 +67,7 @@ async def chord(page: Page, *keys: str) -> None:
 
 async def test_a_key_is_the_devices_or_the_browsers(bench: Bench, arrived: list[str]) -> None:
     async with visiting(bench.url) as page:
-        await page.log_in(await teacher(bench), f"{bench.lablet}/consoles/h0")
+        await page.log_in(await teacher(bench), f"{bench.lablet}/consoles/h0?as=type")
         await screen(page, "h0:~#")
         for keys, expected in (
             ((Keys.CONTROL, Keys.SHIFT, "6"), "\x1e"),
@@ -94,7 +94,7 @@ async def test_a_key_is_the_devices_or_the_browsers(bench: Bench, arrived: list[
 
 async def test_a_selection_is_copied_and_does_not_interrupt(bench: Bench, arrived: list[str]) -> None:
     async with visiting(bench.url) as page:
-        await page.log_in(await teacher(bench), f"{bench.lablet}/consoles/h0")
+        await page.log_in(await teacher(bench), f"{bench.lablet}/consoles/h0?as=type")
         await screen(page, "h0:~#")
         await page.keys("ls", Keys.ENTER)
         await screen(page, "backup.tgz")
@@ -136,7 +136,7 @@ async def test_a_connection_that_is_half_open_is_noticed_and_made_anew(bench: Be
         async with visiting(f"http://127.0.0.1:{proxy.port}") as page:
             page.expects(r"WebSocket connection to .* failed")
             page.expects(r"Failed to load resource")
-            await page.log_in(await teacher(bench), f"{bench.lablet}/consoles/h0")
+            await page.log_in(await teacher(bench), f"{bench.lablet}/consoles/h0?as=type")
             await screen(page, "h0:~#")
             await page.keys("ls", Keys.ENTER)
             await screen(page, "backup.tgz")
@@ -155,7 +155,7 @@ async def test_a_connection_that_is_half_open_is_noticed_and_made_anew(bench: Be
 
 async def test_ones_own_earlier_session_gives_way(bench: Bench) -> None:
     ann = await teacher(bench)
-    console = f"{bench.lablet}/consoles/h0"
+    console = f"{bench.lablet}/consoles/h0?as=type"
     async with visiting(bench.url) as first, visiting(bench.url) as second:
         await first.log_in(ann, console)
         await screen(first, "h0:~#")

@@ -134,7 +134,8 @@ async def test_a_link_takes_no_console_over(bench: Bench) -> None:
     ann = await bench.cookie(await bench.teacher("ann"))
     page = f"{bench.url}{bench.lablet}/consoles/r1"
     for query, status, modes in (
-        ("", 200, ["type"]),
+        ("", 200, ["watch"]),  # nobody looks over a shoulder and holds the keyboard by it
+        ("?panel", 200, ["watch"]),
         ("?as=type", 200, ["type"]),
         ("?as=watch", 200, ["watch"]),
         ("?as=take-over", 200, ["type"]),

@@ -18,7 +18,7 @@ ROWS = [
 
 def test_every_act_has_a_form_and_every_column_an_order() -> None:
     assert {form.act for form in acting.FORMS} == {*ACTS, "end"}
-    assert [name for name, _ in routes.HEADINGS] == list(SORTS)
+    assert ["help", *(name for name, _ in routes.HEADINGS)] == list(SORTS)
 
 
 @pytest.mark.parametrize(

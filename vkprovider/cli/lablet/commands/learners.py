@@ -29,6 +29,7 @@ from vkprovider.cli.shared.page.options import page_options
 )
 @click.option("-y", "--yes", is_flag=True, help="Do not ask about names that differ in case only.")
 @click.option("--refill", is_flag=True, help="With --from-file: the pool makes new lablets instead of getting smaller.")
+@click.option("--dry-run", is_flag=True, help="With --from-file: say who would get a lablet, and give none.")
 @output_option
 @click.option("--until", metavar="TIME|DURATION", help="End of the timeslot; a duration counts from its start.")
 @click.option("--from", "since", metavar="TIME|DURATION", help="Start of the timeslot (default: now).")

@@ -4,6 +4,10 @@
 * `acting`: the forms by which an instructor asks many lablets, the requests, and the page that tells how each went.
 * `classrooms`: the classes that somebody teaches: what they may do there, the rows of each, and what changes on its
   page.
+* `handout`: where each learner of a class begins, as a table and as a file.
+* `definitions`: a file that CML exports becomes a definition of the class, and is tried.
+* `pools`: how large the pools of a class are, and one more of them.
+* `wall`: the first console of each learner of a class, to watch.
 * `giving`: a list of learners gets the lablets of a pool: the form of the class's page, and what became of each
   learner.
 """

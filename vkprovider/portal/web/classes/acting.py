@@ -14,7 +14,7 @@ from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.times import clock, unix
-from vkprovider.portal.pure.classes import ACTS, CannotBeDoneError, Row, notes_for
+from vkprovider.portal.pure.classes import ACTS, CannotBeDoneError, Row, everybody, notes_for
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.classes.classrooms import Classrooms
 from vkprovider.portal.web.layout import SiteContext
@@ -181,6 +181,8 @@ class ActForm(NamedTuple):
     Attributes:
         act: What it asks.
         words: On the button that opens it.
+        asks: How the question begins, before the number of `noun`s and the names: `Hand in`.
+        noun: What is counted.
         question: What happens.
         yes: On the button that does it.
         harms: Whether work may be lost.
@@ -188,39 +190,40 @@ class ActForm(NamedTuple):
 
     act: str
     words: str
+    asks: str
+    noun: str
     question: str
     yes: str
     harms: bool = False
 
 
+_DISKS: Final = "The devices are switched off; their disks stay, for 24 hours at most."
+_WIPED: Final = "All devices are wiped and start again. What was typed on them is lost."
+_OVER: Final = "The time of these learners ends now: their work is collected and graded, and their labs end."
+_REMOVED: Final = "Labs that learners asked the portal for are removed with all their devices, and nothing is graded."
+_TOLD: Final = "It is shown on the page of each lab. An empty one removes what is there."
 FORMS: Final = (
-    ActForm("extend", "Extend", "The time of these learners ends later.", "Extend their time"),
     ActForm(
-        "message", "Message", "It is shown on the page of each lab. An empty one removes what is there.", "Send it"
+        "extend",
+        "Extend",
+        "Extend the time of",
+        "learner",
+        "The time of these learners ends later.",
+        "Extend their time",
     ),
-    ActForm("stop", "Stop", "The devices are switched off; their disks stay, for 24 hours at most.", "Stop the labs"),
-    ActForm("start", "Start", "Labs that were stopped start again; their disks are as they were.", "Start the labs"),
+    ActForm("message", "Message", "Send it to", "learner", _TOLD, "Send it"),
+    ActForm("stop", "Stop", "Stop", "lab", _DISKS, "Stop the labs"),
     ActForm(
-        "reset",
-        "Reset labs",
-        "All devices are wiped and start again. What was typed on them is lost.",
-        "Reset the labs",
-        harms=True,
+        "start",
+        "Start",
+        "Start",
+        "lab",
+        "Labs that were stopped start again; their disks are as they were.",
+        "Start the labs",
     ),
-    ActForm(
-        "collect",
-        "Hand in",
-        "The time of these learners ends now: their work is collected and graded, and their labs end.",
-        "Hand the labs in",
-        harms=True,
-    ),
-    ActForm(
-        "end",
-        "End",
-        "Labs that learners asked the portal for are removed with all their devices, and nothing is graded.",
-        "End the labs",
-        harms=True,
-    ),
+    ActForm("reset", "Reset labs", "Wipe and start again", "lab", _WIPED, "Reset the labs", harms=True),
+    ActForm("collect", "Hand in", "Hand in", "lab", _OVER, "Hand the labs in", harms=True),
+    ActForm("end", "End", "End", "lab", _REMOVED, "End the labs", harms=True),
 )
 _HEADLINES: Final = {
     "extend": "Time extended",
@@ -263,8 +266,7 @@ def rows_of(picked: Sequence[str], scope: str, rows: Sequence[Row]) -> list[Row]
         rows: All of the class, in the order of the answer.
     """
     if scope == EVERYBODY:
-        found = [row for row in rows if row.learner and not row.is_over]
-        return found or "Nobody of this class has a lab at present."
+        return everybody(rows) or "Nobody of this class has a lab at present."
     keys = set(picked)
     return [row for row in rows if row.key in keys] or (
         "Nothing was done: tick the rows that are meant, or choose everybody, and send it again."

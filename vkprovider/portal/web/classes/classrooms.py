@@ -16,7 +16,18 @@ from vkprovider.platform.objects import Pod
 from vkprovider.platform.rights import Right
 from vkprovider.platform.times import clock, iso
 from vkprovider.portal.api.callers import KnownCaller, PortalCallers, lab_right
-from vkprovider.portal.pure.classes import ACTS, Row, RowFilter, chosen, counted, held_up, of_lab, of_lablet, wish_of
+from vkprovider.portal.pure.classes import (
+    ACTS,
+    Row,
+    RowFilter,
+    chosen,
+    counted,
+    everybody,
+    held_up,
+    of_lab,
+    of_lablet,
+    wish_of,
+)
 from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import OtherLablets
@@ -235,7 +246,14 @@ class Grid:
             (each, listed(each.learners, _LEARNERS_SHOWN), _query(wish, reason=each.reason)) for each in held_up(rows)
         ]
         holding = layout.html("classes/_held.html", base=base, held=held, everything=_query(wish, reason=""), **values)
-        elements = {"class-counts": counts.strip(), "class-held": holding.strip()}
+        having = [row.learner for row in everybody(chosen(rows, RowFilter()))]
+        whom = listed(having, _LEARNERS_SHOWN)
+        having_html = layout.html("classes/_everybody.html", base=base, number=len(having), whom=whom)
+        elements = {
+            "class-counts": counts.strip(),
+            "class-held": holding.strip(),
+            "class-everybody": having_html.strip(),
+        }
         return Rendered(elements, {ROWS: self._rows(namespace, role, base, found)})
 
     def listen(self, name: str) -> AbstractAsyncContextManager[asyncio.Event]:

@@ -1,18 +1,22 @@
 """A list of learners gets the lablets of a pool: the form of the class's page, and what became of each learner."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, Final, NamedTuple
 
 import structlog
 from aiohttp import web
 
 from vkprovider.classroom.deployments import DEPLOYMENTS, Deployment, GivingError
-from vkprovider.classroom.giving import Given, give_all
+from vkprovider.classroom.giving import Given, give_all, preview
 from vkprovider.classroom.pods import Assignment
-from vkprovider.classroom.roster import Roster, RosterError, look_alikes, read_roster
+from vkprovider.classroom.pools import scale
+from vkprovider.classroom.preview import GivingPreview
+from vkprovider.classroom.roster import Roster, RosterError, as_list, read_roster
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.platform.errors import Forbidden, InputError, OutsideError
 from vkprovider.platform.http.bodies import FORM, FORM_WITH_FILES, Body, File, read_form
+from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.messages import listed
 from vkprovider.platform.objects import Metadata
@@ -23,7 +27,7 @@ from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.classes.acting import Outcome
 from vkprovider.portal.web.classes.classrooms import Classrooms, path_of
 from vkprovider.portal.web.layout import SiteContext
-from vkprovider.portal.web.visitors import Visitor
+from vkprovider.portal.web.visitors import Visitor, link
 
 _log: Final = structlog.get_logger(__name__)
 _HOURS: Final = {"1": 1, "2": 2, "3": 3, "4": 4, "6": 6, "8": 8, "": 0}
@@ -33,6 +37,7 @@ _LIST_BYTES_MAX: Final = 256 * 1024
 LIST_BODY: Final = Body(1 << 20, (FORM, FORM_WITH_FILES))
 """A list as text or as a file."""
 _SHOWN_MAX: Final = 5
+_DIGITS_MAX: Final = 5
 
 
 class Pools(NamedTuple):
@@ -45,6 +50,30 @@ class Pools(NamedTuple):
 
     names: tuple[str, ...] = ()
     fault: str = ""
+
+
+class AskedList(NamedTuple):
+    """What a form asks for.
+
+    Attributes:
+        roster: The list.
+        wishes: Who is to have a lablet, and until when.
+        pool: Of which Deployment.
+        hours: For how long, as the form has it.
+        refill: Whether the pool makes new lablets for those that are given.
+        alike: Whether names that differ in case only are meant.
+        replicas: How many free lablets the pool is to have first; None: as many as it has.
+        seen: How many it was to have when that was decided.
+    """
+
+    roster: Roster
+    wishes: list[Assignment]
+    pool: str
+    hours: str
+    refill: bool = False
+    alike: bool = False
+    replicas: int | None = None
+    seen: int = 0
 
 
 class Assigning:
@@ -88,35 +117,68 @@ class Assigning:
             hours=[text for text in _HOURS if text],
         )
 
-    async def give(self, request: web.Request) -> web.StreamResponse:
-        """Give lablets to a list of learners, and show what became of each."""
+    async def check(self, request: web.Request) -> web.StreamResponse:
+        """Show what would become of a list, and give nothing; with the button for it the pool is scaled before."""
         namespace, visitor = await self._visitor(request)
-        form = await read_form(request, LIST_BODY)
-        now = self._site.ctx.wall()
-        roster = roster_of(form)
-        wishes, pool = wishes_of(roster, str(form.get("hours", "")), now), str(form.get("pool", ""))
-        try:
-            async with self._site.as_visitor.client(visitor.token) as kube:
-                given = await give_all(kube, namespace, pool, wishes, refill=form.get("refill") == "yes")
-        except GivingError as error:
-            raise Rejected(Grounds.CANNOT_EXTEND, f"Nothing was given: {error}") from error
-        except Forbidden as error:
-            raise Rejected(Grounds.PERMISSION_DENIED, f"You may not give lablets: {error.message}") from error
-        except (OutsideError, InputError) as error:
-            raise Rejected(Grounds.UNAVAILABLE, f"The API server did not do it: {error}; send it again") from error
-        outcomes = outcomes_of(given, wishes)
+        asked = asked_of(await read_form(request, LIST_BODY), self._site.ctx.wall())
+        async with as_visitor(self._site, visitor, "Nothing was given") as kube:
+            if asked.replicas is not None:
+                await scale(kube, namespace, asked.pool, asked.replicas, seen=asked.seen)
+            found = await preview(kube, namespace, asked.pool, asked.wishes, refill=asked.refill)
+        return self._preview(request, namespace, asked, found)
+
+    async def give(self, request: web.Request) -> web.StreamResponse:
+        """Give lablets to a list of learners, and show what became of each; names that are alike are asked about."""
+        namespace, visitor = await self._visitor(request)
+        asked = asked_of(await read_form(request, LIST_BODY), self._site.ctx.wall())
+        async with as_visitor(self._site, visitor, "Nothing was given") as kube:
+            if not asked.alike:
+                found = await preview(kube, namespace, asked.pool, asked.wishes, refill=asked.refill)
+                if found.alike:
+                    return self._preview(request, namespace, asked, found)
+            given = await give_all(kube, namespace, asked.pool, asked.wishes, refill=asked.refill)
+        outcomes = outcomes_of(given, asked.wishes)
         failed = sum(not each.done for each in outcomes)
-        by = visitor.known.of_cluster.username
-        _log.info("lablets were given", namespace=namespace, pool=pool, by=by, learners=len(wishes), failed=failed)
+        by, number = visitor.known.of_cluster.username, len(outcomes)
+        _log.info("lablets were given", namespace=namespace, pool=asked.pool, by=by, learners=number, failed=failed)
         return self._site.layout.render(
             request,
             "classes/outcome.html",
             namespace=namespace,
             path=path_of(namespace),
-            headline=f"Have a lab: {len(outcomes) - failed} of {len(outcomes)}",
+            headline=f"Have a lab: {number - failed} of {number}",
             outcomes=sorted(outcomes, key=lambda each: each.done),
             failed=failed,
-            notes=roster.notes,
+            notes=asked.roster.notes,
+            gave=True,
+        )
+
+    async def back(self, request: web.Request) -> web.StreamResponse:
+        """Lead who loads a preview again to the form: nothing is kept of what was sent."""
+        await self._site.visitors.of(request)
+        raise web.HTTPSeeOther(link(request, f"{path_of(request.match_info['namespace'])}/assign"))
+
+    def _preview(
+        self, request: web.Request, namespace: str, asked: AskedList, found: GivingPreview
+    ) -> web.StreamResponse:
+        shown = {learner.user: learner.shown for learner in asked.roster.learners}
+        fates = [
+            *((learner, "lacks one", "bad") for learner in found.lacks),
+            *((learner, "gets one", "good") for learner in found.gets),
+            *((learner, f"keeps {pod}", "idle") for learner, pod in found.keeps),
+        ]
+        return self._site.layout.render(
+            request,
+            "classes/preview.html",
+            namespace=namespace,
+            path=path_of(namespace),
+            found=found,
+            fates=[(learner, shown[learner], words, tone) for learner, words, tone in fates],
+            named=any(shown.values()),
+            names=as_list(asked.roster),
+            hours=asked.hours,
+            refill=asked.refill,
+            notes=asked.roster.notes,
         )
 
     async def _visitor(self, request: web.Request) -> tuple[str, Visitor]:
@@ -144,6 +206,29 @@ class Assigning:
         return Pools(tuple(sorted(each.metadata.name for each in found if _is_pool(each))))
 
 
+@asynccontextmanager
+async def as_visitor(site: SiteContext, visitor: Visitor, nothing: str) -> AsyncIterator[KubeClient]:
+    """Yield a client with a visitor's token, and say what it fails with.
+
+    Args:
+        site: What every view is given.
+        visitor: Whose token.
+        nothing: What did not happen, such as `Nothing was given`.
+
+    Raises:
+        Rejected: What was asked cannot be done.
+    """
+    try:
+        async with site.as_visitor.client(visitor.token) as kube:
+            yield kube
+    except GivingError as error:
+        raise Rejected(Grounds.CANNOT_EXTEND, f"{nothing}: {error}.") from error
+    except Forbidden as error:
+        raise Rejected(Grounds.PERMISSION_DENIED, f"{nothing}: {error.message}") from error
+    except (OutsideError, InputError) as error:
+        raise Rejected(Grounds.UNAVAILABLE, f"The API server did not do it: {error}; send it again") from error
+
+
 def wishes_of(roster: Roster, hours: str, now: float) -> list[Assignment]:
     """Return who is to have a lablet, and until when.
 
@@ -163,6 +248,35 @@ def wishes_of(roster: Roster, hours: str, now: float) -> list[Assignment]:
     if faults:
         raise Rejected(Grounds.INVALID_BODY, f"Nothing was given: {faults[0]}.")
     return wishes
+
+
+def asked_of(form: Mapping[str, Any], now: float) -> AskedList:
+    """Return what a form asks for.
+
+    Args:
+        form: Its fields.
+        now: Unix seconds.
+
+    Raises:
+        Rejected: It cannot be used.
+    """
+    roster, hours = roster_of(form), str(form.get("hours", ""))
+    replicas, seen = (number_of(str(form.get(field, ""))) for field in ("replicas", "seen"))
+    return AskedList(
+        roster,
+        wishes_of(roster, hours, now),
+        str(form.get("pool", "")),
+        hours,
+        refill=form.get("refill") == "yes",
+        alike=form.get("alike") == "yes",
+        replicas=replicas,
+        seen=seen or 0,
+    )
+
+
+def number_of(text: str) -> int | None:
+    """Return the number that a field has; None if it has none."""
+    return int(text) if text.isdecimal() and len(text) <= _DIGITS_MAX else None
 
 
 def outcomes_of(given: Given, wishes: list[Assignment]) -> list[Outcome]:
@@ -195,12 +309,6 @@ def roster_of(form: Mapping[str, Any]) -> Roster:
             raise Rejected(Grounds.INVALID_BODY, f"The file is larger than {_LIST_BYTES_MAX // 1024} KiB.")
         content = sent.content
     try:
-        roster = read_roster(content, "the list")
+        return read_roster(content, "the list")
     except RosterError as error:
         raise Rejected(Grounds.INVALID_BODY, f"Nothing was given: {error}.") from error
-    if alike := look_alikes(learner.user for learner in roster.learners):
-        names = listed([f"{one} and {other}" for one, other in alike], _SHOWN_MAX)
-        raise Rejected(
-            Grounds.INVALID_BODY, f"Nothing was given: {names} differ in capitals alone. Leave the wrong name out."
-        )
-    return roster

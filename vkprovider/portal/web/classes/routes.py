@@ -27,10 +27,14 @@ from vkprovider.portal.web.classes.acting import (
     wanted_of,
 )
 from vkprovider.portal.web.classes.classrooms import KIND, ROWS, Classrooms, Grid, path_of, powers_of, topic_of
+from vkprovider.portal.web.classes.definitions import FILE_BODY, DefinitionsPage
 from vkprovider.portal.web.classes.giving import LIST_BODY, Assigning
+from vkprovider.portal.web.classes.handout import HandingOut
+from vkprovider.portal.web.classes.pools import PoolsPage
+from vkprovider.portal.web.classes.wall import Wall
 from vkprovider.portal.web.lab.pieces import Deed, lab_page, lablet_place
 from vkprovider.portal.web.lab.routes import LABLET, LabletTopics
-from vkprovider.portal.web.layout import SiteContext
+from vkprovider.portal.web.layout import PIECE, SiteContext
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView
 from vkprovider.portal.web.visitors import BASE, FORM_BODY, Visitor, link
@@ -160,7 +164,9 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
     classrooms = Classrooms(site.index, site.lablets, site.instructors, site.callers)
     acting = Acting(site, classrooms)
     assigning = Assigning(site, classrooms)
-    view = Classes(site, live, classrooms, acting, assigning)
+    handing_out = HandingOut(site, classrooms)
+    pools, definitions = PoolsPage(site, classrooms), DefinitionsPage(site, classrooms)
+    view = Classes(site, live, classrooms, acting, assigning, pools)
     lablets = ClassLablets(site, live, classrooms, acting)
     post = site.visitors.posting
     for source in (view.grid.source(), lablets.source()):
@@ -169,8 +175,20 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
         Route("GET", "/classes", view.list),
         Route("GET", "/classes/{namespace}", view.show),
         Route("GET", "/classes/{namespace}/csv", view.csv),
+        Route("GET", "/classes/{namespace}/hand-out", handing_out.show),
+        Route("GET", "/classes/{namespace}/hand-out/csv", handing_out.csv),
+        Route("GET", "/classes/{namespace}/wall", Wall(site, classrooms).show),
+        Route("GET", "/classes/{namespace}/definitions", definitions.show),
+        Route("POST", "/classes/{namespace}/definitions", post(definitions.make, FILE_BODY)),
+        Route("POST", "/classes/{namespace}/definitions/{definition}/trials", post(definitions.begin)),
+        Route("POST", "/classes/{namespace}/definitions/{definition}/trials/{pod}", post(definitions.remove)),
+        Route("GET", "/classes/{namespace}/pools", pools.show),
+        Route("POST", "/classes/{namespace}/pools", post(pools.make)),
+        Route("POST", "/classes/{namespace}/pools/{pool}", post(pools.scale)),
         Route("GET", "/classes/{namespace}/assign", assigning.show),
         Route("POST", "/classes/{namespace}/assign", post(assigning.give, LIST_BODY)),
+        Route("GET", "/classes/{namespace}/assign/check", assigning.back),
+        Route("POST", "/classes/{namespace}/assign/check", post(assigning.check, LIST_BODY)),
         Route("GET", "/classes/{namespace}/{action}", view.back),
         Route("POST", "/classes/{namespace}/{action}", post(view.act)),
         Route("GET", "/classes/{namespace}/lablets/{pod}", lablets.show),
@@ -182,7 +200,13 @@ class Classes:
     """The handlers."""
 
     def __init__(
-        self, site: SiteContext, live: Live, classrooms: Classrooms, acting: Acting, assigning: Assigning
+        self,
+        site: SiteContext,
+        live: Live,
+        classrooms: Classrooms,
+        acting: Acting,
+        assigning: Assigning,
+        pools: PoolsPage,
     ) -> None:
         """Create them.
 
@@ -192,12 +216,14 @@ class Classes:
             classrooms: The classes.
             acting: Asks lablets.
             assigning: Gives lablets to lists of learners.
+            pools: Makes and scales pools.
         """
         self._site = site
         self._live = live
         self._classrooms = classrooms
         self._acting = acting
         self._assigning = assigning
+        self._pools = pools
         self.grid = Grid(site, classrooms)
 
     async def list(self, request: web.Request) -> web.StreamResponse:
@@ -229,12 +255,14 @@ class Classes:
             version=shown.version,
             counts=parts["class-counts"],
             held=parts["class-held"],
+            everybody=parts["class-everybody"],
             rows=rows,
             headings=[(name, words, _sorted(wish, name)) for name, words in HEADINGS],
             query=topic.removeprefix(namespace),
             states=[each.value for each in Standing],
             forms=offered(powers.acts),
             gives=await self._assigning.may(visitor, namespace),
+            pools=await self._pools.may(visitor, namespace),
             minutes=MINUTES,
             usual_minutes=USUAL_MINUTES,
         )
@@ -285,13 +313,14 @@ class Classes:
         )
         return self._site.layout.render(
             request,
-            "classes/outcome.html",
+            "classes/_outcome.html" if PIECE in request.headers else "classes/outcome.html",
             namespace=namespace,
             path=path_of(namespace),
             headline=headline(action, outcomes),
             outcomes=sorted(outcomes, key=lambda each: each.done),
             failed=failed,
             notes=(),
+            gave=False,
         )
 
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from vkprovider.lablet.standing import learner_in
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.http.answers import Refused
@@ -128,6 +129,10 @@ def archive(found: Iterable[DeviceConfiguration], *, at: float) -> bytes:
     return packed.getvalue()
 
 
+TILE: Final = "tile"
+"""The value of `panel` in the address of a console that is one of many on a wall."""
+
+
 class LabPlace(NamedTuple):
     """A lab that a visitor may see.
 
@@ -135,11 +140,13 @@ class LabPlace(NamedTuple):
         path: Of its page.
         whose: What it is called there.
         pod: The lablet; None if there is none now.
+        mine: Whether the visitor is who works in it.
     """
 
     path: str
     whose: str
     pod: Pod | None
+    mine: bool
 
     def target(self, device: str) -> ConsoleTarget:
         """Return the console of a device; there is a lablet.
@@ -187,7 +194,8 @@ class LabFinder:
         if visitor.known.caller.user == user:
             await self._site.requests.find(visitor.known.caller)
         lab = self._site.index.lab(user)
-        return LabPlace(f"/labs/{quote(user, safe='')}", f"Lab of {user}", lab.pod if lab is not None else None)
+        pod, mine = lab.pod if lab is not None else None, visitor.known.caller.user == user
+        return LabPlace(f"/labs/{quote(user, safe='')}", f"Lab of {user}", pod, mine)
 
     async def of_class(self, request: web.Request, visitor: Visitor) -> LabPlace:
         """Return the lablet that `/classes/{namespace}/lablets/{pod}` names.
@@ -200,7 +208,8 @@ class LabFinder:
         if not await self._site.callers.teaches(visitor.known, "", namespace):
             raise web.HTTPNotFound
         path = f"/classes/{quote(namespace, safe='')}/lablets/{quote(name, safe='')}"
-        return LabPlace(path, name, self._site.lablets.pod(namespace, name))
+        pod, user = self._site.lablets.pod(namespace, name), visitor.known.caller.user
+        return LabPlace(path, name, pod, mine=bool(user) and pod is not None and learner_in(pod) == user)
 
     async def of_learner(self, request: web.Request, visitor: Visitor) -> LabPlace:
         """Return the lablet that `/lablets/{namespace}/{pod}` names, for the learner who has it.
@@ -211,7 +220,7 @@ class LabFinder:
         """
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
         found = await given_to(self._site, visitor, namespace, name)
-        return LabPlace(given_place(namespace, name).path, f"My lab of {namespace}", found.pod)
+        return LabPlace(given_place(namespace, name).path, f"My lab of {namespace}", found.pod, mine=True)
 
     async def _sees_lab(self, known: KnownCaller, user: str) -> bool:
         """Return whether somebody owns a user's lab, teaches its class, or manages all labs."""
@@ -274,12 +283,13 @@ class ConsoleViews(NamedTuple):
                 nonce=True,
                 framed=True,
                 is_panel="panel" in request.query,
+                is_tile=request.query.get("panel") == TILE,
                 device=device,
                 whose=place.whose,
                 back=place.path,
                 here=here,
                 stream=f"{here}/stream",
-                mode=_first_mode(request),
+                mode=_first_mode(request, place),
                 command=kubectl_command(place.target(device)),
                 has_token=bool(visitor.token),
             )
@@ -341,13 +351,15 @@ def _mode(request: web.Request) -> Mode:
         raise web.HTTPBadRequest from None
 
 
-def _first_mode(request: web.Request) -> Mode:
-    """Return how a page opens its console at first: it takes over only when its button is pressed, after no link.
+def _first_mode(request: web.Request, place: LabPlace) -> Mode:
+    """Return how a page opens its console at first: who looks at the lab of somebody else watches.
+
+    It takes over only when its button is pressed, after no link.
 
     Raises:
         HTTPBadRequest: The request does not say it in our words.
     """
-    mode = _mode(request)
+    mode = _mode(request) if place.mine or "as" in request.query else Mode.WATCH
     return Mode.TYPE if mode is Mode.TAKE_OVER else mode
 
 

@@ -4,6 +4,9 @@
 // - The arrows move from row to row, Home and End to the first and the last; Enter opens the lab, `x` ticks the row.
 // - Enter in a box that can be ticked sends nothing.
 // - One box ticks all rows that are shown.
+// - A question says how many are meant, and who; Cancel and Escape close it, and the focus goes into it and back.
+// - On a narrow screen what can be done is behind one button.
+// - What became of a request is said beneath the buttons, and the page stays.
 "use strict";
 
 (() => {
@@ -87,6 +90,104 @@
     else if (event.key === "x" && row && boxOf(row)) {
       event.preventDefault();
       boxOf(row).click();
+    }
+  });
+})();
+
+(() => {
+  const form = document.getElementById("acts");
+  const answer = document.getElementById("acts-answer");
+  const body = document.getElementById("grid-rows");
+  if (!form || !answer || !body) return;
+  const SHOWN = 6; // names in a question
+
+  const menu = document.getElementById("acts-menu");
+  const narrow = window.matchMedia("(max-width: 40rem)");
+  const fold = () => {
+    menu.open = !narrow.matches;
+  };
+  narrow.addEventListener("change", fold);
+  fold();
+
+  const meant = () => {
+    if (form.elements.scope.value === "all") {
+      const every = document.getElementById("class-everybody");
+      return [Number(every?.dataset.number ?? 0), every?.dataset.whom ?? ""];
+    }
+    const heads = [...body.querySelectorAll("input:checked")].map((box) => box.closest("tr").querySelector("th"));
+    const names = heads.map((head) => head.querySelector("a").textContent);
+    const more = names.length - SHOWN;
+    return [names.length, names.slice(0, SHOWN).join(", ") + (more > 0 ? ` and ${more} more` : "")];
+  };
+
+  const ask = () => {
+    const [number, whom] = meant();
+    for (const question of form.querySelectorAll(".whom")) {
+      const { asks, noun } = question.dataset;
+      const words = number
+        ? `${asks} ${number} ${noun}${number === 1 ? "" : "s"}: ${whom}`
+        : "Nobody is meant yet: tick rows, or choose everybody.";
+      if (question.textContent !== words) question.textContent = words;
+      question.hidden = false;
+      question.closest("div").querySelector("button[formaction]").disabled = !number;
+    }
+  };
+
+  const close = (details) => {
+    details.removeAttribute("open");
+    details.querySelector("summary").focus();
+  };
+
+  for (const details of form.querySelectorAll("details.confirm")) {
+    const cancel = details.querySelector(".cancel");
+    cancel.hidden = false;
+    cancel.addEventListener("click", () => close(details));
+    details.addEventListener("toggle", () => {
+      if (!details.open) return;
+      ask();
+      const harms = details.querySelector("button.danger");
+      (details.querySelector("select, textarea") ?? (harms ? cancel : details.querySelector("button"))).focus();
+    });
+  }
+  form.addEventListener("change", ask);
+  body.addEventListener("change", ask);
+  document.addEventListener("live:changed", ask);
+
+  const say = (html) => {
+    answer.innerHTML = html;
+    answer.focus();
+    answer.scrollIntoView({ block: "nearest" });
+  };
+
+  const fault = (words) => {
+    const paragraph = document.createElement("p");
+    paragraph.className = "refusal";
+    paragraph.textContent = words;
+    return paragraph.outerHTML;
+  };
+
+  let sending = false;
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const button = event.submitter;
+    if (sending || !button) return;
+    sending = true;
+    try {
+      const sent = await fetch(button.formAction, {
+        method: "POST",
+        body: new URLSearchParams(new FormData(form, button)),
+        headers: { "X-Piece": "1" },
+      });
+      const text = await sent.text();
+      const ours = text.startsWith("<div") || text.startsWith('<p class="refusal"');
+      button.closest("details").removeAttribute("open");
+      if (sent.ok && ours) for (const box of body.querySelectorAll("input:checked")) box.checked = false;
+      say(ours ? text : fault(`The portal did not answer (${sent.status}); try again.`));
+    } catch {
+      say(fault("The portal did not answer. Something may have happened: look at the rows before you try again."));
+    } finally {
+      sending = false;
+      ask();
     }
   });
 })();

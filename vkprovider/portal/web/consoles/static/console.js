@@ -29,7 +29,7 @@
 
   const terminal = new Terminal({
     fontFamily: "ui-monospace, monospace",
-    fontSize: 14,
+    fontSize: "tile" in place.dataset ? 9 : 14,
     scrollback: 5000,
     screenReaderMode: true,
     theme: {
@@ -133,7 +133,7 @@
       }
       kept = new Uint8Array(0);
       place.dataset.why = "";
-      terminal.focus();
+      if (!("tile" in place.dataset)) terminal.focus(); // one of many takes the focus from no other
     };
     mine.onclose = async () => {
       const known = end ?? (place.dataset.state === "connecting" ? await refusal(place.dataset.stream) : null);

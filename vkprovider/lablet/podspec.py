@@ -1,0 +1,74 @@
+"""The containers of a lablet that a program makes: that of the lab, and one for each device. Pure."""
+
+from typing import Any, Final
+
+from vkprovider.lablet import names
+from vkprovider.lablet.inputs import tag_of
+from vkprovider.lablet.models.status import DefinitionStatus, definition_status
+from vkprovider.lablet.ports import INFRASTRUCTURE_NODE_TYPES
+from vkprovider.platform.objects import CustomResource
+
+CONTAINERS_MAX: Final = 100
+"""The most devices of a lab with a container of their own: each is a few hundred bytes of the Pod."""
+RESTRICTED: Final = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+_RESTRICTED_CONTAINER: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+"""What the Pod Security Standard "restricted" asks for, which a cluster may enforce; a lab in CML needs none of it."""
+
+
+def device_containers(definition: CustomResource | None, image: str) -> tuple[str, ...]:
+    """Return the names of the containers for the devices of a lab; none of a version whose devices nobody lists.
+
+    A container that names no device of its version would keep the lab from starting.
+
+    Args:
+        definition: As it is known; None if it is not.
+        image: `NAME:VERSION` of it.
+    """
+    status = definition_status(definition) if definition is not None else DefinitionStatus()
+    if not status.version or tag_of(image)[1] != status.version:
+        return ()
+    devices = (
+        each.container
+        for each in status.devices
+        if each.node_definition not in INFRASTRUCTURE_NODE_TYPES and each.hidden is not True
+    )
+    return tuple(dict.fromkeys(each for each in devices if each not in {"", names.LAB_CONTAINER}))[:CONTAINERS_MAX]
+
+
+def lablet_container(name: str, image: str) -> dict[str, Any]:
+    """Return a container, as restricted as Pod Security may demand, with a terminal.
+
+    Args:
+        name: `lab`, or that of a device.
+        image: `NAME:VERSION` of the definition, or its name.
+    """
+    return {
+        "name": name,
+        "image": image,
+        "stdin": True,  # so that `kubectl exec -it` opens a console
+        "tty": True,
+        "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
+        "securityContext": _RESTRICTED_CONTAINER,
+    }
+
+
+def trial_of(definition: str, version: str = "") -> dict[str, Any]:
+    """Return the spec of a Pod that is a lablet of a definition, as restricted as Pod Security may demand.
+
+    Args:
+        definition: Of which.
+        version: Of its content; the current one if empty.
+    """
+    container = {
+        "name": names.LAB_CONTAINER,
+        "image": f"{definition}:{version}" if version else definition,
+        "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
+        "securityContext": _RESTRICTED_CONTAINER,
+    }
+    return {
+        "runtimeClassName": definition,
+        "restartPolicy": "Never",
+        "automountServiceAccountToken": False,
+        "securityContext": RESTRICTED,
+        "containers": [container],
+    }
