@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import aiohttp
+import msgspec
 import pytest
 import yaml
 
@@ -26,8 +27,12 @@ from tests.support import apiserver as real
 from tests.support.apiserver import Admin
 from tests.support.relay import MuxObjects, RelaySide, haproxy_or_skip
 from tools import rights
+from vkprovider.classroom.links import account_for, new_code
+from vkprovider.classroom.pods import LabletPod
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE, rights_of
+from vkprovider.lablet import names
 from vkprovider.platform.shipped import find_manifests
+from vkprovider.portal.web.links import LinkTokens
 from vkpsandbox.processes.ports import free_range
 
 COMPONENTS = find_manifests() / "components"
@@ -120,6 +125,26 @@ async def show_instructors(world: PortalWorld, people: People, running: Running,
     await until(world, "eve", None)
 
 
+async def open_a_link(world: PortalWorld, running: Running) -> None:
+    """Have the portal get a token of the account of a link; the namespace of the class is there."""
+    place = "/api/v1/namespaces/friday"
+    await world.admin.patch(place, {"metadata": {"labels": {names.LABEL_LINKS: names.LINKS_ALLOWED}}})
+    accounts = f"{place}/serviceaccounts"
+    await world.admin.create(accounts, {"metadata": {"name": "default"}})
+    spec = {"containers": [{"name": "lab", "image": "lab:1"}]}
+    meta = {"name": "one", "annotations": {names.ANNOTATION_USERNAME: "eve"}}
+    made = await world.admin.create(f"{place}/pods", {"metadata": meta, "spec": spec})
+    code = new_code("friday", "eve")
+    await world.admin.create(accounts, account_for(code, msgspec.convert(made, LabletPod)))
+    tokens = LinkTokens(running.replica.ctx.kube)
+
+    async def is_open() -> bool:
+        return await tokens.of("friday", code.account, code.digest) is not None
+
+    await eventually(is_open, "links are allowed")
+    await world.admin.delete(f"{place}/pods/one", grace_s=0)
+
+
 async def test_the_portal_uses_each_right_and_no_other(
     audited: real.ApiServer, tmp_path: Path
 ) -> None:  # R002-003, 006
@@ -162,6 +187,7 @@ async def test_the_portal_uses_each_right_and_no_other(
         await world.until_phase("bob", "complete")
         assert (await Client(running, "sqr066").ask("GET", "/labs", hub)).status_code == 200
         await show_instructors(world, people, running, family)
+        await open_a_link(world, running)
         await running.replica.requests.delete("bob", "hub")
         await world.until_gone("bob")
         await people.close()
