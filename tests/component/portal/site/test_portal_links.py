@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import re
 from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ from tests.component.portal.asking import SPAWNER, Setting, setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import RBAC
 from tests.component.portal.site.browsing import Browsing
-from tests.component.portal.site.classroom import ClassRoom, classroom
+from tests.component.portal.site.classroom import ClassRoom, classroom, pool
 from tests.component.portal.site.test_live_streams import stream
 from vkprovider.classroom import access, links
 from vkprovider.classroom.links import LinkCode
@@ -387,3 +388,49 @@ async def test_a_link_is_left(world: PortalWorld) -> None:
         answer = await bob.post("/link/logout")
         assert (answer.status_code, answer.headers["location"]) == (303, "/link")
         assert (await bob.get(the.mine)).status_code == 303
+
+
+async def test_the_page_of_a_class_gives_links_once(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made,
+        classroom(made) as room,
+        pool(room, 2),
+        Browsing(made.client.url) as who,
+        Browsing(made.client.url) as bob,
+    ):
+        await room.known(2)
+        await who.log_in(room.teacher)
+        path = f"{room.path}/assign"
+        assert 'name="links"' in (await who.get(path)).text
+
+        async def give(words: str = "") -> str:
+            sent = {"csrf": who.csrf, "pool": "warm", "hours": "2", "names": "bob", "links": "yes"}
+            answer = await who.ask("POST", f"{path}{words}", {"Origin": who.url}, data=sent)
+            assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
+            return answer.text
+
+        assert 'name="links" value="yes"' in await give("/check"), "asked once, and remembered"
+        refused = await give()
+        assert "no links were made: " in refused
+        assert "An admin allows them once: kubectl lablet grant USER" in refused
+        await allow(world, room.namespace, names.LINKS_ALLOWED)
+
+        async def link() -> str:
+            found = re.search(r'href="(https?://[^"]+/link)#([a-z0-9.-]+)"', await give())
+            if found is None:
+                return ""
+            assert found[1] == f"{made.client.url}/link"
+            return found[2]
+
+        code = ""
+
+        async def given_one() -> bool:
+            nonlocal code
+            code = code or await link()
+            return bool(code)
+
+        await eventually(given_one, "a link is made")
+        await eventually(lambda: lets_in(bob, code), "it opens")
+        again = await give()
+        assert code not in again
+        assert "bob: a link of before goes on" in again

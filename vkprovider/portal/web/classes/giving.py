@@ -9,6 +9,7 @@ from aiohttp import web
 
 from vkprovider.classroom.deployments import DEPLOYMENTS, Deployment, GivingError
 from vkprovider.classroom.giving import Given, give_all, preview
+from vkprovider.classroom.links import LinkRound
 from vkprovider.classroom.pods import Assignment
 from vkprovider.classroom.pools import scale
 from vkprovider.classroom.preview import GivingPreview
@@ -27,7 +28,9 @@ from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.classes.acting import Outcome
 from vkprovider.portal.web.classes.classrooms import Classrooms, path_of
 from vkprovider.portal.web.layout import SiteContext
-from vkprovider.portal.web.visitors import Visitor, link
+from vkprovider.portal.web.links import LINK_BASE
+from vkprovider.portal.web.login import address_of
+from vkprovider.portal.web.visitors import BASE, Visitor, link
 
 _log: Final = structlog.get_logger(__name__)
 _HOURS: Final = {"1": 1, "2": 2, "3": 3, "4": 4, "6": 6, "8": 8, "": 0}
@@ -62,6 +65,7 @@ class AskedList(NamedTuple):
         hours: For how long, as the form has it.
         refill: Whether the pool makes new lablets for those that are given.
         alike: Whether names that differ in case only are meant.
+        links: Whether each learner gets a link that opens the lablet without an account.
         replicas: How many free lablets the pool is to have first; None: as many as it has.
         seen: How many it was to have when that was decided.
     """
@@ -72,6 +76,7 @@ class AskedList(NamedTuple):
     hours: str
     refill: bool = False
     alike: bool = False
+    links: bool = False
     replicas: int | None = None
     seen: int = 0
 
@@ -115,6 +120,7 @@ class Assigning:
             pools=pools.names,
             fault=pools.fault,
             hours=[text for text in _HOURS if text],
+            linkable=self._has_links(request),
         )
 
     async def check(self, request: web.Request) -> web.StreamResponse:
@@ -136,7 +142,8 @@ class Assigning:
                 found = await preview(kube, namespace, asked.pool, asked.wishes, refill=asked.refill)
                 if found.alike:
                     return self._preview(request, namespace, asked, found)
-            given = await give_all(kube, namespace, asked.pool, asked.wishes, refill=asked.refill)
+            links = asked.links and self._has_links(request)
+            given = await give_all(kube, namespace, asked.pool, asked.wishes, refill=asked.refill, links=links)
         outcomes = outcomes_of(given, asked.wishes)
         failed = sum(not each.done for each in outcomes)
         by, number = visitor.known.of_cluster.username, len(outcomes)
@@ -149,9 +156,17 @@ class Assigning:
             headline=f"Have a lab: {number - failed} of {number}",
             outcomes=sorted(outcomes, key=lambda each: each.done),
             failed=failed,
-            notes=asked.roster.notes,
+            notes=[*asked.roster.notes, *given.closed, *notes_of(given.links)],
+            links={
+                learner: f"{address_of(request, LINK_BASE)}#{code.text}" for learner, code in given.links.codes.items()
+            },
             gave=True,
         )
+
+    def _has_links(self, request: web.Request) -> bool:
+        """Return whether links open anything at the address of a request: behind a hub or an ingress there are none."""
+        bases = {"", *(each.base for each in self._site.settings.addresses)}
+        return self._site.settings.callers != "headers" and request.get(BASE, "") in bases
 
     async def back(self, request: web.Request) -> web.StreamResponse:
         """Lead who loads a preview again to the form: nothing is kept of what was sent."""
@@ -178,6 +193,7 @@ class Assigning:
             names=as_list(asked.roster),
             hours=asked.hours,
             refill=asked.refill,
+            links=asked.links,
             notes=asked.roster.notes,
         )
 
@@ -269,6 +285,7 @@ def asked_of(form: Mapping[str, Any], now: float) -> AskedList:
         hours,
         refill=form.get("refill") == "yes",
         alike=form.get("alike") == "yes",
+        links=form.get("links") == "yes",
         replicas=replicas,
         seen=seen or 0,
     )
@@ -290,6 +307,13 @@ def outcomes_of(given: Given, wishes: list[Assignment]) -> list[Outcome]:
         else Outcome(wish.user, done=False, words=short)
         for wish in wishes
     ]
+
+
+def notes_of(made: LinkRound) -> list[str]:
+    """Return what is to be said of links beside those that were made."""
+    kept = listed(made.kept, _SHOWN_MAX)
+    again = f"{kept}: a link of before goes on; make another one with kubectl lablet links --renew"
+    return [*([again] if kept else []), *made.faults]
 
 
 def _is_pool(deployment: Deployment) -> bool:

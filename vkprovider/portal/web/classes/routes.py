@@ -320,6 +320,7 @@ class Classes:
             outcomes=sorted(outcomes, key=lambda each: each.done),
             failed=failed,
             notes=(),
+            links={},
             gave=False,
         )
 

@@ -8,12 +8,12 @@
   button.hidden = false;
   button.addEventListener("click", async () => {
     const rows = [...document.querySelectorAll("#hand-out tr")];
-    const lines = rows.map((row) => `${row.cells[0].textContent}\t${row.querySelector("a").href}`);
+    const lines = rows.map((row) => `${row.cells[0].textContent}\t${row.querySelector("a")?.href ?? ""}`);
     try {
       await navigator.clipboard.writeText(`${lines.join("\n")}\n`);
       said.textContent = `${lines.length} copied`;
     } catch {
-      said.textContent = "The browser did not let the page copy; take the CSV.";
+      said.textContent = "The browser did not let the page copy; select the rows, or take the CSV.";
     }
   });
 })();
