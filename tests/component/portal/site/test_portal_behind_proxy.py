@@ -51,6 +51,21 @@ async def test_consoles_open_at_each_address_of_the_site(portal_server: ApiServe
                 assert (await page.run(lambda driver: driver.current_url)).startswith(f"{url}/classes/")
 
 
+async def test_a_proxy_that_keeps_the_upgrade_to_itself_is_named_on_the_page(
+    portal_server: ApiServer, tmp_path: Path
+) -> None:
+    async with (
+        console_bench(portal_server, tmp_path) as bench,
+        proxied(tmp_path / "nginx", bench.url) as url,
+        visiting(url) as page,
+    ):
+        page.expects(r"WebSocket connection to .* failed")
+        page.expects(r"/stream.* - Failed to load resource: .* 400")
+        teacher = (await bench.teacher("ann"))["Authorization"].removeprefix("Bearer ")
+        await page.log_in(teacher, f"{bench.lablet}/consoles/h0")
+        await page.shows("pass on the headers Upgrade and Connection. Your lab goes on.", "#console-status")
+
+
 async def test_a_portal_that_does_not_know_its_address_says_so(portal_server: ApiServer, tmp_path: Path) -> None:
     async with (
         console_bench(portal_server, tmp_path) as bench,

@@ -12,6 +12,7 @@
   const SILENT_MS_MAX = 10_000; // the portal says something every four seconds
   const TRY_AGAIN_MS = 4000;
   const TRIES_MAX = 5;
+  const BLOCKED_MAX = 3;
 
   // xterm makes style elements, and sets style attributes for colours that are not of its palette. The policy of the
   // page asks for a nonce for the one, and forbids the other; what a script sets as a property it allows.
@@ -53,6 +54,7 @@
   let kept = new Uint8Array(0); // keys that were typed before the connection stood
   let tries = 0; // how often this tab asks for a keyboard that its own broken connection may still hold
   let typed = false;
+  let blocked = 0; // how often the portal has answered where a WebSocket did not open
 
   const say = (text) => { said.textContent = text; };
 
@@ -70,7 +72,13 @@
         return { why: "signed-out", text: "Your login has ended: log in again. Your lab goes on." };
       }
       if (answer.status === 404) return { why: "refused", text: "The lab has ended, or you may not see it any more." };
-      return [403, 429].includes(answer.status) ? { why: "refused", text: (await answer.json()).message } : null;
+      if ([403, 429].includes(answer.status)) return { why: "refused", text: (await answer.json()).message };
+      blocked += answer.status === 400 ? 1 : 0; // it is there, and says that this is no WebSocket
+      return blocked < BLOCKED_MAX ? null : {
+        why: "lost",
+        text: "The portal answers, and no console comes through: whoever runs it has the proxy in front pass on the "
+          + "headers Upgrade and Connection. Your lab goes on.",
+      };
     } catch {
       return null; // the portal is not there
     }
@@ -117,7 +125,7 @@
         return;
       }
       if (message.type !== "open") return; // it is alive
-      retries = 0;
+      retries = blocked = 0;
       terminal.reset(); // what was printed before is sent again
       next = message.watches ? "watch" : "type"; // nobody takes over twice without asking for it
       terminal.options.disableStdin = message.watches;
