@@ -86,8 +86,10 @@ def test_lab_that_fails_twice_fails_its_job(cluster: Cluster, namespace: str) ->
     remove(cluster, pod)
 
     def has_another_lab() -> dict[str, Any] | None:
-        now = cluster.pod(namespace, name)
-        return now if is_ready(now) and (cluster.lab_of(now or {}) or lab)["id"] != lab["id"] else None
+        if (cluster.lab_of(cluster.pod(namespace, name) or {}) or lab)["id"] == lab["id"]:
+            return None
+        now = cluster.pod(namespace, name)  # a look before that may be older than the lab
+        return now if is_ready(now) else None
 
     now = until(has_another_lab, 90, "no other lab is imported")
     assert now

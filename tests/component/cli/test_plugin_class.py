@@ -150,7 +150,8 @@ async def test_killed_after_each_write_and_run_again(warm: Warm, desk: Desk, tmp
     rows = {row["learner"]: row for row in csv.DictReader(io.StringIO(again.out))}
     assert {learner: row["name"] for learner, row in rows.items()} == given
     assert all("r1 serial 198.51.100.7:" in row["access"] for row in rows.values())
-    assert {row["link"] for row in rows.values()} == {f"https://labs.example.com/labs/{name}" for name in given}
+    pages = f"https://labs.example.com/lablets/{warm.world.namespace}"
+    assert {row["link"] for row in rows.values()} == {f"{pages}/{pod}" for pod in given.values()}
     for pod in await warm.pods():
         assert (UNTIL in pod["metadata"]["annotations"]) is (USER in pod["metadata"]["annotations"])
 

@@ -91,6 +91,9 @@ async def test_an_instructor_gives_links_renews_them_and_takes_them_back(
     assert taken == "the link of alice opens nothing any more\n"
     assert await accounts(world) == {}
     assert (await desk.succeeds("links", here)) == ""
+    without = await desk.lablet("assign", one.name, "alice", "--portal", PORTAL, here)
+    assert (without.out, without.err) == (f"{assigned}\n", ""), "the address of the portal alone makes no link"
+    assert await accounts(world) == {}
 
 
 def is_of(learner: str) -> Callable[[dict[str, Any]], bool]:

@@ -36,7 +36,7 @@ async def test_an_instructor_reads_what_learners_left(world: World, desk: Desk, 
     assert f"which only you can trust: VKPROVIDER_URL={url}" in nowhere
     elsewhere = await instructor.kubectl("lablet", "configs", "-u", "alice", "-n", "default", f"--url={url}")
     assert "may not get lablets.vkprovider.io/archive of the namespace" in elsewhere
-    assert "for all that a class takes: kubectl lablet grant USER -n default" in elsewhere
+    assert "default is the namespace of a context that names none, and no class: name yours with -n" in elsewhere
     for words in (["logs", "-u", "alice"], ["list"], ["stop", lablet.name], ["console", lablet.name, "r1"]):
         said = await instructor.kubectl("lablet", *words, "-n", "default")
         assert "it takes the ClusterRole vkprovider-instructor in namespace default" in said, words

@@ -50,6 +50,7 @@ def test_where_each_kind_is_served(handles: Api, pods: Pods) -> None:
         "workers": f"{GROUP}/cmlworkers",
         "definitions": f"{GROUP}/labletdefinitions",
         "namespaces": "/api/v1/namespaces",
+        "service_accounts": "/api/v1/serviceaccounts",
         "self_reviews": "/apis/authentication.k8s.io/v1/selfsubjectreviews",
     }
     assert handles.pods.within("labs").path == "/api/v1/namespaces/labs/pods"

@@ -104,7 +104,7 @@ async def test_who_may_not_make_a_token_is_told(server: ScriptedServer, page: st
     server.next(refuse(403, text), when=MADE.format("default", "desk"))
     result = await call(tmp_path, page, "--service-account=desk", "--namespace=default")
     assert (result.code, "no token of serviceaccount default/desk for the page" in result.err) == (1, True)
-    assert "an admin grants it: kubectl lablet grant teacher -n default" in result.err
+    assert "default is the namespace of a context that names none, and no class: name yours with -n" in result.err
 
 
 async def test_who_may_not_is_told_what_is_missing(server: ScriptedServer, page: str, tmp_path: Path) -> None:

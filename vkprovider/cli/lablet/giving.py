@@ -1,6 +1,6 @@
 """`kubectl lablet assign --from-file`: each learner of a list gets a lablet of a pool, which gets smaller by it."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import click
@@ -10,7 +10,7 @@ from vkprovider.classroom.deployments import GivingError
 from vkprovider.classroom.giving import Given, give_all, preview
 from vkprovider.classroom.handout import lablet_link, ways_in
 from vkprovider.classroom.ledger import shortage
-from vkprovider.classroom.pods import LabletPod
+from vkprovider.classroom.pods import Assignment, LabletPod
 from vkprovider.classroom.roster import RosterError, read_roster
 from vkprovider.cli.lablet.addresses import login_url
 from vkprovider.cli.lablet.links import address_of, tell_links
@@ -84,7 +84,7 @@ def assign_all(
 ) -> None:
     """Give each learner of a list a lablet of a pool, unless the learner has one, and print the hand-out.
 
-    With the address of a portal each gets a link there, too.
+    With the address of a portal the hand-out has a link to each lablet there.
     """
     try:
         roster = read_roster(read_bytes(source), source)
@@ -94,22 +94,19 @@ def assign_all(
         click.echo(f"{source}: {note}", err=True)
     learners = [learner.user for learner in roster.learners]
 
+    async def wishes_in(kube: KubeClient) -> list[Assignment]:
+        now = await clock.asked(kube)
+        return [wish_of(learner, since, until, now) for learner in learners]
+
     async def look(kube: KubeClient, namespace: str) -> None:
-        wishes = [wish_of(learner, since, until, await clock.asked(kube)) for learner in learners]
-        try:
-            found = await preview(kube, namespace, deployment, wishes, refill=refill)
-        except GivingError as error:
-            raise click.ClickException(str(error)) from None
-        for line in (*found.lines(namespace), "nothing was given (dry run)"):
-            click.echo(line)
+        await _look(kube, namespace, deployment, await wishes_in(kube), refill=refill)
 
     if dry_run:
         place.run(look)
         return
 
     async def work(kube: KubeClient, namespace: str) -> tuple[Given, list[str], dict[str, str]]:
-        now = await clock.asked(kube)
-        wishes = [wish_of(learner, since, until, now) for learner in learners]
+        wishes = await wishes_in(kube)
         await check_names(kube, namespace, learners, yes=yes)
         try:
             given = await give_all(kube, namespace, deployment, wishes, refill=refill, links=links)
@@ -129,6 +126,22 @@ def assign_all(
     tell_links(given.links)
     if left:
         raise click.ClickException(". Besides, ".join(left))
+
+
+async def _look(
+    kube: KubeClient, namespace: str, deployment: str, wishes: Sequence[Assignment], *, refill: bool
+) -> None:
+    """Say what would become of a list.
+
+    Raises:
+        ClickException: There is no such pool.
+    """
+    try:
+        found = await preview(kube, namespace, deployment, wishes, refill=refill)
+    except GivingError as error:
+        raise click.ClickException(str(error)) from None
+    for line in (*found.lines(namespace), "nothing was given (dry run)"):
+        click.echo(line)
 
 
 async def _logins(

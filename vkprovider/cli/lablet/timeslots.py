@@ -86,25 +86,29 @@ def assign(
         return
     if refill or dry_run or output != "table":
         raise click.UsageError("--refill, --dry-run and -o are for --from-file")
-    if not pooled:
-        name = pod_name(what)
 
     async def work(kube: KubeClient, namespace: str) -> tuple[LabletPod, Assignment, LinkRound]:
         wish = wish_of(user or "", since, until, await clock.asked(kube))
         await check_names(kube, namespace, [wish.user], yes=yes)
-        pod = await (_assign_one_of if pooled else _assign_pod)(kube, namespace, name, wish)
-        made = await make_links(kube, namespace, [pod]) if base else LinkRound()
+        if pooled:
+            pod = await _assign_one_of(kube, namespace, name, wish)
+        else:
+            pod = await _assign_pod(kube, namespace, pod_name(what), wish)
+        made = await make_links(kube, namespace, [pod]) if links else LinkRound()
         await tell_doors(kube, namespace, [wish.user], await open_access(kube, namespace, [pod, *made.left]))
         return pod, wish, made
 
-    pod, wish, made = place.run(work)
+    _tell_assigned(*place.run(work), base)
+
+
+def _tell_assigned(pod: LabletPod, wish: Assignment, made: LinkRound, portal: str) -> None:
     name, end = pod.metadata.name, pod.metadata.annotations.get(names.ANNOTATION_TIMESLOT_END, "")
     if wish.end and end != wish.end:
         advice = f"to move its end: kubectl lablet extend {name} --until {wish.end}"
         click.echo(f"Warning: pod/{name} was assigned to {wish.user} before; {advice}", err=True)
     click.echo(f"pod/{name} assigned to {wish.user}{f' until {end}' if end else ''}")
     for code in made.codes.values():
-        click.echo(address_of(base, code))
+        click.echo(address_of(portal, code))
     tell_links(made)
 
 

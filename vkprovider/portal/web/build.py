@@ -188,15 +188,32 @@ def portal_site(
     linked, of_links = links_site(site, login, some_keys, consoles)
     links = [answering(layout, route) for route in (served_here[0], *of_links)]
     by_link = [route._replace(path=LINK_BASE + route.path, handler=below_link(route.handler)) for route in links]
-    addresses = settings.portal.addresses
-    answered = [located(addresses, route) for route in (*by_link, *(answering(layout, each) for each in served_here))]
-    if place is None or settings.portal.hub_token is None:
-        return PortalSite((*_below(addresses, answered), *answered), site, live, linked, codes, consoles)
-    logins = HubLogins(place, settings.portal.hub_token.get_secret_value())
-    at_hub = hub_routes(HubLogin(place, logins, login, callers, layout, ctx.wall), visitors)
-    at_hub_answered = [located(addresses, answering(layout, route)) for route in at_hub]
-    behind = mounted(place, at_hub_answered, answered[len(by_link) :])
-    return PortalSite((*behind, *answered), site, live, linked, codes, consoles)
+    routes = _placed(site, login, place, by_link, [answering(layout, route) for route in served_here])
+    return PortalSite(tuple(routes), site, live, linked, codes, consoles)
+
+
+def _placed(
+    site: SiteContext, login: Login, place: HubPlace | None, by_link: Sequence[Route], here: Sequence[Route]
+) -> Iterator[Route]:
+    """Yield the paths of a site where they are: behind a hub, below the paths of its addresses, and without more.
+
+    Args:
+        site: What its views share.
+        login: What all logins share.
+        place: Where the hub is; None if there is none.
+        by_link: The pages that links open, which no hub has.
+        here: All others.
+    """
+    settings, addresses = site.settings, site.settings.addresses
+    linked, answered = ([located(addresses, route) for route in each] for each in (by_link, here))
+    if place is None or settings.hub_token is None:
+        yield from _below(addresses, [*linked, *answered])
+    else:
+        logins = HubLogins(place, settings.hub_token.get_secret_value())
+        hub = HubLogin(place, logins, login, site.callers, site.layout, site.ctx.wall)
+        at_hub = (answering(site.layout, route) for route in hub_routes(hub, site.visitors))
+        yield from mounted(place, [located(addresses, route) for route in at_hub], answered)
+    yield from (*linked, *answered)
 
 
 def _login(site: SiteContext, live: Live, keys: Keys | None, codes: Codes | None) -> tuple[Login, tuple[Route, ...]]:

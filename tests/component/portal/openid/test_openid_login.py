@@ -422,7 +422,7 @@ async def test_two_tabs_stay_as_they_are_over_renewals_that_one_of_them_does_at_
         await page.run(
             lambda driver: driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _DIALLED})
         )
-        await page.open(f"/login?next={bench.lablet}/consoles/h0")
+        await page.open(f"/login?next={bench.lablet}/consoles/h0%3Fas=type")
         await page.press(BUTTON)
         await issuer.fill_form(page, "ann")
         await page.until(lambda driver: "h0:~#" in rows(driver), "there is a prompt")

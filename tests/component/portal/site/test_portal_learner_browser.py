@@ -17,7 +17,7 @@ from tests.component.portal.site.assigned import opened
 from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.classroom import classroom, token_of
 from tests.component.portal.site.consolebench import Bench, console_bench
-from tests.component.portal.site.test_portal_given import is_led
+from tests.component.portal.site.test_portal_given_pages import is_led
 from tests.support.apiserver import ApiServer
 from tests.support.page import Page, visiting
 from vkprovider.lablet import names

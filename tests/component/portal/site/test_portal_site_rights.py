@@ -25,6 +25,7 @@ EXAMPLES: Final = {
     "action": "stop",
     "name": "site.css",
     "code": "A" * 32,
+    "definition": "netlab",
     "path": "nowhere",
 }
 """What stands for each part of a path; alice has a lab."""

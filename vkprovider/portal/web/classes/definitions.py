@@ -16,7 +16,7 @@ from vkprovider.lablet.standing import standing_of, why, words_of
 from vkprovider.lablet.standings import tone_of
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError, OutsideError
-from vkprovider.platform.http.bodies import FORM_WITH_FILES, Body, File, read_form
+from vkprovider.platform.http.bodies import FORM, FORM_WITH_FILES, Body, File, read_form
 from vkprovider.platform.kube.api import DEFINITIONS
 from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.messages import plain
@@ -32,7 +32,7 @@ from vkprovider.portal.web.visitors import Visitor, link
 _log: Final = structlog.get_logger(__name__)
 _FILE_BYTES_MAX: Final = 900 * 1024
 """Of a topology: a ConfigMap holds 1 MiB."""
-FILE_BODY: Final = Body(1 << 20, (FORM_WITH_FILES,))
+FILE_BODY: Final = Body(1 << 20, (FORM, FORM_WITH_FILES))
 """A topology, with name and version."""
 _READ_S: Final = 20.0
 """How long a form waits until the provider has read a definition; it goes on with that all the same."""
