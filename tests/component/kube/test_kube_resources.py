@@ -51,6 +51,8 @@ def test_where_each_kind_is_served(handles: Api, pods: Pods) -> None:
         "definitions": f"{GROUP}/labletdefinitions",
         "namespaces": "/api/v1/namespaces",
         "service_accounts": "/api/v1/serviceaccounts",
+        "roles": "/apis/rbac.authorization.k8s.io/v1/roles",
+        "role_bindings": "/apis/rbac.authorization.k8s.io/v1/rolebindings",
         "self_reviews": "/apis/authentication.k8s.io/v1/selfsubjectreviews",
     }
     assert handles.pods.within("labs").path == "/api/v1/namespaces/labs/pods"

@@ -26,6 +26,7 @@ EXAMPLES: Final = {
     "name": "site.css",
     "code": "A" * 32,
     "definition": "netlab",
+    "pool": "warm",
     "path": "nowhere",
 }
 """What stands for each part of a path; alice has a lab."""
