@@ -86,13 +86,7 @@ def assign_all(
 
     With the address of a portal the hand-out has a link to each lablet there.
     """
-    try:
-        roster = read_roster(read_bytes(source), source)
-    except RosterError as error:
-        raise click.ClickException(str(error)) from None
-    for note in roster.notes:
-        click.echo(f"{source}: {note}", err=True)
-    learners = [learner.user for learner in roster.learners]
+    learners = _learners_of(source)
 
     async def wishes_in(kube: KubeClient) -> list[Assignment]:
         now = await clock.asked(kube)
@@ -126,6 +120,21 @@ def assign_all(
     tell_links(given.links)
     if left:
         raise click.ClickException(". Besides, ".join(left))
+
+
+def _learners_of(source: str) -> list[str]:
+    """Return the learners of a file, and say how it was read.
+
+    Raises:
+        ClickException: It cannot be read.
+    """
+    try:
+        roster = read_roster(read_bytes(source), source)
+    except RosterError as error:
+        raise click.ClickException(str(error)) from None
+    for note in roster.notes:
+        click.echo(f"{source}: {note}", err=True)
+    return [learner.user for learner in roster.learners]
 
 
 async def _look(

@@ -161,8 +161,7 @@ def portal_site(
     place = _hub_of(settings.portal)
     source = source_of(settings.portal, callers, keys, ctx.wall)
     visitors = Visitors(source if place is None else BoundToHub(source, place, some_keys), some_keys)
-    by_ingress = settings.portal.callers == "headers"
-    codes = Codes(ctx, keys.code) if keys is not None and not by_ingress else None
+    codes = Codes(ctx, keys.code) if keys is not None and settings.portal.callers != "headers" else None
     site = SiteContext(
         ctx=ctx,
         settings=settings.portal,
@@ -186,14 +185,13 @@ def portal_site(
         *front_routes(site, live, teachers),
     )
     linked, of_links = links_site(site, login, some_keys, consoles)
-    links = [answering(layout, route) for route in (served_here[0], *of_links)]
-    by_link = [route._replace(path=LINK_BASE + route.path, handler=below_link(route.handler)) for route in links]
-    routes = _placed(site, login, place, by_link, [answering(layout, route) for route in served_here])
+    links, here = ([answering(layout, one) for one in each] for each in ((served_here[0], *of_links), served_here))
+    routes = _placed(site, login, place, links, here)
     return PortalSite(tuple(routes), site, live, linked, codes, consoles)
 
 
 def _placed(
-    site: SiteContext, login: Login, place: HubPlace | None, by_link: Sequence[Route], here: Sequence[Route]
+    site: SiteContext, login: Login, place: HubPlace | None, links: Sequence[Route], here: Sequence[Route]
 ) -> Iterator[Route]:
     """Yield the paths of a site where they are: behind a hub, below the paths of its addresses, and without more.
 
@@ -201,10 +199,11 @@ def _placed(
         site: What its views share.
         login: What all logins share.
         place: Where the hub is; None if there is none.
-        by_link: The pages that links open, which no hub has.
+        links: The pages that links open, which no hub has; they are below `/link`.
         here: All others.
     """
     settings, addresses = site.settings, site.settings.addresses
+    by_link = [route._replace(path=LINK_BASE + route.path, handler=below_link(route.handler)) for route in links]
     linked, answered = ([located(addresses, route) for route in each] for each in (by_link, here))
     if place is None or settings.hub_token is None:
         yield from _below(addresses, [*linked, *answered])
