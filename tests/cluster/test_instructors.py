@@ -85,7 +85,7 @@ def account(cluster: Cluster, namespace: str, name: str, folder: Path) -> tuple[
 def test_a_learner_works_in_the_given_lablet_resets_it_and_hands_it_in(
     cluster: Cluster, namespace: str, tmp_path: Path
 ) -> None:
-    """With the own token, in the lablet that an instructor gave, and in no other; until it is no more the learner's."""
+    """With the own token, in the lablet that an instructor gave, and in no other, until it is somebody else's."""
     name = f"given-{namespace[-5:]}"
     cluster.define(definition(name))
     for each in ("one", "two"):

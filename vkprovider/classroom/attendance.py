@@ -28,14 +28,10 @@ class Attendance(NamedTuple):
 
 def attendance_in(bindings: Iterable[RoleBinding], prefix: str) -> Attendance:
     """Return who attends a class, by the RoleBindings of its namespace."""
-    subjects = [
-        each
-        for binding in bindings
-        if (binding.role_ref.kind, binding.role_ref.name) == ("ClusterRole", names.ROLE_CLASS_LEARNER)
-        for each in binding.subjects or ()
-    ]
-    users = {each.name.removeprefix(prefix) for each in subjects if each.kind == "User"}
-    users |= {f"system:serviceaccount:{s.namespace}:{s.name}" for s in subjects if s.kind == "ServiceAccount"}
+    subjects = {
+        each for binding in bindings if binding.binds(names.ROLE_CLASS_LEARNER) for each in binding.subjects or ()
+    }
+    users = {each.username.removeprefix(prefix) for each in subjects if each.username}
     return Attendance(tuple(sorted(users)), tuple(sorted({each.name for each in subjects if each.kind == "Group"})))
 
 

@@ -7,7 +7,6 @@
 * `inputs`: the annotations by which users direct a lablet, its image, and what an instructor tells its learner.
 * `standing`: how a lablet stands: its states and which may follow which, and in plain words.
 * `podspec`: the containers of a lablet that a program makes.
-* `room`: why a lablet has no place yet, for people.
 * `story`: the story of a lablet as lines of a log: what its Events and conditions say, with times.
 * `standings`: the plain words for how a lablet stands, in the order in which a summary counts them.
 * `ports`: a lablet's ports: the grammar of port tags, the template of a topology, and where each port leads.

@@ -11,8 +11,9 @@ from vkprovider.platform.objects import CustomResource
 CONTAINERS_MAX: Final = 100
 """The most devices of a lab with a container of their own: each is a few hundred bytes of the Pod."""
 RESTRICTED: Final = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
+"""What the Pod Security Standard "restricted" asks of a Pod, which a cluster may enforce; a lab in CML needs none."""
 _RESTRICTED_CONTAINER: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
-"""What the Pod Security Standard "restricted" asks for, which a cluster may enforce; a lab in CML needs none of it."""
+"""What it asks of each container."""
 
 
 def device_containers(definition: CustomResource | None, image: str) -> tuple[str, ...]:
@@ -35,18 +36,18 @@ def device_containers(definition: CustomResource | None, image: str) -> tuple[st
     return tuple(dict.fromkeys(each for each in devices if each not in {"", names.LAB_CONTAINER}))[:CONTAINERS_MAX]
 
 
-def lablet_container(name: str, image: str) -> dict[str, Any]:
-    """Return a container, as restricted as Pod Security may demand, with a terminal.
+def lablet_container(name: str, image: str, *, terminal: bool = True) -> dict[str, Any]:
+    """Return a container, as restricted as Pod Security may demand.
 
     Args:
         name: `lab`, or that of a device.
         image: `NAME:VERSION` of the definition, or its name.
+        terminal: Whether it has one, so that `kubectl exec -it` opens a console.
     """
     return {
         "name": name,
         "image": image,
-        "stdin": True,  # so that `kubectl exec -it` opens a console
-        "tty": True,
+        **({"stdin": True, "tty": True} if terminal else {}),
         "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
         "securityContext": _RESTRICTED_CONTAINER,
     }
@@ -59,16 +60,11 @@ def trial_of(definition: str, version: str = "") -> dict[str, Any]:
         definition: Of which.
         version: Of its content; the current one if empty.
     """
-    container = {
-        "name": names.LAB_CONTAINER,
-        "image": f"{definition}:{version}" if version else definition,
-        "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
-        "securityContext": _RESTRICTED_CONTAINER,
-    }
+    image = f"{definition}:{version}" if version else definition
     return {
         "runtimeClassName": definition,
         "restartPolicy": "Never",
         "automountServiceAccountToken": False,
         "securityContext": RESTRICTED,
-        "containers": [container],
+        "containers": [lablet_container(names.LAB_CONTAINER, image, terminal=False)],
     }

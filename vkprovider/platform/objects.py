@@ -8,6 +8,8 @@ from typing import Any, Final
 
 import msgspec
 
+from vkprovider.platform import wellknown
+
 ENV: Final = "env"
 """An entry of `PodSpec.other_fields`: a container has environment variables, in `env` or `envFrom`."""
 
@@ -278,6 +280,17 @@ class Subject(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel", g
     api_group: str = ""
     namespace: str = ""
 
+    @property
+    def username(self) -> str:
+        """The username of the user or ServiceAccount; "" for a group."""
+        match self.kind:
+            case "User":
+                return self.name
+            case "ServiceAccount":
+                return f"{wellknown.ACCOUNT_USERNAME}{self.namespace}:{self.name}"
+            case _:
+                return ""
+
 
 class RoleBinding(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A RoleBinding. The API server may answer null for subjects that are none."""
@@ -285,6 +298,15 @@ class RoleBinding(msgspec.Struct, frozen=True, rename="camel", gc=False):
     metadata: Metadata
     role_ref: RoleRef = RoleRef()
     subjects: tuple[Subject, ...] | None = None
+
+    @property
+    def usernames(self) -> frozenset[str]:
+        """The usernames that it names; groups are left out."""
+        return frozenset(each.username for each in self.subjects or ()) - {""}
+
+    def binds(self, cluster_role: str) -> bool:
+        """Return whether it gives a ClusterRole."""
+        return (self.role_ref.kind, self.role_ref.name) == ("ClusterRole", cluster_role)
 
 
 class LeaseSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):

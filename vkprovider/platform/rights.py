@@ -1,12 +1,11 @@
 """Who asks, and a right in the cluster: a verb on a resource, or on a path, as an access review names it."""
 
 import shlex
-from typing import Any, Final, Self
+from typing import Any, Self
 
 import msgspec
 
-_ACCOUNT: Final = "system:serviceaccount:"
-"""What the user name of a ServiceAccount begins with, before NAMESPACE:NAME."""
+from vkprovider.platform import wellknown
 
 
 class User(msgspec.Struct, frozen=True):
@@ -21,7 +20,7 @@ class User(msgspec.Struct, frozen=True):
     def of_account(cls, namespace: str, name: str) -> Self:
         """Return the user that a ServiceAccount is."""
         groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
-        return cls(f"{_ACCOUNT}{namespace}:{name}", groups=groups)
+        return cls(f"{wellknown.ACCOUNT_USERNAME}{namespace}:{name}", groups=groups)
 
     def spec(self) -> dict[str, Any]:
         """Return it as a part of the spec of a SubjectAccessReview."""
@@ -88,7 +87,7 @@ def refusal(user: User, right: Right) -> str:
     if not right.role:
         return f"{lacks}; bind a ClusterRole that grants it"
     binding = "-n NAMESPACE create rolebinding" if right.is_namespaced else "create clusterrolebinding"
-    account = user.username.removeprefix(_ACCOUNT)
+    account = user.username.removeprefix(wellknown.ACCOUNT_USERNAME)
     is_account = account != user.username
     subject = f"--serviceaccount={shlex.quote(account)}" if is_account else f"--user={shlex.quote(user.username)}"
     command = f"kubectl {binding} {right.role} --clusterrole={right.role} {subject}"

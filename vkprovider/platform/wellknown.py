@@ -44,3 +44,7 @@ def logins_namespace(namespace: str) -> str:
 def label_value(text: str) -> str:
     """Derive a legal label value: at most 63 characters, alphanumeric at both ends."""
     return _NOT_LABEL.sub("-", text)[:63].strip("-_.")
+
+
+ACCOUNT_USERNAME: Final = "system:serviceaccount:"
+"""What the username of a ServiceAccount begins with, before NAMESPACE:NAME."""

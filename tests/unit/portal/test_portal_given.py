@@ -8,7 +8,7 @@ import pytest
 from tests.unit.portal.test_portal_lablets import pod
 from vkprovider.lablet import names
 from vkprovider.platform.objects import Pod, RoleBinding
-from vkprovider.portal.pure.given import OpenedLablet, admits_learners, is_of, learner_name, opened_by, users_of
+from vkprovider.portal.pure.given import OpenedLablet, is_of, learner_name, opened_by
 from vkprovider.portal.service.informers import OtherLablets
 from vkprovider.portal.service.learners import LabletLearners
 
@@ -41,7 +41,7 @@ def given(name: str = "lab-1", learner: str = "bob", namespace: str = "net101", 
 
 def test_a_binding_opens_the_lablet_of_its_name_and_owner() -> None:
     assert opened_by(binding()) == OpenedLablet("net101", "lab-1", "uid-lab-1")
-    assert users_of(binding()) == {"oidc:bob"}
+    assert binding().usernames == {"oidc:bob"}
 
 
 @pytest.mark.parametrize(
@@ -60,9 +60,9 @@ def test_no_other_binding_opens_one(other: RoleBinding) -> None:
 def test_accounts_are_named_in_full_and_null_subjects_are_nobody() -> None:
     account = {"kind": "ServiceAccount", "name": "bob", "namespace": "people"}
     body = {"metadata": {"name": "x"}, "roleRef": LEARNERS, "subjects": [account]}
-    assert users_of(msgspec.convert(body, RoleBinding)) == {"system:serviceaccount:people:bob"}
-    assert users_of(msgspec.convert({**body, "subjects": None}, RoleBinding)) == set()
-    assert admits_learners(msgspec.convert(body, RoleBinding))
+    assert msgspec.convert(body, RoleBinding).usernames == {"system:serviceaccount:people:bob"}
+    assert msgspec.convert({**body, "subjects": None}, RoleBinding).usernames == set()
+    assert msgspec.convert(body, RoleBinding).binds(names.ROLE_CLASS_LEARNER)
 
 
 def test_a_free_lablet_is_nobodys() -> None:

@@ -14,13 +14,13 @@ from vkprovider.lablet.devices import DeviceState, devices_in
 from vkprovider.lablet.inputs import annotation_for, message_of
 from vkprovider.lablet.models.status import DefinitionStatus
 from vkprovider.lablet.reasons import Happened
-from vkprovider.lablet.room import NO_ROOM, room_words
 from vkprovider.lablet.standing import State, has_ended, learner_in, state_of
 from vkprovider.lablet.standings import Standing, Tone, tone_of
 from vkprovider.platform.messages import plain
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.times import iso, unix
 from vkprovider.portal.pure.facts import UserLab, UserLabStatus, status_of
+from vkprovider.portal.pure.plainwords import NO_ROOM, room_words
 from vkprovider.portal.pure.view import standing_of_lab
 
 Act = Literal["extend", "stop", "start", "reset", "collect", "message"]
@@ -296,7 +296,7 @@ def chosen(rows: Iterable[Row], wish: RowFilter) -> list[Row]:
 
 
 def everybody(rows: Iterable[Row]) -> list[Row]:
-    """Return the rows of learners whose lab goes on, those who need help first."""
+    """Return the rows of learners whose lab goes on, in their order."""
     return [row for row in rows if row.learner and not row.is_over]
 
 

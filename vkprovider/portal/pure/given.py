@@ -32,18 +32,6 @@ def opened_by(binding: RoleBinding) -> OpenedLablet | None:
     return OpenedLablet(meta.namespace, owner.name, owner.uid)
 
 
-def users_of(binding: RoleBinding) -> frozenset[str]:
-    """Return the usernames that a RoleBinding names; groups are left out."""
-    subjects = binding.subjects or ()
-    accounts = {f"system:serviceaccount:{s.namespace}:{s.name}" for s in subjects if s.kind == "ServiceAccount"}
-    return frozenset({each.name for each in subjects if each.kind == "User"} | accounts)
-
-
-def admits_learners(binding: RoleBinding) -> bool:
-    """Return whether a RoleBinding makes people learners of its namespace."""
-    return (binding.role_ref.kind, binding.role_ref.name) == ("ClusterRole", names.ROLE_CLASS_LEARNER)
-
-
 def learner_name(pod: Pod) -> str:
     """Return the learner of a lablet as it is written; "" for a warm one."""
     notes = pod.metadata.annotations

@@ -130,15 +130,7 @@ def is_of_lab(binding: RoleBinding) -> bool:
 
 def names_somebody(subject: Subject, username: str, groups: Collection[str]) -> bool:
     """Return whether a subject is a user, or a group of theirs."""
-    match subject.kind:
-        case "User":
-            return subject.name == username
-        case "Group":
-            return subject.name in groups
-        case "ServiceAccount":
-            return username == f"system:serviceaccount:{subject.namespace}:{subject.name}"
-        case _:
-            return False
+    return subject.name in groups if subject.kind == "Group" else bool(username) and subject.username == username
 
 
 def change(record: LabRecord, instructors: tuple[Subject, ...], present: RoleBinding | None) -> Bind | Unbind | None:

@@ -1,7 +1,7 @@
 """What a learner reads where others read reasons: one sentence, and whom to ask; no names of objects, no addresses.
 
 Whoever teaches or runs the labs sees the same lab with reasons, messages and remedies; the word of the reason is here,
-too, for the learner to pass on.
+too, for the learner to pass on. Who teaches is spared the scheduler's words alone.
 """
 
 import re
@@ -9,6 +9,7 @@ from typing import Final
 
 import msgspec
 
+from vkprovider.lablet import names
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
 from vkprovider.lablet.standings import Standing
 from vkprovider.portal.pure.portalnames import UserLabReason
@@ -91,3 +92,33 @@ def _line(text: str) -> str:
     """Return a line of the story for a learner; "" if it tells them nothing."""
     event = _EVENT.match(text)
     return _TOLD.get(event[1], "") if event is not None else text
+
+
+_LACKS: Final = re.compile(r"Insufficient ([^\s,.]+(?:\.[^\s,.]+)*)")
+_RESOURCES: Final = {
+    "cpu": "CPU",
+    "memory": "memory",
+    "pods": "labs",
+    names.RESOURCE_LAB_NODES: "licensed devices",
+    names.RESOURCE_PORTS: "ports",
+}
+NO_ROOM: Final = "no room"
+"""The reason `Unschedulable` for people who know no scheduler."""
+
+
+def room_words(message: str) -> str:
+    """Return what a lablet waits for, by the message of the condition `PodScheduled`.
+
+    >>> room_words("0/3 nodes are available: 2 Insufficient cpu, 1 node(s) had untolerated taint(s). preemption: 0/3 …")
+    'No worker has room: CPU'
+    >>> room_words("0/3 nodes are available: 3 Too many pods.")
+    'No worker has room: labs'
+    >>> room_words("0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector.")
+    'No worker takes this lab: none of its kind is there, or ready'
+    """
+    lacks = {_RESOURCES.get(found, found) for found in _LACKS.findall(message)}
+    if "Too many pods" in message:
+        lacks.add(_RESOURCES["pods"])
+    if lacks:
+        return f"No worker has room: {', '.join(sorted(lacks, key=str.casefold))}"
+    return "No worker takes this lab: none of its kind is there, or ready"

@@ -240,6 +240,11 @@ class OtherLablets:
         """Yield an event that is set whenever a lablet has changed, or any of a namespace; the caller clears it."""
         return self._listeners.listen((namespace, name))
 
+    def listen_to(self, place: str) -> AbstractAsyncContextManager[asyncio.Event]:
+        """Listen to a lablet by `NAMESPACE/POD`, as `listen`."""
+        namespace, _, name = place.partition("/")
+        return self.listen(namespace, name)
+
     def listen_learner(self, learner: str) -> AbstractAsyncContextManager[asyncio.Event]:
         """Yield an event that is set whenever a lablet has changed that names a learner, or did; as `listen`."""
         return self._learners.listen(learner)

@@ -4,8 +4,9 @@ import asyncio
 from collections.abc import Collection, Iterable
 from contextlib import AbstractAsyncContextManager
 
+from vkprovider.lablet import names
 from vkprovider.platform.objects import Pod, RoleBinding
-from vkprovider.portal.pure.given import OpenedLablet, admits_learners, is_of, opened_by, users_of
+from vkprovider.portal.pure.given import OpenedLablet, is_of, opened_by
 from vkprovider.portal.pure.leading import names_somebody
 from vkprovider.portal.service.index import Listeners
 from vkprovider.portal.service.informers import OtherLablets
@@ -31,9 +32,9 @@ class LabletLearners:
             if binding is None:
                 continue
             if (opened := opened_by(binding)) is not None:
-                for user in users_of(binding):
+                for user in binding.usernames:
                     self._note(user, binding, opened, is_there=is_there)
-            if admits_learners(binding):
+            if binding.binds(names.ROLE_CLASS_LEARNER):
                 self._admit(binding, is_there=is_there)
 
     def attended_by(self, username: str, groups: Iterable[str]) -> list[str]:

@@ -105,6 +105,15 @@ VIEWS: Final = ("classes", "consoles", "lab", "live")
 """The packages that have templates, whose names begin with the package's, and assets of their own."""
 PIECE: Final = "X-Piece"
 """The header of a request of a script, which puts the answer into the page that is there."""
+
+
+def led_to(request: web.Request, location: str) -> web.Response:
+    """Return an answer to a form that leads elsewhere: a browser, or the script that has sent it."""
+    if PIECE in request.headers:
+        return web.Response(status=HTTPStatus.NO_CONTENT, headers={"X-Location": location})
+    return web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": location})
+
+
 _PACKED_BYTES_MIN: Final = 4096
 _NONCE_BYTES: Final = 16
 

@@ -39,7 +39,7 @@ from vkprovider.platform.rights import Right, User
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.web.cookie import SESSION_S_MAX, Keys, seal, unseal
-from vkprovider.portal.web.layout import PIECE, Layout
+from vkprovider.portal.web.layout import Layout, led_to
 from vkprovider.portal.web.login import Login
 from vkprovider.portal.web.visitors import (
     BASE,
@@ -398,11 +398,7 @@ class LinkPages:
     async def _log_out(self, request: web.Request) -> web.StreamResponse:
         """Forget the link in this browser, and end what is open of it at this replica."""
         self._ended(request[VISITOR].session)
-        location = link(request, "")
-        if PIECE in request.headers:
-            response = web.Response(status=HTTPStatus.NO_CONTENT, headers={"X-Location": location})
-        else:
-            response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": location})
+        response = led_to(request, link(request, ""))
         _set(request, response, "", 0)
         return response
 

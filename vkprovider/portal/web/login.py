@@ -27,7 +27,7 @@ from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.web import cookie
 from vkprovider.portal.web.codes import CODE_S, Codes
 from vkprovider.portal.web.cookie import Keys, LoginSession, is_marked, mark
-from vkprovider.portal.web.layout import PIECE, Layout
+from vkprovider.portal.web.layout import Layout, led_to
 from vkprovider.portal.web.visitors import (
     BASE,
     COOKIE,
@@ -265,10 +265,7 @@ class Login:
     def ended(self, request: web.Request, location: str) -> web.Response:
         """End the session of a visitor who was asked for; return the answer that forgets it, and leads elsewhere."""
         self._ended(request[VISITOR].session)
-        if PIECE in request.headers:
-            response = web.Response(status=HTTPStatus.NO_CONTENT, headers={"X-Location": location})
-        else:
-            response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": location})
+        response = led_to(request, location)
         self._forget(request, response, 0)
         return response
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
@@ -29,9 +29,11 @@ from vkprovider.portal.pure.classes import (
     wish_of,
 )
 from vkprovider.portal.pure.facts import UserLab
+from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import OtherLablets
 from vkprovider.portal.service.keeper import Instructors
+from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import merged
 from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView
@@ -203,6 +205,67 @@ _LEARNERS_SHOWN: Final = 6
 _RENDERINGS_KEPT: Final = 32
 
 
+Rights = Callable[[str], Iterable[Right]]
+"""Returns the rights that something takes in a namespace."""
+
+
+class ClassRequests:
+    """Finds the class of a request and its sender, who teaches it."""
+
+    def __init__(self, site: SiteContext, classrooms: Classrooms) -> None:
+        """Create it.
+
+        Args:
+            site: What every view is given.
+            classrooms: The classes.
+        """
+        self._site = site
+        self._classrooms = classrooms
+
+    async def taught(self, request: web.Request) -> tuple[str, Visitor]:
+        """Return the class of a request, and its sender.
+
+        Raises:
+            HTTPNotFound: The sender does not teach it, whether there is such a class or not.
+            Refused: 401, 429, or 503.
+        """
+        namespace = request.match_info["namespace"]
+        visitor = await self._site.visitors.of(request)
+        await self._classrooms.check(visitor.known, namespace)
+        return namespace, visitor
+
+    async def may(self, visitor: Visitor, namespace: str, rights: Rights) -> bool:
+        """Return whether a visitor has all of some rights in a class, and a token to use them with.
+
+        Raises:
+            Refused: 429, or 503.
+        """
+        if not visitor.token:
+            return False
+        for right in rights(namespace):
+            if not await self._site.callers.may(visitor.known, right):
+                return False
+        return True
+
+    async def allowed(self, request: web.Request, rights: Rights, refusal: str) -> tuple[str, Visitor]:
+        """Return the class of a request, and its sender, who has some rights there.
+
+        Args:
+            request: The request.
+            rights: Those that it takes.
+            refusal: What is said to a sender without them.
+
+        Raises:
+            HTTPNotFound: The sender does not teach the class, whether there is such a class or not.
+            Rejected: The sender lacks a right.
+            Refused: 401, 429, or 503.
+        """
+        namespace, visitor = await self.taught(request)
+        if not await self.may(visitor, namespace, rights):
+            raise Rejected(Grounds.PERMISSION_DENIED, refusal)
+        return namespace, visitor
+
+
 class Grid:
     """Renders classes; rows that have not changed are rendered once."""
 
@@ -283,6 +346,18 @@ class Grid:
             "ends_iso": iso(int(row.ends_at)) if row.ends_at is not None else "",
         }
         return self._site.layout.html("classes/_row.html", base=base, **values).strip()
+
+
+def csv_answer(text: str, name: str) -> web.Response:
+    """Return a table as a file for spreadsheets.
+
+    Args:
+        text: Lines of CSV.
+        name: Of the file, without its ending.
+    """
+    headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
+    marked = f"\ufeff{text}"  # without the mark Excel takes it for Windows-1252
+    return web.Response(text=marked, content_type="text/csv", charset="utf-8", headers=headers)
 
 
 def path_of(namespace: str) -> str:

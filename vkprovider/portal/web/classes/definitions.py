@@ -24,10 +24,10 @@ from vkprovider.platform.objects import CustomResource
 from vkprovider.platform.rights import Right
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.requests import Rejected
-from vkprovider.portal.web.classes.classrooms import Classrooms, path_of
+from vkprovider.portal.web.classes.classrooms import ClassRequests, path_of
 from vkprovider.portal.web.classes.giving import as_visitor
 from vkprovider.portal.web.layout import SiteContext
-from vkprovider.portal.web.visitors import Visitor, link
+from vkprovider.portal.web.visitors import link
 
 _log: Final = structlog.get_logger(__name__)
 _FILE_BYTES_MAX: Final = 900 * 1024
@@ -74,40 +74,34 @@ class ShownDefinition(NamedTuple):
     trials: tuple[ShownTrial, ...]
 
 
+def defining_rights(namespace: str) -> tuple[Right, ...]:
+    """Return what it takes to make definitions of a class, whose topologies are in its ConfigMaps, and to try them."""
+    return (
+        Right("create", "labletdefinitions", group=wellknown.GROUP),
+        Right("create", "configmaps", namespace),
+        Right("create", "pods", namespace),
+    )
+
+
+_LOOK_ONLY: Final = "You may look at this class, and make no definitions of it."
+
+
 class DefinitionsPage:
     """The handlers."""
 
-    def __init__(self, site: SiteContext, classrooms: Classrooms) -> None:
+    def __init__(self, site: SiteContext, requests: ClassRequests) -> None:
         """Create them.
 
         Args:
             site: What every view is given.
-            classrooms: The classes.
+            requests: Finds the class and the sender of each.
         """
         self._site = site
-        self._classrooms = classrooms
-
-    async def may(self, visitor: Visitor, namespace: str) -> bool:
-        """Return whether a visitor may make definitions of a class, whose topologies are in its ConfigMaps.
-
-        Raises:
-            Refused: 429, or 503.
-        """
-        if not visitor.token:
-            return False
-        rights = (
-            Right("create", "labletdefinitions", group=wellknown.GROUP),
-            Right("create", "configmaps", namespace),
-            Right("create", "pods", namespace),
-        )
-        for right in rights:
-            if not await self._site.callers.may(visitor.known, right):
-                return False
-        return True
+        self._requests = requests
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Show the definitions of a class, and the form for one more."""
-        namespace, visitor = await self._visitor(request)
+        namespace, visitor = await self._requests.allowed(request, defining_rights, _LOOK_ONLY)
         found, fault = list[ShownDefinition](), ""
         try:
             async with self._site.as_visitor.client(visitor.token) as kube:
@@ -126,7 +120,7 @@ class DefinitionsPage:
 
     async def make(self, request: web.Request) -> web.StreamResponse:
         """Make a definition of a file, try it if that is wished, and lead back to the list."""
-        namespace, visitor = await self._visitor(request)
+        namespace, visitor = await self._requests.allowed(request, defining_rights, _LOOK_ONLY)
         form = await read_form(request, FILE_BODY)
         text, name = topology_of(form)
         version = str(form.get("version", "")).strip() or None
@@ -144,7 +138,7 @@ class DefinitionsPage:
 
     async def begin(self, request: web.Request) -> web.StreamResponse:
         """Try a definition of the class, and lead back to the list."""
-        namespace, visitor = await self._visitor(request)
+        namespace, visitor = await self._requests.allowed(request, defining_rights, _LOOK_ONLY)
         name = request.match_info["definition"]
         async with as_visitor(self._site, visitor, "Nothing was tried") as kube:
             try:
@@ -156,7 +150,7 @@ class DefinitionsPage:
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Remove a trial, and lead back to the list."""
-        namespace, visitor = await self._visitor(request)
+        namespace, visitor = await self._requests.allowed(request, defining_rights, _LOOK_ONLY)
         name = request.match_info["pod"]
         async with as_visitor(self._site, visitor, "Nothing was removed") as kube:
             pods = pods_in(kube, namespace)
@@ -166,21 +160,6 @@ class DefinitionsPage:
                     raise Rejected(Grounds.CANNOT_EXTEND, f"Nothing was removed: {name} is no trial.")
                 await pods.delete(name, uid=pod.metadata.uid)
         raise web.HTTPSeeOther(link(request, f"{path_of(namespace)}/definitions"))
-
-    async def _visitor(self, request: web.Request) -> tuple[str, Visitor]:
-        """Return the class of a request and its sender, who may make its definitions.
-
-        Raises:
-            HTTPNotFound: The sender does not teach it, whether there is such a class or not.
-            Rejected: The sender may make none.
-            Refused: 401, 429, or 503.
-        """
-        namespace = request.match_info["namespace"]
-        visitor = await self._site.visitors.of(request)
-        await self._classrooms.check(visitor.known, namespace)
-        if not await self.may(visitor, namespace):
-            raise Rejected(Grounds.PERMISSION_DENIED, "You may look at this class, and make no definitions of it.")
-        return namespace, visitor
 
 
 def is_trial(pod: LabletPod) -> bool:

@@ -26,7 +26,7 @@ from vkprovider.platform.times import iso
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.classes.acting import Outcome
-from vkprovider.portal.web.classes.classrooms import Classrooms, path_of
+from vkprovider.portal.web.classes.classrooms import ClassRequests, path_of
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.links import LINK_BASE
 from vkprovider.portal.web.login import address_of
@@ -81,36 +81,30 @@ class AskedList(NamedTuple):
     seen: int = 0
 
 
+def giving_rights(namespace: str) -> tuple[Right, ...]:
+    """Return what it takes to give lablets of a class: its Deployments and its Pods are written."""
+    return Right("patch", "deployments", namespace, group="apps"), Right("patch", "pods", namespace)
+
+
+_LOOK_ONLY: Final = "You may look at this class, and give none of its lablets."
+
+
 class Assigning:
     """The handlers."""
 
-    def __init__(self, site: SiteContext, classrooms: Classrooms) -> None:
+    def __init__(self, site: SiteContext, requests: ClassRequests) -> None:
         """Create them.
 
         Args:
             site: What every view is given.
-            classrooms: The classes.
+            requests: Finds the class and the sender of each.
         """
         self._site = site
-        self._classrooms = classrooms
-
-    async def may(self, visitor: Visitor, namespace: str) -> bool:
-        """Return whether a visitor may give lablets of a class: its Deployments and its Pods are written.
-
-        Raises:
-            Refused: 429, or 503.
-        """
-        if not visitor.token:
-            return False
-        for group, resource in (("apps", "deployments"), ("", "pods")):
-            right = Right("patch", resource, namespace, group=group)
-            if not await self._site.callers.may(visitor.known, right):
-                return False
-        return True
+        self._requests = requests
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Show the form."""
-        namespace, visitor = await self._visitor(request)
+        namespace, visitor = await self._requests.allowed(request, giving_rights, _LOOK_ONLY)
         pools = await self._pools(visitor, namespace)
         return self._site.layout.render(
             request,
@@ -125,7 +119,7 @@ class Assigning:
 
     async def check(self, request: web.Request) -> web.StreamResponse:
         """Show what would become of a list, and give nothing; with the button for it the pool is scaled before."""
-        namespace, visitor = await self._visitor(request)
+        namespace, visitor = await self._requests.allowed(request, giving_rights, _LOOK_ONLY)
         asked = asked_of(await read_form(request, LIST_BODY), self._site.ctx.wall())
         async with as_visitor(self._site, visitor, "Nothing was given") as kube:
             if asked.replicas is not None:
@@ -135,7 +129,7 @@ class Assigning:
 
     async def give(self, request: web.Request) -> web.StreamResponse:
         """Give lablets to a list of learners, and show what became of each; names that are alike are asked about."""
-        namespace, visitor = await self._visitor(request)
+        namespace, visitor = await self._requests.allowed(request, giving_rights, _LOOK_ONLY)
         asked = asked_of(await read_form(request, LIST_BODY), self._site.ctx.wall())
         async with as_visitor(self._site, visitor, "Nothing was given") as kube:
             if not asked.alike:
@@ -196,21 +190,6 @@ class Assigning:
             links=asked.links,
             notes=asked.roster.notes,
         )
-
-    async def _visitor(self, request: web.Request) -> tuple[str, Visitor]:
-        """Return the class of a request and its sender, who may give its lablets.
-
-        Raises:
-            HTTPNotFound: The sender does not teach it, whether there is such a class or not.
-            Rejected: The sender may not give.
-            Refused: 401, 429, or 503.
-        """
-        namespace = request.match_info["namespace"]
-        visitor = await self._site.visitors.of(request)
-        await self._classrooms.check(visitor.known, namespace)
-        if not await self.may(visitor, namespace):
-            raise Rejected(Grounds.PERMISSION_DENIED, "You may look at this class, and give none of its lablets.")
-        return namespace, visitor
 
     async def _pools(self, visitor: Visitor, namespace: str) -> Pools:
         """Read the pools of a class with the visitor's token."""

@@ -8,8 +8,8 @@ from vkprovider.classroom.handout import HandOutRow, as_csv, lab_link, lablet_li
 from vkprovider.lablet.devices import devices_in
 from vkprovider.lablet.models.status import DefinitionStatus
 from vkprovider.platform.times import clock, iso
-from vkprovider.portal.pure.classes import Row, RowFilter, chosen
-from vkprovider.portal.web.classes.classrooms import Classrooms, path_of
+from vkprovider.portal.pure.classes import Row, RowFilter, chosen, everybody
+from vkprovider.portal.web.classes.classrooms import ClassRequests, Classrooms, csv_answer, path_of
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.login import address_of
 
@@ -29,20 +29,21 @@ class ShownHandOut(NamedTuple):
 class HandingOut:
     """The handlers."""
 
-    def __init__(self, site: SiteContext, classrooms: Classrooms) -> None:
+    def __init__(self, site: SiteContext, classrooms: Classrooms, requests: ClassRequests) -> None:
         """Create them.
 
         Args:
             site: What every view is given.
             classrooms: The classes.
+            requests: Finds the class and the sender of each.
         """
         self._site = site
         self._classrooms = classrooms
+        self._requests = requests
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Show the hand-out."""
-        namespace = request.match_info["namespace"]
-        found = await self._rows(request, namespace)
+        namespace, found = await self._rows(request)
         now = self._site.ctx.wall()
         return self._site.layout.render(
             request,
@@ -56,24 +57,20 @@ class HandingOut:
 
     async def csv(self, request: web.Request) -> web.StreamResponse:
         """Answer with the hand-out as a file."""
-        namespace = request.match_info["namespace"]
-        rows = [made for _, made in await self._rows(request, namespace)]
-        text = f"\ufeff{as_csv(rows, namespace)}"  # without the mark Excel takes it for Windows-1252
-        disposition = {"Content-Disposition": f'attachment; filename="{namespace}-hand-out.csv"'}
-        return web.Response(text=text, content_type="text/csv", charset="utf-8", headers=disposition)
+        namespace, rows = await self._rows(request)
+        return csv_answer(as_csv([made for _, made in rows], namespace), f"{namespace}-hand-out")
 
-    async def _rows(self, request: web.Request, namespace: str) -> list[tuple[Row, HandOutRow]]:
-        """Return the learners who have a lab, each with what the hand-out says.
+    async def _rows(self, request: web.Request) -> tuple[str, list[tuple[Row, HandOutRow]]]:
+        """Return the class of a request, and the learners who have a lab, each with what the hand-out says.
 
         Raises:
             HTTPNotFound: The sender does not teach the class.
             Refused: 401, 429, or 503.
         """
-        visitor = await self._site.visitors.of(request)
-        await self._classrooms.check(visitor.known, namespace)
+        namespace, _ = await self._requests.taught(request)
         portal = address_of(request, "")
-        rows = chosen(self._classrooms.rows(namespace), RowFilter("learner"))
-        return [(row, self._made(row, portal)) for row in rows if row.learner and not row.is_over]
+        rows = everybody(chosen(self._classrooms.rows(namespace), RowFilter("learner")))
+        return namespace, [(row, self._made(row, portal)) for row in rows]
 
     def _made(self, row: Row, portal: str) -> HandOutRow:
         pod = self._classrooms.pod_of(row)

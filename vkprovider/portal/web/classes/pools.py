@@ -16,7 +16,7 @@ from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.rights import Right
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.requests import Rejected
-from vkprovider.portal.web.classes.classrooms import Classrooms, path_of
+from vkprovider.portal.web.classes.classrooms import ClassRequests, path_of
 from vkprovider.portal.web.classes.giving import as_visitor, number_of
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.visitors import FORM_BODY, Visitor, link
@@ -40,36 +40,30 @@ class WishedPool(NamedTuple):
     replicas: int
 
 
+def pool_rights(namespace: str) -> tuple[Right, ...]:
+    """Return what it takes to make and scale the pools of a class."""
+    return tuple(Right(verb, "deployments", namespace, group="apps") for verb in ("create", "patch"))
+
+
+_LOOK_ONLY: Final = "You may look at this class, and make no pools in it."
+
+
 class PoolsPage:
     """The handlers."""
 
-    def __init__(self, site: SiteContext, classrooms: Classrooms) -> None:
+    def __init__(self, site: SiteContext, requests: ClassRequests) -> None:
         """Create them.
 
         Args:
             site: What every view is given.
-            classrooms: The classes.
+            requests: Finds the class and the sender of each.
         """
         self._site = site
-        self._classrooms = classrooms
-
-    async def may(self, visitor: Visitor, namespace: str) -> bool:
-        """Return whether a visitor may make and scale the pools of a class.
-
-        Raises:
-            Refused: 429, or 503.
-        """
-        if not visitor.token:
-            return False
-        for verb in ("create", "patch"):
-            right = Right(verb, "deployments", namespace, group="apps")
-            if not await self._site.callers.may(visitor.known, right):
-                return False
-        return True
+        self._requests = requests
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Show the pools of a class, and the form for one more."""
-        namespace, visitor = await self._visitor(request)
+        namespace, visitor = await self._requests.allowed(request, pool_rights, _LOOK_ONLY)
         pools, definitions, fault, unread = list[PoolSize](), list[str](), "", ""
         try:
             async with self._site.as_visitor.client(visitor.token) as kube:
@@ -97,7 +91,7 @@ class PoolsPage:
 
     async def make(self, request: web.Request) -> web.StreamResponse:
         """Make a pool, and lead back to the list."""
-        namespace, visitor = await self._visitor(request)
+        namespace, visitor = await self._requests.allowed(request, pool_rights, _LOOK_ONLY)
         wished = wished_of(await read_form(request, FORM_BODY))
         async with as_visitor(self._site, visitor, "Nothing was made") as kube:
             await make(kube, namespace, wished.name, wished.definition, wished.replicas)
@@ -106,7 +100,7 @@ class PoolsPage:
 
     async def scale(self, request: web.Request) -> web.StreamResponse:
         """Make a pool larger or smaller, and lead back to the list."""
-        namespace, visitor = await self._visitor(request)
+        namespace, visitor = await self._requests.allowed(request, pool_rights, _LOOK_ONLY)
         form, name = await read_form(request, FORM_BODY), request.match_info["pool"]
         replicas, seen = (number_of(str(form.get(field, ""))) for field in ("replicas", "seen"))
         if replicas is None or seen is None:
@@ -119,21 +113,6 @@ class PoolsPage:
     def _tell(self, visitor: Visitor, namespace: str, pool: str, replicas: int) -> None:
         by = visitor.known.of_cluster.username
         _log.info("a pool was sized", namespace=namespace, pool=pool, replicas=replicas, by=by)
-
-    async def _visitor(self, request: web.Request) -> tuple[str, Visitor]:
-        """Return the class of a request and its sender, who may make its pools.
-
-        Raises:
-            HTTPNotFound: The sender does not teach it, whether there is such a class or not.
-            Rejected: The sender may make none.
-            Refused: 401, 429, or 503.
-        """
-        namespace = request.match_info["namespace"]
-        visitor = await self._site.visitors.of(request)
-        await self._classrooms.check(visitor.known, namespace)
-        if not await self.may(visitor, namespace):
-            raise Rejected(Grounds.PERMISSION_DENIED, "You may look at this class, and make no pools in it.")
-        return namespace, visitor
 
 
 def wished_of(form: Mapping[str, Any]) -> WishedPool:

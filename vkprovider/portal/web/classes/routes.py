@@ -26,11 +26,21 @@ from vkprovider.portal.web.classes.acting import (
     rows_of,
     wanted_of,
 )
-from vkprovider.portal.web.classes.classrooms import KIND, ROWS, Classrooms, Grid, path_of, powers_of, topic_of
+from vkprovider.portal.web.classes.classrooms import (
+    KIND,
+    ROWS,
+    ClassRequests,
+    Classrooms,
+    Grid,
+    csv_answer,
+    path_of,
+    powers_of,
+    topic_of,
+)
 from vkprovider.portal.web.classes.definitions import FILE_BODY, DefinitionsPage
-from vkprovider.portal.web.classes.giving import LIST_BODY, Assigning
+from vkprovider.portal.web.classes.giving import LIST_BODY, Assigning, giving_rights
 from vkprovider.portal.web.classes.handout import HandingOut
-from vkprovider.portal.web.classes.pools import PoolsPage
+from vkprovider.portal.web.classes.pools import PoolsPage, pool_rights
 from vkprovider.portal.web.classes.wall import Wall
 from vkprovider.portal.web.lab.pieces import Deed, lab_page, lablet_place
 from vkprovider.portal.web.lab.routes import LABLET, LabletTopics
@@ -163,10 +173,10 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
     """Return the paths."""
     classrooms = Classrooms(site.index, site.lablets, site.instructors, site.callers)
     acting = Acting(site, classrooms)
-    assigning = Assigning(site, classrooms)
-    handing_out = HandingOut(site, classrooms)
-    pools, definitions = PoolsPage(site, classrooms), DefinitionsPage(site, classrooms)
-    view = Classes(site, live, classrooms, acting, assigning, pools)
+    requests = ClassRequests(site, classrooms)
+    assigning, handing_out = Assigning(site, requests), HandingOut(site, classrooms, requests)
+    pools, definitions = PoolsPage(site, requests), DefinitionsPage(site, requests)
+    view = Classes(site, live, classrooms, acting, requests)
     lablets = ClassLablets(site, live, classrooms, acting)
     post = site.visitors.posting
     for source in (view.grid.source(), lablets.source()):
@@ -177,7 +187,7 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
         Route("GET", "/classes/{namespace}/csv", view.csv),
         Route("GET", "/classes/{namespace}/hand-out", handing_out.show),
         Route("GET", "/classes/{namespace}/hand-out/csv", handing_out.csv),
-        Route("GET", "/classes/{namespace}/wall", Wall(site, classrooms).show),
+        Route("GET", "/classes/{namespace}/wall", Wall(site, classrooms, requests).show),
         Route("GET", "/classes/{namespace}/definitions", definitions.show),
         Route("POST", "/classes/{namespace}/definitions", post(definitions.make, FILE_BODY)),
         Route("POST", "/classes/{namespace}/definitions/{definition}/trials", post(definitions.begin)),
@@ -205,8 +215,7 @@ class Classes:
         live: Live,
         classrooms: Classrooms,
         acting: Acting,
-        assigning: Assigning,
-        pools: PoolsPage,
+        requests: ClassRequests,
     ) -> None:
         """Create them.
 
@@ -215,15 +224,13 @@ class Classes:
             live: Has the pages change by themselves.
             classrooms: The classes.
             acting: Asks lablets.
-            assigning: Gives lablets to lists of learners.
-            pools: Makes and scales pools.
+            requests: Finds the class and the sender of each.
         """
         self._site = site
         self._live = live
         self._classrooms = classrooms
         self._acting = acting
-        self._assigning = assigning
-        self._pools = pools
+        self._requests = requests
         self.grid = Grid(site, classrooms)
 
     async def list(self, request: web.Request) -> web.StreamResponse:
@@ -234,10 +241,8 @@ class Classes:
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Show a class."""
-        namespace, wish = request.match_info["namespace"], wish_of(request.query)
-        visitor = await self._site.visitors.of(request)
-        await self._classrooms.check(visitor.known, namespace)
-        labs = self._classrooms.labs(namespace)
+        namespace, visitor = await self._requests.taught(request)
+        wish, labs = wish_of(request.query), self._classrooms.labs(namespace)
         powers = await powers_of(self._site.callers, visitor, namespace, labs)
         topic = topic_of(namespace, wish)
         shown = self._live.topics.now(KIND, topic, powers.role, request.get(BASE, ""))
@@ -261,21 +266,16 @@ class Classes:
             query=topic.removeprefix(namespace),
             states=[each.value for each in Standing],
             forms=offered(powers.acts),
-            gives=await self._assigning.may(visitor, namespace),
-            pools=await self._pools.may(visitor, namespace),
+            gives=await self._requests.may(visitor, namespace, giving_rights),
+            pools=await self._requests.may(visitor, namespace, pool_rights),
             minutes=MINUTES,
             usual_minutes=USUAL_MINUTES,
         )
 
     async def csv(self, request: web.Request) -> web.StreamResponse:
         """Answer with the rows of a class as a file."""
-        namespace = request.match_info["namespace"]
-        visitor = await self._site.visitors.of(request)
-        await self._classrooms.check(visitor.known, namespace)
-        rows = chosen(self._classrooms.rows(namespace), wish_of(request.query))
-        disposition = {"Content-Disposition": f'attachment; filename="{namespace}.csv"'}
-        text = f"\ufeff{as_csv(rows)}"  # without the mark Excel takes it for Windows-1252
-        return web.Response(text=text, content_type="text/csv", charset="utf-8", headers=disposition)
+        namespace, _ = await self._requests.taught(request)
+        return csv_answer(as_csv(chosen(self._classrooms.rows(namespace), wish_of(request.query))), namespace)
 
     async def back(self, request: web.Request) -> web.StreamResponse:
         """Lead who loads the answer to a form again to the class: nothing is done twice."""
@@ -286,9 +286,7 @@ class Classes:
 
     async def act(self, request: web.Request) -> web.StreamResponse:
         """Ask many lablets, and show what became of each."""
-        namespace, action = request.match_info["namespace"], request.match_info["action"]
-        visitor = await self._site.visitors.of(request)
-        await self._classrooms.check(visitor.known, namespace)
+        (namespace, visitor), action = await self._requests.taught(request), request.match_info["action"]
         powers = await powers_of(self._site.callers, visitor, namespace, self._classrooms.labs(namespace))
         if action not in _FORM:
             raise web.HTTPNotFound

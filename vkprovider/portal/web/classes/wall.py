@@ -8,7 +8,7 @@ from aiohttp import web
 from vkprovider.lablet.devices import devices_in
 from vkprovider.lablet.models.status import DefinitionStatus
 from vkprovider.portal.pure.classes import Row, RowFilter, chosen, everybody
-from vkprovider.portal.web.classes.classrooms import Classrooms, path_of, path_of_row
+from vkprovider.portal.web.classes.classrooms import ClassRequests, Classrooms, path_of, path_of_row
 from vkprovider.portal.web.layout import SiteContext
 
 
@@ -35,21 +35,21 @@ class Tile(NamedTuple):
 class Wall:
     """The handler."""
 
-    def __init__(self, site: SiteContext, classrooms: Classrooms) -> None:
+    def __init__(self, site: SiteContext, classrooms: Classrooms, requests: ClassRequests) -> None:
         """Create it.
 
         Args:
             site: What every view is given.
             classrooms: The classes.
+            requests: Finds the class and the sender of each.
         """
         self._site = site
         self._classrooms = classrooms
+        self._requests = requests
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Show the wall."""
-        namespace = request.match_info["namespace"]
-        visitor = await self._site.visitors.of(request)
-        await self._classrooms.check(visitor.known, namespace)
+        namespace, visitor = await self._requests.taught(request)
         rows = everybody(chosen(self._classrooms.rows(namespace), RowFilter()))
         tiles = [tile for row in rows if (tile := self._tile(namespace, row)) is not None]
         return self._site.layout.render(

@@ -4,9 +4,7 @@ All is done with the learner's own token: consoles and configurations by `exec`,
 reset, which the provider serves inside `exec -c lab`. The portal has no right for any of it.
 """
 
-import asyncio
 from collections.abc import Iterable
-from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -113,12 +111,7 @@ class GivenTopics:
 
     def source(self) -> TopicSource:
         """Return them as a kind of topic: `given:net101/bob-0`."""
-
-        def listen(name: str) -> AbstractAsyncContextManager[asyncio.Event]:
-            namespace, _, pod = name.partition("/")
-            return self._site.lablets.listen(namespace, pod)
-
-        return TopicSource(GIVEN, self.allowed, self.render, listen)
+        return TopicSource(GIVEN, self.allowed, self.render, self._site.lablets.listen_to)
 
     async def allowed(self, visitor: Visitor, name: str) -> TopicView:
         """Return in which role somebody sees the lablet that they have: with their names, which end with it.

@@ -1,9 +1,7 @@
 """The page of a lab: what it shows at first, what changes on it by itself, and what may be asked of the lab."""
 
-import asyncio
 import re
 from collections.abc import Callable, Iterable
-from contextlib import AbstractAsyncContextManager
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -125,12 +123,7 @@ class LabletTopics:
 
     def source(self) -> TopicSource:
         """Return them as a kind of topic: `lablet:net101/bob-0`."""
-
-        def listen(name: str) -> AbstractAsyncContextManager[asyncio.Event]:
-            namespace, _, pod = name.partition("/")
-            return self._site.lablets.listen(namespace, pod)
-
-        return TopicSource(LABLET, self.allowed, self.render, listen)
+        return TopicSource(LABLET, self.allowed, self.render, self._site.lablets.listen_to)
 
     async def allowed(self, visitor: Visitor, name: str) -> TopicView:
         """Return in which role somebody sees a lablet.
