@@ -119,7 +119,7 @@ def apply(cluster: Cluster, manifests: Path) -> None:
 
 
 def calm(cluster: Cluster, replicas: Replicas, uids: set[str]) -> Calm:
-    pods = [pod for pod in cluster.pods("default") if pod["metadata"]["uid"] in uids]
+    pods = [pod for pod in cluster.items("/api/v1/pods") if pod["metadata"]["uid"] in uids]
     assert {pod["metadata"]["uid"] for pod in pods} == uids
     assert restarts(pods) == {0}
     nodes = {n["metadata"]["name"]: condition(n, "Ready")["lastTransitionTime"] for n in cluster.items("/api/v1/nodes")}

@@ -66,10 +66,25 @@ def labs_in_a_hub() -> Play:
     Raises:
         DemoError: There is no JupyterHub, or no browser.
     """
+    here = plan_hub()
+    return Play(
+        "A JupyterHub in front: a learner with nothing but a browser has a lab.",
+        {"portals": 1, "portal_env": asked_by(here), "worker_args": [BOOTS]},
+        lambda stage: Campus(stage, here).parts(),
+        lambda _: f"Log in as {LEARNER} or {TEACHER}, with the password {PASSWORD!r}, at\n\n  {here['url']}",
+    )
+
+
+def plan_hub() -> dict[str, Any]:
+    """Return what the hub's configuration has, but for portal and people.
+
+    Raises:
+        DemoError: There is no JupyterHub, or no browser.
+    """
     require_hub()
     require_browser()
     proxy, api, proxy_api = free_ports(3)
-    here = {
+    return {
         "url": f"http://127.0.0.1:{proxy}",
         "api_port": api,
         "proxy_api": f"http://127.0.0.1:{proxy_api}",
@@ -77,25 +92,27 @@ def labs_in_a_hub() -> Play:
         "password": PASSWORD,
         "class": CLASS,
     }
-    asked = {
-        "VKPROVIDER_PORTAL_HUB_API_URL": f"http://127.0.0.1:{api}/hub/api",
+
+
+def asked_by(here: Mapping[str, Any]) -> dict[str, str]:
+    """Return the settings of a portal that asks the planned hub who its visitors are."""
+    return {
+        "VKPROVIDER_PORTAL_HUB_API_URL": f"http://127.0.0.1:{here['api_port']}/hub/api",
         "VKPROVIDER_PORTAL_HUB_TOKEN": str(here["service"]),
     }
-    return Play(
-        "A JupyterHub in front: a learner with nothing but a browser has a lab.",
-        {"portals": 1, "portal_env": asked, "worker_args": [BOOTS]},
-        lambda stage: Campus(stage, here).parts(),
-        lambda _: f"Log in as {LEARNER} or {TEACHER}, with the password {PASSWORD!r}, at\n\n  {here['url']}",
-    )
 
 
 class Campus:
-    """A learner and an instructor, each with a browser at the hub."""
+    """A learner and an instructor, each with a browser at the hub.
+
+    Attributes:
+        alice: The learner's.
+    """
 
     def __init__(self, stage: Stage, here: Mapping[str, Any]) -> None:
         """Start the learner's browser; `here` is what the hub's configuration has, but for portal and people."""
         self._stage, self._here, self._url = stage, here, str(here["url"])
-        self._alice = stage.closing.enter_context(person(self._url))
+        self.alice = stage.closing.enter_context(person(self._url))
 
     def parts(self) -> list[Part]:
         """Return what is shown."""
@@ -125,7 +142,7 @@ class Campus:
 
         alice has a browser, and nothing else.
         """
-        alice = self._alice
+        alice = self.alice
         alice.remember(".progress-log-event")
         _log_in(alice, LEARNER, "/hub/spawn")
         self._stage.printed(_compact(alice.reads("Lab", "#spawn_form")))
@@ -137,7 +154,7 @@ class Campus:
 
         The progress page of the hub shows the portal's lines as they come.
         """
-        stage, alice = self._stage, self._alice
+        stage, alice = self._stage, self.alice
         nodes = " ".join(stage.names("nodes"))
         stage.admin.run(f"kubectl cordon {nodes}")  # a lab that is there before the progress page has nothing to tell
         alice.press("#spawn_form button[type=submit]")
@@ -162,7 +179,7 @@ class Campus:
 
         Who is logged in at the hub is logged in at the portal.
         """
-        tell, alice = self._stage.printed, self._alice
+        tell, alice = self._stage.printed, self.alice
         alice.await_path(f"{SERVICE}/labs/{LEARNER}")
         tell(alice.reads(FAMILY, "#lab-state"))
         tell(alice.reads("r1", ".devices"))
@@ -195,8 +212,8 @@ class Campus:
 
         At the hub, as any server there.
         """
-        self._alice.open("/hub/home")
-        self._alice.press_until("#stop", "#start[title]")
+        self.alice.open("/hub/home")
+        self.alice.press_until("#stop", "#start[title]")
         took_s = self._stage.wait(lambda: left(self._stage), "no namespace and no lab")
         self._stage.say(f"   gone after {took_s:.1f} s, and every CML is empty")
 

@@ -1,35 +1,15 @@
 """R003: consoles behind the address of a mux outlive the processes of mux, relay and provider when they are killed."""
 
-import contextlib
-import json
 import socket
 from functools import partial
 from typing import Any
 
 from tests.support.cluster import Cluster
+from tests.support.muxports import outside_ports, talk
 from tests.support.relay import haproxy_or_skip
 from tests.support.topologies import definition, pod, topology
 from tests.support.waiting import until
 from vkpsandbox.controlplane.content import NAMESPACE
-
-MUX = f"/api/v1/namespaces/{NAMESPACE}/services/labs"
-SLICES = f"/apis/discovery.k8s.io/v1/namespaces/{NAMESPACE}/endpointslices"
-
-
-def talk(port: int, wanted: str) -> socket.socket:
-    """Open a console through the mux, at whose prompt the device's name must stand."""
-    sock = None
-    text = b""
-    with contextlib.suppress(OSError):
-        sock = socket.create_connection(("127.0.0.1", port), timeout=2)
-        sock.sendall(b"\r\n")
-        while data := sock.recv(4096):
-            text += data
-            if f"{wanted}>".encode() in text or f"{wanted}#".encode() in text:
-                return sock
-    if sock is not None:
-        sock.close()
-    raise AssertionError(f"{wanted} does not answer at {port}, but {text!r}")
 
 
 def refused(port: int) -> bool:
@@ -41,21 +21,6 @@ def refused(port: int) -> bool:
         return False
     except OSError:
         return True
-
-
-def outside_ports(cluster: Cluster) -> dict[str, int]:
-    """Return the outside port of each lablet that has one, by the slices that the provider writes."""
-    found = {}
-    mux = cluster.get(MUX)
-    assert mux is not None
-    numbers = {port["name"]: port["port"] for port in mux["spec"]["ports"]}
-    for item in cluster.items(SLICES):
-        channels = json.loads(item["metadata"]["annotations"].get("svc-mux.nowake.ai/channels", "[]"))
-        for channel in channels:
-            for port in item["ports"]:
-                if port["name"] in numbers:
-                    found[channel.rpartition("/")[2]] = numbers[port["name"]]
-    return found
 
 
 def ended(sock: socket.socket) -> bool:
