@@ -79,6 +79,8 @@ ANNOTATION_TIMESLOT_START: Final = f"{GROUP}/timeslot-start"
 ANNOTATION_TIMESLOT_END: Final = f"{GROUP}/timeslot-end"
 ANNOTATION_DESIRED_STATE: Final = f"{GROUP}/desired-state"
 ANNOTATION_RESET: Final = f"{GROUP}/reset"
+ANNOTATION_DEVICE_REQUESTS: Final = f"{GROUP}/device-requests"
+"""What is asked of single devices, see `lablet.deviceacts`."""
 ANNOTATION_MESSAGE: Final = f"{GROUP}/message"
 """A message of an instructor to the learner, with its time, see `lablet.inputs`."""
 ANNOTATION_LINK_HASH: Final = f"{GROUP}/link-hash"
@@ -110,6 +112,7 @@ INPUTS: Final = frozenset(
         ANNOTATION_TIMESLOT_END,
         ANNOTATION_DESIRED_STATE,
         ANNOTATION_RESET,
+        ANNOTATION_DEVICE_REQUESTS,
         ANNOTATION_MESSAGE,
         ANNOTATION_LENT_BY,
     }
@@ -158,6 +161,8 @@ HAND_IN: Final = "hand-in"
 """`exec -c lab -- hand-in [--yes]` ends the learner's time, as `kubectl lablet collect` does."""
 RESET: Final = "reset"
 """`exec -c lab -- reset [--yes]` wipes the lab and starts it again, as `kubectl lablet reset` does."""
+DEVICE: Final = "device"
+"""`exec -c lab -- device start|stop|restart|wipe DEVICE [--yes]` does it to one device, and leaves the others alone."""
 CONDITION_SESSION_STARTED: Final = f"{GROUP}/SessionStarted"
 NODE_PREFIX: Final = "vnode."
 IMAGE_PREFIX: Final = "cml/"

@@ -20,6 +20,7 @@ from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import check_alive, check_not_collecting, wait_for
 from vkprovider.lablet import names
+from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.inputs import CHARS_MAX, annotation_for
 from vkprovider.lablet.standing import State, state_of
 from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry
@@ -139,18 +140,47 @@ async def _ask(kube: KubeClient, pod: LabletPod, word: str, notes: Mapping[str, 
     try:
         await change(kube, pod, annotations=notes)
     except Forbidden as refusal:
-        meta = pod.metadata
-        words = ["exec", "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, "--", word, "--yes"]
-        process = await asyncio.create_subprocess_exec(
-            *kubectl_command(place, words),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        said, _ = await process.communicate()
-        if process.returncode:
-            text = " ".join(said.decode(errors="replace").split())
-            raise click.ClickException(f"pod/{meta.name}: {refusal.message}; and as its learner: {text}") from None
+        code, text = await _have_done(pod, [word], place)
+        if code:
+            why = f"{refusal.message}; and as its learner: {text}"
+            raise click.ClickException(f"pod/{pod.metadata.name}: {why}") from None
+
+
+async def _have_done(pod: LabletPod, words: Sequence[str], place: Place) -> tuple[int, str]:
+    """Have the provider do what may be asked in the container of a lablet; return the exit code, and what it said."""
+    meta = pod.metadata
+    way = ["exec", "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, "--", *words, "--yes"]
+    process = await asyncio.create_subprocess_exec(
+        *kubectl_command(place, way),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await process.communicate()
+    return process.returncode or 0, " ".join(said.decode(errors="replace").split())
+
+
+def device(act: str, device: str, *, yes: bool, chosen: Chosen) -> None:
+    """Start, stop, restart or wipe one device of each POD."""
+    asked = DeviceAct(act)
+
+    def confirm(pods: Sequence[LabletPod]) -> None:
+        question = asked.question(device)
+        if yes or not pods or not question:
+            return
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"{question} There is no terminal to confirm that: add --yes")
+        where = f"pod/{pods[0].metadata.name}" if len(pods) == 1 else count(len(pods), "lab")
+        click.confirm(f"In {where}: {question}", abort=True)
+
+    async def work(kube: KubeClient, pod: LabletPod, _: ProgressLine) -> str:  # noqa: ARG001 (kubectl does it)
+        check_alive(pod)
+        code, text = await _have_done(pod, [names.DEVICE, asked, device], chosen.place)
+        if code:
+            raise click.ClickException(f"pod/{pod.metadata.name}: {text}")
+        return f"pod/{pod.metadata.name}: {text}"
+
+    chosen.each(work, check=confirm)
 
 
 def message(text: str | None, *, chosen: Chosen) -> None:

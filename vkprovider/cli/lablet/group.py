@@ -26,6 +26,7 @@ COMMANDS: Final = {
     "message": (f"{_HERE}.commands.learners:message", "Tell learners something."),
     "stop": (f"{_HERE}.commands.learners:stop", "Stop labs and keep their disks."),
     "start": (f"{_HERE}.commands.learners:start", "Start labs again after `stop`."),
+    "device": (f"{_HERE}.commands.learners:device", "Start, stop, restart or wipe one device of a lab."),
     "reset": (f"{_HERE}.commands.learners:reset", "Wipe labs and start them again."),
     "define": (f"{_HERE}.commands.administering:define", "Make a LabletDefinition of a topology, checked and tried."),
     "doctor": (f"{_HERE}.commands.administering:doctor", "Check the namespace of a class, one line per fault."),

@@ -15,6 +15,7 @@ from vkprovider.cli.shared.options import (
     wait_options,
 )
 from vkprovider.cli.shared.page.options import page_options
+from vkprovider.lablet.deviceacts import DeviceAct
 
 
 @click.command(epilog="Example: kubectl lablet assign deployment/warm alice --until 16:00")
@@ -173,6 +174,22 @@ def stop() -> None:
 @runs("start", of="vkprovider.cli.lablet.acts")
 def start() -> None:
     """Start the lab of each POD again after `stop`; its disks are as they were."""
+
+
+@click.command(epilog="Example: kubectl lablet device restart r1 mylab-0")
+@click.argument("act", type=click.Choice(list(DeviceAct)))
+@click.argument("device", metavar="DEVICE")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@chosen_options
+@runs("device", of="vkprovider.cli.lablet.acts")
+def device() -> None:
+    """Start, stop, restart or wipe one device of the lab of each POD, while the others run on.
+
+    All but `start` ask, for what is not saved on the device is lost; `wipe` gives it back as it was delivered, and
+    starts it again if it was on. A device that is stopped this way stays off until it is started, and the lablet is
+    Ready without it. Who may open the consoles of a lablet may do this: the provider does it, by `kubectl exec POD -c
+    lab -- device restart r1`.
+    """
 
 
 @click.command(epilog="Example: kubectl lablet reset mylab-0")

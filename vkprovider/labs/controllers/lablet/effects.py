@@ -41,6 +41,7 @@ _LEARNERS: Final = (
     names.ANNOTATION_TIMESLOT_START,
     names.ANNOTATION_TIMESLOT_END,
     names.ANNOTATION_DESIRED_STATE,
+    names.ANNOTATION_DEVICE_REQUESTS,
     names.ANNOTATION_MESSAGE,
     names.ANNOTATION_LEARNER,
     names.ANNOTATION_SESSION_ID,
@@ -161,7 +162,8 @@ class Effects:
             digest=content.digest,
             asked_at=0 if begun else worker.labs.time(),
             restarts=restarts_shown(pod),
-            reset=inputs_of(pod.metadata).reset,
+            reset=(inputs := inputs_of(pod.metadata)).reset,
+            device_requests=dict(inputs.devices),
             ports=ports,
             udp=udp_names(wanted),
         )
@@ -252,6 +254,9 @@ class Effects:
                 return await _unless_gone(worker, claim, labs.stop_lab(claim.lab_id))
             case steps.Wipe(claim=claim):
                 return await _unless_gone(worker, claim, labs.wipe_lab(claim.lab_id))
+            case steps.ChangeDevice(claim=claim, device=device, act=act):
+                await labs.change_device(claim.lab_id, device, act)
+                return Acted(devices=await _assumed(worker, claim.lab_id))
             case steps.DeleteLab(claim=claim):
                 with contextlib.suppress(NotFound):
                     await labs.delete_lab(claim.lab_id)
