@@ -61,8 +61,6 @@ _PREFIX: Final = f"{wellknown.GROUP}/"
 _OURS: Final = frozenset({names.ANNOTATION_LENT_BY, names.ANNOTATION_DEVICE_REQUESTS})
 """Written by commands and by the provider, never by hand."""
 _WORDS: Final = sorted(name.removeprefix(_PREFIX) for name in names.INPUTS - _OURS)
-    name.removeprefix(_PREFIX) for name in names.INPUTS - {names.ANNOTATION_LENT_BY, names.ANNOTATION_DEVICE_REQUESTS}
-)
 _UNKNOWN_MAX: Final = 5
 _WORD_CHARS_MAX: Final = 63
 """How many annotations that mean nothing are named, and how much of each."""

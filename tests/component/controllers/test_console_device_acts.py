@@ -13,6 +13,7 @@ from tests.support.topologies import topology
 from vkprovider.labs.kubelet.spi import Exit
 from vkprovider.platform.errors import InputError
 
+USAGE = "CommandInvalid: write `device start|stop|restart|wipe DEVICE [--yes]`"
 LOST = "What is not saved on it is lost."
 
 
@@ -30,6 +31,11 @@ def shown(pod: dict[str, Any], container: str) -> str:
     """Return the reason for which a container waits; `running` if it does not wait."""
     [state] = [each["state"] for each in pod["status"]["containerStatuses"] if each["name"] == container]
     return str(state.get("waiting", {}).get("reason", "running"))
+
+
+def ready_since(pod: dict[str, Any]) -> str:
+    [since] = [each["lastTransitionTime"] for each in pod["status"]["conditions"] if each["type"] == "Ready"]
+    return str(since)
 
 
 async def do(site: Site, *words: str) -> str:
@@ -78,9 +84,7 @@ async def test_a_restart_concerns_one_device_and_asks(world: World) -> None:
 
 async def test_a_stopped_device_stays_off_through_replicas_and_the_lab_stays_ready(world: World) -> None:
     site = await site_of(world)
-    [since] = [
-        c["lastTransitionTime"] for c in (await site.lablet.ready())["status"]["conditions"] if c["type"] == "Ready"
-    ]
+    since = ready_since(await site.lablet.ready())
     assert await do(site, "stop", "r1") == "r1 is being stopped, and stays off until it is started.\n"
     told = await site.lablet.until(lambda pod: shown(pod, "r1") == "StoppedOnRequest", "r1 is off")
     assert is_ready(told)
@@ -94,7 +98,7 @@ async def test_a_stopped_device_stays_off_through_replicas_and_the_lab_stays_rea
     assert not row.get("uncounted"), "it is not started again"
     pod = await site.lablet.until(is_ready, "Ready")
     assert (site.node("r1").state, len(site.node("r1").boots)) == ("STOPPED", starts)
-    assert [c["lastTransitionTime"] for c in pod["status"]["conditions"] if c["type"] == "Ready"] == [since]
+    assert ready_since(pod) == since
     assert await do(late, "start", "r1") == "r1 is being started.\n"
     await in_state(site, "r1", "BOOTED")
     await site.lablet.until(lambda pod: shown(pod, "r1") == "running", "r1 runs")
@@ -119,13 +123,8 @@ async def test_a_wiped_device_begins_as_it_was_delivered(world: World) -> None:
 
 async def test_what_cannot_be_done_is_said(world: World) -> None:
     site = await site_of(world)
-    assert await refused(site, "device", "explode", "r1") == (
-        "CommandInvalid: write `device start|stop|restart|wipe DEVICE [--yes]`"
-    )
-    assert (
-        await refused(site, "device", "restart")
-        == "CommandInvalid: write `device start|stop|restart|wipe DEVICE [--yes]`"
-    )
+    assert await refused(site, "device", "explode", "r1") == USAGE
+    assert await refused(site, "device", "restart") == USAGE
     assert (await refused(site, "device", "stop", "r9", "--yes")).startswith("NotADevice: device 'r9' of pod")
     await site.lablet.annotate(desired_state="stopped")
     await site.lablet.claim(lambda row: row.get("stopped"))
