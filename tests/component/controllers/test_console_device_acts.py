@@ -11,7 +11,7 @@ from tests.component.controllers.looking import eventually, is_ready
 from tests.support.terminals import Terminal
 from tests.support.topologies import topology
 from vkprovider.labs.kubelet.spi import Exit
-from vkprovider.platform.errors import InputError
+from vkprovider.platform.errors import InputError, OutsideError
 
 USAGE = "CommandInvalid: write `device start|stop|restart|wipe DEVICE [--yes]`"
 LOST = "What is not saved on it is lost."
@@ -94,6 +94,14 @@ async def test_a_stopped_device_stays_off_through_replicas_and_the_lab_stays_rea
     again = await world.replica()
     late = Site(world, again, site.simulator, site.worker, site.lablet)
     starts = len(site.node("r1").boots)
+
+    async def taken_over() -> bool:
+        try:
+            return await late.devices._finder.is_whole(late.target("lab"))
+        except OutsideError:
+            return False
+
+    await eventually(taken_over, "the other replica acts for the worker")
     row = await site.lablet.claim(lambda row: row.get("wishes") == {"r1": "off"})
     assert not row.get("uncounted"), "it is not started again"
     pod = await site.lablet.until(is_ready, "Ready")

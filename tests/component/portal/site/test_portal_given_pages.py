@@ -213,6 +213,16 @@ async def test_a_learner_types_resets_and_hands_in_with_the_own_token(bench: Ben
             await screen.shows("h0:~# ")
         archive = await bob.get(f"{mine}/configurations")
         assert archive.headers["content-type"] == "application/zip"
+        for act, device in (("explode", "h0"), ("stop", "")):
+            assert (await bob.post(f"{mine}/devices/{act}", device=device)).status_code == 404
+        unknown = await bob.post(f"{mine}/devices/stop", device="h9")
+        assert (unknown.status_code, "Nothing was done." in unknown.text) == (409, True), unknown.text
+        stopped = await bob.post(f"{mine}/devices/stop", device="h0")
+        assert (stopped.status_code, stopped.headers["location"]) == (303, mine), stopped.text
+        await eventually(lambda: shows(bob, mine, "Start it"), "h0 is off on the page")
+        assert "Your lab is ready" in (await bob.get(mine)).text
+        assert (await bob.post(f"{mine}/devices/start", device="h0")).status_code == 303
+        await eventually(lambda: shows(bob, mine, "Start it", there=False), "h0 runs again")
         done = await bob.post(f"{mine}/reset")
         assert (done.status_code, done.headers["location"]) == (303, mine), done.text
         found = await bench.portal.admin.get(pod)
@@ -227,6 +237,10 @@ async def test_a_learner_types_resets_and_hands_in_with_the_own_token(bench: Ben
             lambda it: it["metadata"]["annotations"].get(names.ANNOTATION_DESIRED_STATE) == "COLLECTING",
             "is collected",
         )
+
+
+async def shows(browser: Browsing, path: str, text: str, *, there: bool = True) -> bool:
+    return (text in (await browser.get(path)).text) is there
 
 
 async def answers(browser: Browsing, path: str, status: int) -> bool:

@@ -11,10 +11,13 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from vkprovider.lablet import names
+from vkprovider.lablet.deviceacts import act_of
 from vkprovider.lablet.standing import learner_in
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.bodies import read_form
 from vkprovider.platform.http.connections import unless_left
 from vkprovider.platform.http.open import Places
 from vkprovider.platform.http.served import Handler
@@ -26,10 +29,10 @@ from vkprovider.portal.api.callers import KnownCaller
 from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles, ConsoleTarget, printed
 from vkprovider.portal.web.consoles.frames import Mode, Why
-from vkprovider.portal.web.lab.given import given_place, given_to
+from vkprovider.portal.web.lab.given import given_place, given_to, have_done
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live
-from vkprovider.portal.web.visitors import Visitor, VisitorReviews, link
+from vkprovider.portal.web.visitors import FORM_BODY, Visitor, VisitorReviews, link
 
 _AT_ONCE: Final = 4
 """As many as a worker extracts at once."""
@@ -267,6 +270,7 @@ class ConsoleViews(NamedTuple):
                 Route("GET", f"{lab}/consoles/{{device}}", self._page_of(find)),
                 Route("GET", f"{lab}/consoles/{{device}}/stream", self._stream_of(find)),
                 Route("GET", f"{lab}/configurations", self._configurations_of(find)),
+                Route("POST", f"{lab}/devices/{{act}}", self.site.visitors.posting(self._device_act_of(find))),
             ]
         return tuple(found)
 
@@ -337,6 +341,19 @@ class ConsoleViews(NamedTuple):
             return web.Response(body=archive(found, at=self.site.ctx.wall()), headers={**_HEADERS, **disposition})
 
         return configurations
+
+    def _device_act_of(self, find: Finder) -> Handler:
+        async def change(request: web.Request) -> web.StreamResponse:
+            """Do it to one device, by the visitor's own right, and lead back to the page."""
+            visitor, act = await self.site.visitors.of(request), act_of(request.match_info["act"])
+            place = await find(request, visitor)
+            device = str((await read_form(request, FORM_BODY)).get("device", ""))
+            if act is None or not device:
+                raise web.HTTPNotFound
+            await have_done(self.site, visitor, place.target(device), (names.DEVICE, act, device))
+            raise web.HTTPSeeOther(link(request, place.path))
+
+        return change
 
 
 def _mode(request: web.Request) -> Mode:

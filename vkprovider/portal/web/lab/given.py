@@ -4,7 +4,7 @@ All is done with the learner's own token: consoles and configurations by `exec`,
 reset, which the provider serves inside `exec -c lab`. The portal has no right for any of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -103,6 +103,21 @@ def deeds_for_learner(view: LabView, path: str) -> Iterable[Deed]:
         )
 
 
+async def have_done(site: SiteContext, visitor: Visitor, target: ConsoleTarget, words: Sequence[str]) -> None:
+    """Have the provider do what is served inside `exec -c lab`, by the visitor's own right, who was asked.
+
+    Raises:
+        Rejected: It was not done; the text says why.
+    """
+    async with site.as_visitor.client(visitor.token) as kube:
+        try:
+            _, end = await printed(kube, target, (*words, "--yes"))
+        except OutsideError as error:
+            end = frames.refusal(error, target.device)
+    if end.why is not Why.ENDED:
+        raise Rejected(Grounds.CANNOT_RESET, f"Nothing was done. {end.text}")
+
+
 class GivenTopics:
     """The lablets of classes, as those see them who have them."""
 
@@ -181,13 +196,7 @@ class GivenPages:
             raise web.HTTPNotFound
         containers = found.pod.spec.containers
         target = ConsoleTarget(namespace, name, containers[0].name if containers else names.LAB_CONTAINER, "the lab")
-        async with self._site.as_visitor.client(visitor.token) as kube:
-            try:
-                _, end = await printed(kube, target, (action, "--yes"))
-            except OutsideError as error:
-                end = frames.refusal(error, target.device)
-        if end.why is not Why.ENDED:
-            raise Rejected(Grounds.CANNOT_RESET, f"Nothing was done. {end.text}")
+        await have_done(self._site, visitor, target, (action,))
         raise web.HTTPSeeOther(link(request, given_place(namespace, name).path))
 
 

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from aiohttp import web
 from markupsafe import Markup
 
+from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.devices import Port, SeenDevice
 from vkprovider.lablet.models.status import DefinitionStatus, definition_status
 from vkprovider.platform.times import clock, iso, length
@@ -178,6 +179,14 @@ def status_of(index: UserLabIndex, definition: str) -> DefinitionStatus:
     return definition_status(found) if found is not None else DefinitionStatus()
 
 
+_ACTS: Final = {
+    DeviceAct.START: "Start it",
+    DeviceAct.STOP: "Stop it",
+    DeviceAct.RESTART: "Restart it",
+    DeviceAct.WIPE: "Wipe it",
+}
+
+
 class PortCell(NamedTuple):
     """A port in the table.
 
@@ -200,18 +209,25 @@ class DeviceRow(NamedTuple):
         console: The path of its console below the base; "" if it cannot be opened here.
         command: The command that opens it; "" where that is not needed.
         ports: Its ports.
+        deeds: What may be done with it here.
     """
 
     device: SeenDevice
     console: str
     command: str
     ports: Sequence[PortCell]
+    deeds: Sequence[Deed]
 
 
 def _row(device: SeenDevice, view: LabView, place: LabPaths, audience: Audience) -> DeviceRow:
     console = f"{place.path}/consoles/{quote(device.label, safe='')}" if device.console and audience.consoles else ""
     command = command_for(view, device.label) if device.console and not (audience.consoles or audience.locked) else ""
-    return DeviceRow(device, console, command, tuple(shown_port(port) for port in device.ports))
+    acts = device.acts if audience.consoles else ()
+    deeds = tuple(
+        Deed(f"{place.path}/devices/{act}", _ACTS[act], name="device", value=device.label, done=act.told(device.label))
+        for act in acts
+    )
+    return DeviceRow(device, console, command, tuple(shown_port(port) for port in device.ports), deeds)
 
 
 def shown_port(port: Port) -> PortCell:
