@@ -16,9 +16,10 @@ import pytest
 from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
 
-from tests.component.portal.harness import install
+from tests.component.portal.asking import setting
+from tests.component.portal.harness import install, open_world
 from tests.component.portal.site.browsing import Browsing
-from tests.component.portal.site.consolebench import Bench, console_bench
+from tests.component.portal.site.consolebench import KEY, Bench, console_bench
 from tests.support import apiserver as real
 from tests.support.apiserver import ApiServer
 from tests.support.mosquitto import free_port
@@ -26,6 +27,7 @@ from tests.support.nginx import proxied
 from tests.support.page import Page, kept_browsers, visiting
 from tests.support.proxies import apache, haproxy
 
+_OPENED: Final = "return performance.getEntriesByType('resource').length > 0 && document.readyState === 'complete'"
 UPGRADES: Final = "proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;"
 
 
@@ -96,3 +98,28 @@ async def test_all_of_the_site_works_behind_each(fronts: tuple[Bench, list[str]]
             answer = await browser.get(f"{url}{bench.lablet}/configurations")
             assert answer.status_code == 200, url
             assert any("r1" in name for name in zipfile.ZipFile(io.BytesIO(answer.content)).namelist())
+
+
+async def test_the_first_page_names_what_a_proxy_keeps_to_itself(portal_server: ApiServer, tmp_path: Path) -> None:
+    (tmp_path / "portal").mkdir()
+    async with (
+        open_world(portal_server, tmp_path / "portal") as world,
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made,
+        proxied(tmp_path / "nginx", made.client.url, UPGRADES) as rewriting,
+        apache(tmp_path / "apache", f"{made.client.url}/", preserved=True) as closed,
+        apache(tmp_path / "open", f"{made.client.url}/", "upgrade=websocket", preserved=True) as right,
+    ):
+        async with visiting(rewriting) as page:
+            await page.open("/login")
+            await page.shows("the proxy in front of it rewrites the header Host", "#proxy-said")
+            await page.shows(f"names {rewriting} in VKPROVIDER_PORTAL_URLS", "#proxy-said")
+            await page.judge()
+        async with visiting(closed) as page:
+            page.expects(r"WebSocket connection to .* failed")
+            page.expects(r"/login/upgrade - Failed to load resource: .* 426")
+            await page.open("/login")
+            await page.shows("has it pass on the headers Upgrade and Connection", "#proxy-said")
+        async with visiting(right) as page:
+            await page.open("/login")
+            await page.until(lambda driver: driver.execute_script(_OPENED), "a WebSocket was opened")
+            assert await page.texts("#proxy-said") == [""]

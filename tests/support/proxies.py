@@ -25,6 +25,7 @@ ErrorLog {folder}/error.log
 DefaultRuntimeDir {folder}
 Listen 127.0.0.1:{port}
 {load}
+ProxyPreserveHost {preserved}
 ProxyPass {below} {url}{parameters}
 """
 _LOADED: Final = ("mpm_event", "authz_core", "proxy", "proxy_http", "proxy_wstunnel")
@@ -60,7 +61,7 @@ def apache_or_skip() -> tuple[str, Path]:
 
 @contextlib.asynccontextmanager
 async def apache(
-    folder: Path, url: str, parameters: str = "", *, below: str = "/", port: int = 0
+    folder: Path, url: str, parameters: str = "", *, below: str = "/", port: int = 0, preserved: bool = False
 ) -> AsyncIterator[str]:
     """Run an Apache httpd in front of a server; yield its own URL.
 
@@ -70,11 +71,13 @@ async def apache(
         parameters: Of ProxyPass.
         below: The path of what it passes on.
         port: Its own; any by default.
+        preserved: Whether Host stays as it is.
     """
     (program, modules), port = apache_or_skip(), port or free_port()
     load = "\n".join(f"LoadModule {name}_module {modules}/mod_{name}.so" for name in _LOADED)
     said = f" {parameters}" if parameters else ""
-    text = _APACHE.format(folder=folder, port=port, load=load, below=below, url=url, parameters=said)
+    host = "On" if preserved else "Off"
+    text = _APACHE.format(folder=folder, port=port, load=load, below=below, url=url, parameters=said, preserved=host)
     file = _written(folder / "httpd.conf", text)
     async with running_proxy((program, "-D", "FOREGROUND", "-f", file), port, folder / "error.log"):
         yield f"http://127.0.0.1:{port}"
