@@ -26,6 +26,8 @@ from tests.support.mosquitto import free_port
 from tests.support.nginx import proxied
 from tests.support.page import Page, kept_browsers, visiting
 from tests.support.proxies import apache, haproxy
+from vkprovider.platform.siteaddress import address_of
+from vkprovider.portal.checks.road import ask_road
 
 _OPENED: Final = "return performance.getEntriesByType('resource').length > 0 && document.readyState === 'complete'"
 UPGRADES: Final = "proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade;"
@@ -119,6 +121,8 @@ async def test_the_first_page_names_what_a_proxy_keeps_to_itself(portal_server: 
             page.expects(r"/login/upgrade - Failed to load resource: .* 426")
             await page.open("/login")
             await page.shows("has it pass on the headers Upgrade and Connection", "#proxy-said")
+        asked = [(await ask_road(address_of(url))).status for url in (closed, right, "http://127.0.0.1:1")]
+        assert asked == [426, 101, 0], "what the doctor finds"
         async with visiting(right) as page:
             await page.open("/login")
             await page.until(lambda driver: driver.execute_script(_OPENED), "a WebSocket was opened")

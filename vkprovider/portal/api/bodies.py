@@ -247,10 +247,17 @@ _MARK: Final = "x-dialect"
 
 
 @cache
-def openapi_document(dialect: str) -> dict[str, Any]:
-    """Return the document for a dialect; it is shared, and not to be changed."""
+def openapi_document(dialect: str, extend_s: float = math.inf) -> dict[str, Any]:
+    """Return the document of the API; it is shared, and not to be changed.
+
+    Args:
+        dialect: The name of one.
+        extend_s: By how many seconds one request may extend a lab.
+    """
     text = files(__package__).joinpath("openapi.yaml").read_text(encoding="utf-8")
     found: dict[str, Any] = _of(yaml.safe_load(text), dialect)
+    if not math.isinf(extend_s):
+        found["components"]["schemas"]["Extension"]["properties"]["seconds"]["maximum"] = int(extend_s)
     return found
 
 
