@@ -149,7 +149,7 @@ def test_a_request_has_options_and_env_and_nothing_else() -> None:
     assert (WANTED.is_valid(body), isinstance(parse(body), LabWish)) == (False, False)
 
 
-LONGER = Draft202012Validator({**openapi_document("sqr066", 3600.0), "$ref": "#/components/schemas/Extension"})
+LONGER = Draft202012Validator({**openapi_document("sqr066", 3600), "$ref": "#/components/schemas/Extension"})
 
 
 @pytest.mark.parametrize("seconds", [None, 1, 3600, 1800.0, 0, -1, 3601, 2**61, 1.5, "1", True, [1]])

@@ -108,7 +108,8 @@ class PortalApi:
     # ------------------------------------------------------------------------------------------ for hubs and classes
 
     async def _document(self, _: web.Request) -> web.StreamResponse:
-        return web.json_response(openapi_document(self._dialect.name, self._settings.extend_s))
+        bounds = self._settings.extend_s, self._settings.duration_max_s
+        return web.json_response(openapi_document(self._dialect.name, *bounds))
 
     async def _labs(self, _: web.Request, known: KnownCaller) -> web.StreamResponse:
         await self._callers.check_manager(known)
