@@ -15,6 +15,7 @@ import msgspec
 
 from vkprovider.lablet import deviceacts, names
 from vkprovider.lablet.models.fields import LATEST
+from vkprovider.lablet.shownname import SHOWN_CHARS_MAX
 from vkprovider.lablet.standing import State
 from vkprovider.platform import wellknown
 from vkprovider.platform.messages import plain
@@ -73,6 +74,7 @@ def inputs_of(meta: Metadata) -> Inputs:
     faults = _unknown(notes.keys() - names.POD_ANNOTATIONS)
     if names.INPUTS.isdisjoint(notes) and not faults:
         return Inputs(pool=pool) if pool else NOTHING
+    _check_shown(notes, faults)
     start = _time(notes, names.ANNOTATION_TIMESLOT_START, faults)
     end = _time(notes, names.ANNOTATION_TIMESLOT_END, faults)
     if start and end and end <= start:
@@ -110,6 +112,13 @@ def _username(notes: dict[str, str], faults: list[str]) -> str:
         )
         return ""
     return username
+
+
+def _check_shown(notes: dict[str, str], faults: list[str]) -> None:
+    """Report a name for people that is not shown as it is written."""
+    shown = notes.get(names.ANNOTATION_SHOWN_NAME, "")
+    if len(shown) > SHOWN_CHARS_MAX or not shown.isprintable():
+        faults.append(f"{names.ANNOTATION_SHOWN_NAME} is not a name of at most {SHOWN_CHARS_MAX} printable characters")
 
 
 def _copied(notes: dict[str, str], name: str, pattern: re.Pattern[str], faults: list[str]) -> str:

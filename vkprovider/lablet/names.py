@@ -75,6 +75,8 @@ ANNOTATION_ABANDON: Final = f"{GROUP}/abandon"
 ANNOTATION_REFRESH: Final = f"{GROUP}/refresh"
 ANNOTATION_USERNAME: Final = f"{GROUP}/username"
 ANNOTATION_LEARNER: Final = f"{GROUP}/learner"
+ANNOTATION_SHOWN_NAME: Final = f"{GROUP}/shown-name"
+"""The name by which people know the learner, see `lablet.shownname`."""
 ANNOTATION_TIMESLOT_START: Final = f"{GROUP}/timeslot-start"
 ANNOTATION_TIMESLOT_END: Final = f"{GROUP}/timeslot-end"
 ANNOTATION_DESIRED_STATE: Final = f"{GROUP}/desired-state"
@@ -108,6 +110,7 @@ ANNOTATION_SESSION_LOGIN_URL: Final = f"{GROUP}/lds-login-url"
 INPUTS: Final = frozenset(
     {
         ANNOTATION_USERNAME,
+        ANNOTATION_SHOWN_NAME,
         ANNOTATION_TIMESLOT_START,
         ANNOTATION_TIMESLOT_END,
         ANNOTATION_DESIRED_STATE,

@@ -22,6 +22,7 @@ from vkprovider.cli.shared.pods import check_alive, check_not_collecting, wait_f
 from vkprovider.lablet import names
 from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.inputs import CHARS_MAX, annotation_for
+from vkprovider.lablet.shownname import by_last_name, with_name
 from vkprovider.lablet.standing import State, state_of
 from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry
 from vkprovider.platform.errors import Forbidden
@@ -89,9 +90,7 @@ def collect(*, yes: bool, wait: bool, timeout_s: int, page: PageOptions, chosen:
             now, why = await entries_or_why(kube, namespace, chosen.place, page)
             if why:
                 click.echo(f"The grades of lablets that go back to a pool are not known: {why}", err=True)
-        grades = [
-            grade_of(pod, over, earlier, now) for pod, over in sorted(ends, key=lambda end: end[0].user.casefold())
-        ]
+        grades = [grade_of(pod, over, earlier, now) for pod, over in sorted(ends, key=lambda end: _by_name(end[0]))]
         LISTING.show(grades, "table", nothing="No lablet has come to its end.", but=("WHEN",))
 
     async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
@@ -202,6 +201,10 @@ def message(text: str | None, *, chosen: Chosen) -> None:
     chosen.each(work, concerns=lambda pod: bool(pod.user))
 
 
+def _by_name(pod: LabletPod) -> tuple[str, str, str]:
+    return by_last_name(pod.user, pod.shown)
+
+
 def _end_of(pod: LabletPod, over: LabletPod | None) -> str:
     """Return how a lablet that was collected ended.
 
@@ -278,7 +281,7 @@ def _confirm_end(pods: Sequence[LabletPod], command: str, *, yes: bool) -> None:
         check_alive(pods[0])
     if not sys.stdin.isatty():
         raise click.UsageError(f"{command} ends a learner's time, and there is no terminal to confirm that: add --yes")
-    learners = [pod.user for pod in pods if pod.user]
+    learners = [with_name(pod.user, pod.shown) for pod in sorted(pods, key=_by_name) if pod.user]
     if len(pods) == 1:
         whose = f"the time of {learners[0]} with" if learners else "the lablet of"
         question = f"End {whose} pod/{pods[0].metadata.name} now? The work is collected, and the lab ends."

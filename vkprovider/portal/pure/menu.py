@@ -335,16 +335,13 @@ def resolve(menu: Menu, wanted: LabWish, quota: LabQuota) -> LabChoice | Rejecti
 def _images(menu: Menu, wanted: LabWish) -> list[MenuImage] | Rejection:
     """Return the images that a request may mean, the best first: definitions of one family may differ in versions."""
     loc = (*_OPTIONS, str(wanted.by))
-    family, colon, tag = wanted.image.partition(":")
+    family, _, tag = wanted.image.partition(":")
     if wanted.by is ImageBy.TYPE:
         found = menu.of_type(wanted.image)
     elif wanted.by is ImageBy.TAG:
         found = [image for image in menu.images if image.family == menu.family and wanted.image in image.tags]
-    elif colon and family and tag:
-        found = [image for image in menu.images if image.family == family and tag in image.tags]
     else:
-        told = f"{wanted.image[:80]!r} is no reference; write FAMILY:TAG"
-        return Rejection(Grounds.INVALID_REFERENCE, told, loc)
+        found = [image for image in menu.images if image.family == family and tag in image.tags]
     if found:
         return found
     shown = [image.version.tag if wanted.by is ImageBy.TAG else image.reference for image in menu.listed]

@@ -16,6 +16,7 @@ from vkprovider.lablet.devices import SeenDevice, devices_in
 from vkprovider.lablet.inputs import InstructorMessage, message_of, tag_of
 from vkprovider.lablet.models.status import DefinitionStatus
 from vkprovider.lablet.reasons import WORKERS, Happened, Progress, Trouble
+from vkprovider.lablet.shownname import shown_in, spoken, with_name
 from vkprovider.lablet.standing import end_of, learner_in, standing_of, why, words_of
 from vkprovider.lablet.standings import Standing, Tone, tone_of
 from vkprovider.platform.messages import plain
@@ -202,6 +203,7 @@ class LabView(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The user of a user lab; else the learner, or "".
+        greeting: To whom it speaks, by the name that people know; "" if there is none, or somebody else reads it.
         namespace, pod: Of its Pod, for commands; "" before it is made.
         class_: The namespace of its class; "" if it is of none.
         definition: `NAME:VERSION`.
@@ -221,6 +223,7 @@ class LabView(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     name: str
+    greeting: str = ""
     namespace: str = ""
     pod: str = ""
     class_: str = ""
@@ -334,7 +337,8 @@ def from_pod(
         definition,
         standing,
         score,
-        whose=_MINE if mine else _of(learner),
+        whose=_MINE if mine else _of(with_name(learner, shown_in(pod)) if learner else ""),
+        greeting=f"Hello, {spoken(shown)}." if mine and (shown := shown_in(pod)) else "",
         progress=going_on(started_again(pod, events), now) if standing in _UNDER_WAY else None,
         end=end,
         now=now,
@@ -358,6 +362,7 @@ def _view(
     now: float,
     failure: LabFailure | None,
     stop: Availability,
+    greeting: str = "",
     replaceable: bool = False,
     extend: Availability = _NO,
 ) -> LabView:
@@ -369,6 +374,7 @@ def _view(
     )
     return LabView(
         name=plain(name),
+        greeting=greeting,
         namespace=pod.metadata.namespace if pod is not None else "",
         pod=pod.metadata.name if pod is not None else "",
         class_=class_,

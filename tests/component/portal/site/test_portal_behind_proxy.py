@@ -9,8 +9,10 @@ import pytest
 from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
 
+from tests.component.portal.asking import setting
+from tests.component.portal.harness import PortalWorld
 from tests.component.portal.site.browsing import Browsing
-from tests.component.portal.site.consolebench import console_bench
+from tests.component.portal.site.consolebench import KEY, console_bench
 from tests.support.apiserver import ApiServer
 from tests.support.mosquitto import free_port
 from tests.support.nginx import proxied
@@ -49,6 +51,28 @@ async def test_consoles_open_at_each_address_of_the_site(portal_server: ApiServe
                 await page.keys("ls", Keys.ENTER)
                 await shows(page, "backup.tgz")
                 assert (await page.run(lambda driver: driver.current_url)).startswith(f"{url}/classes/")
+
+
+@pytest.mark.parametrize("path", ["/labs/alice", "/labs/labs/alice"])
+async def test_a_path_of_the_site_itself_may_be_where_all_of_it_is(world: PortalWorld, path: str) -> None:
+    """A proxy takes `/labs` away, or leaves it; where both could be meant, what there is decides."""
+    url = "https://example.com/labs"
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY, VKPROVIDER_PORTAL_URLS=url) as made,
+        Browsing(made.client.url) as browser,
+    ):
+        there = {"Host": "10.0.0.1:8083", "Sec-Fetch-Site": "same-origin"}
+        led = await browser.get(path, **there)
+        assert led.headers["location"] == "/labs/login?next=/labs/alice"
+        base = path.removesuffix("/labs/alice")
+        await browser.get(f"{base}/login?next=/labs/alice", **there)
+        sent = {**there, "Origin": "https://example.com"}
+        token = made.alice["Authorization"].removeprefix("Bearer ")
+        begun = await browser.post(f"{base}/login", sent, token=token, next="/labs/alice")
+        assert (begun.status_code, begun.headers["location"]) == (303, "/labs/labs/alice")
+        assert "You have no lab" in (await browser.get(path, **there)).text
+        assert all("Path=/labs;" in line for line in begun.headers.get_list("set-cookie"))
+        assert (await browser.get(f"{base}/", **there)).headers["location"] == "/labs/labs/alice"
 
 
 async def test_a_proxy_that_keeps_the_upgrade_to_itself_is_named_on_the_page(

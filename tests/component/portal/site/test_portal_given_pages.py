@@ -49,7 +49,7 @@ async def test_a_learner_who_was_given_a_lablet_lands_in_it(world: PortalWorld) 
     """Without any right in the portal: the Role that `assign` writes is enough, and what it opens is that lablet."""
     async with class_with(world) as (made, room, bob):
         for name, learner in (("warm-1", "bob"), ("warm-2", "ann"), ("warm-3", "")):
-            await room.lablet(name, learner, message="", state="READY", devices="2/2")
+            await room.lablet(name, learner, message="", state="READY", devices="2/2", shown_name="O'Neil, Bob")
         await room.known(3)
         assert await leads(bob) == "/labs", "it is not open to him yet"
         await opened(world.admin, room.namespace, "warm-1", made.people.prefix)
@@ -57,6 +57,7 @@ async def test_a_learner_who_was_given_a_lablet_lands_in_it(world: PortalWorld) 
         await eventually(lambda: is_led(bob, mine), "he is led to his lab")
         page = (await bob.get(mine)).text
         assert "Your lab is ready" in page
+        assert "<p>Hello, Bob O&#39;Neil.</p>" in page
         assert f"Class <strong>{room.namespace}</strong>" in page
         assert f'href="{mine}/consoles/r1"' in page
         for act in ("reset", "hand-in"):

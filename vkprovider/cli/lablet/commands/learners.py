@@ -21,6 +21,7 @@ from vkprovider.lablet.deviceacts import DeviceAct
 @click.command(epilog="Example: kubectl lablet assign deployment/warm alice --until 16:00")
 @click.argument("what", metavar="POD|deployment/NAME", shell_complete=candidates.lablets_and_pools)
 @click.argument("user", metavar="[USER]", required=False)
+@click.option("--name", "shown", metavar="NAME", help='How people know USER, such as "Müller, Anna".')
 @click.option(
     "--from-file",
     metavar="FILE",

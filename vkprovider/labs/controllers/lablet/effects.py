@@ -38,6 +38,7 @@ from vkprovider.platform.runtime.context import Context
 T = TypeVar("T")
 _LEARNERS: Final = (
     names.ANNOTATION_USERNAME,
+    names.ANNOTATION_SHOWN_NAME,
     names.ANNOTATION_TIMESLOT_START,
     names.ANNOTATION_TIMESLOT_END,
     names.ANNOTATION_DESIRED_STATE,

@@ -170,7 +170,6 @@ class Assigning:
     def _preview(
         self, request: web.Request, namespace: str, asked: AskedList, found: GivingPreview
     ) -> web.StreamResponse:
-        shown = {learner.user: learner.shown for learner in asked.roster.learners}
         fates = [
             *((learner, "lacks one", "bad") for learner in found.lacks),
             *((learner, "gets one", "good") for learner in found.gets),
@@ -182,8 +181,8 @@ class Assigning:
             namespace=namespace,
             path=path_of(namespace),
             found=found,
-            fates=[(learner, shown[learner], words, tone) for learner, words, tone in fates],
-            named=any(shown.values()),
+            fates=[(learner, found.shown.get(learner, ""), words, tone) for learner, words, tone in fates],
+            named=bool(found.shown),
             names=as_list(asked.roster),
             hours=asked.hours,
             refill=asked.refill,
@@ -238,7 +237,7 @@ def wishes_of(roster: Roster, hours: str, now: float) -> list[Assignment]:
     if hours not in _HOURS:
         raise Rejected(Grounds.INVALID_BODY, "Say for how many hours the learners get a lablet.")
     end = iso(int(now) + _HOURS[hours] * _HOUR_S) if _HOURS[hours] else ""
-    wishes = [Assignment(learner.user, end=end) for learner in roster.learners]
+    wishes = [Assignment(learner.user, end=end, shown=learner.shown) for learner in roster.learners]
     faults = [fault for wish in wishes for fault in inputs_of(Metadata("", annotations=wish.annotations())).faults]
     if faults:
         raise Rejected(Grounds.INVALID_BODY, f"Nothing was given: {faults[0]}.")
@@ -281,9 +280,9 @@ def outcomes_of(given: Given, wishes: list[Assignment]) -> list[Outcome]:
     short = "; ".join([f"got none, for no lablet is free: {why}", *given.faults])
     having = given.done.given
     return [
-        Outcome(wish.user, done=True, words=f"has {having[wish.user].metadata.name}")
+        Outcome(wish.user, done=True, words=f"has {having[wish.user].metadata.name}", shown=wish.shown)
         if wish.user in having
-        else Outcome(wish.user, done=False, words=short)
+        else Outcome(wish.user, done=False, words=short, shown=wish.shown)
         for wish in wishes
     ]
 
