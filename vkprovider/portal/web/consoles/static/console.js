@@ -13,6 +13,7 @@
   const TRY_AGAIN_MS = 4000;
   const TRIES_MAX = 5;
   const BLOCKED_MAX = 3;
+  const NAMED = /^(Tab|F[0-9]+|Arrow[A-Z]|Page[A-Z]|Home|End|Delete)/;
 
   // xterm makes style elements, and sets style attributes for colours that are not of its palette. The policy of the
   // page asks for a nonce for the one, and forbids the other; what a script sets as a property it allows.
@@ -104,6 +105,8 @@
         kept = new Uint8Array(0);
         paste.run();
       }
+    } else if (message.since) {
+      place.dataset.why = "You watch."; // whoever typed when this page came
     }
     tell();
   };
@@ -354,6 +357,7 @@
     if (paste.isRunning && (key === "escape" || (isCtrl && key === "c"))) return isOurs(event, stopPasting);
     const sent = ConsoleKeys.sent(event);
     if (sent) return isOurs(event, () => terminal.input(sent));
+    if (NAMED.test(event.key)) event.preventDefault(); // xterm sends it, and leaves Shift-Tab, F1 and others to the browser, too
     return sent === null;
   });
 
