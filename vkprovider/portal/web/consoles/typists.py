@@ -1,7 +1,7 @@
 """Who types at the consoles of a replica, as far as its own sessions show it.
 
-The provider lets one session type, and tells those whom a change concerns by a line in their output. A session of another
-program, or at another replica of the portal, is known by that line alone, and has no name here.
+The provider lets one session type, and tells those whom a change concerns by a line in their output. A session of
+another program, or at another replica of the portal, is known by that line alone, and has no name here.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ class Typists:
         self._sessions: dict[ConsoleTarget, list[BrowserSession]] = {}
 
     def has_moved(self, target: ConsoleTarget, opening: Opening) -> bool:
-        """Return whether a page that opens a console once more, by itself, has been followed by another one meanwhile."""
+        """Return whether a page that connects once more by itself was followed by another one meanwhile."""
         own = self._own(target, opening)
         return bool(opening.again) and own is not None and own.began > opening.again
 
