@@ -1,6 +1,7 @@
 """Who types at a console, as the provider's lines and the sessions of a replica show it."""
 
 import asyncio
+import itertools
 import json
 
 import pytest
@@ -21,7 +22,7 @@ def test_a_line_of_the_provider_is_found_wherever_the_output_is_cut(lines: list[
     output = "".join(f"r1>show clock\r\n*12:00:00\r\nr1>\r\n[{line}]\r\n" for line in lines).encode()
     places = [0, *sorted(cut % (len(output) + 1) for cut in cuts), len(output)]
     reader, found = NoticeReader(), list[bool]()
-    for start, end in zip(places, places[1:], strict=False):
+    for start, end in itertools.pairwise(places):
         if (types := reader.feed(output[start:end])) is not None:
             found.append(types)
     assert found[-1:] == [line == RETURNED for line in lines[-1:]]

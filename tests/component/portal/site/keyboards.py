@@ -1,7 +1,7 @@
 """Keyboards: which character each key gives, and what xterm sends for it with Ctrl, Alt and Shift.
 
-The places and the virtual keys are those that Chromium reports on Windows; a key is `(code, virtual key, character, with
-Shift, with AltGr)`, "" where it gives none, and a dead key is `Dead`.
+The places and the virtual keys are those that Chromium reports on Windows. A key has a character alone, with Shift, and
+with AltGr: "" where it gives none, and `Dead` where it changes that of the next one.
 """
 
 from collections.abc import Iterator

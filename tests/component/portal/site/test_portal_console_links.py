@@ -91,6 +91,12 @@ def wall(zone: str) -> set[str]:
     return {(now - timedelta(minutes=ago)).strftime("%I:%M %p") for ago in range(3)}
 
 
+async def in_zone(page: Page, zone: str) -> None:
+    """Have the browser be in a time zone; "" is that of the machine."""
+    where = {"timezoneId": zone}
+    await page.run(lambda driver: driver.execute_cdp_cmd("Emulation.setTimezoneOverride", where))
+
+
 async def settled(page: Page, word: str) -> str:
     await state(page, word)
     await page.until(lambda driver: " since " in status(driver), "it says since when")
@@ -105,10 +111,7 @@ async def test_times_are_those_of_the_browsers_zone(bench: Bench) -> None:
     ann, console = token(await bench.teacher("ann")), f"{bench.lablet}/consoles/h0?as=type"
     for zone in ("Asia/Tokyo", "America/Los_Angeles"):
         async with visiting(bench.url) as page:
-            override = {"timezoneId": zone}
-            await page.run(
-                lambda driver, override=override: driver.execute_cdp_cmd("Emulation.setTimezoneOverride", override)
-            )  # type: ignore[misc]  # (mypy#15459)
+            await in_zone(page, zone)
             await page.log_in(ann, console)
             said = await settled(page, "typing")
             assert said.removeprefix("You type since ").removesuffix(".") in wall(zone), said
@@ -123,4 +126,4 @@ async def test_times_are_those_of_the_browsers_zone(bench: Bench) -> None:
             assert rest.partition(".")[0] in wall(zone), said
             other.leave()
             await typing
-            await page.run(lambda driver: driver.execute_cdp_cmd("Emulation.setTimezoneOverride", {"timezoneId": ""}))
+            await in_zone(page, "")

@@ -9,8 +9,8 @@ Binary messages carry what the device prints, and what a person types. Text mess
 * of the browser, `{"shown": 4096}`: how many bytes the terminal has written since the beginning; and
   `{"ticket": "…"}`: its session goes on with another token.
 * of the portal, `{"type": "open", "watches": false, "began": 1764340000.5}`, `{"type": "typist", "you": false,
-  "who": "ann", "since": "2026-11-28T14:32:00Z"}` whenever that changes, with "" for what is not known, `{"type": "alive"}`
-  where there is no other word, and at the end `{"type": "end", "why": "in-use", "text": "…"}`.
+  "who": "ann", "since": "2026-11-28T14:32:00Z"}` whenever that changes, with "" for what is not known,
+  `{"type": "alive"}` where there is no other word, and at the end `{"type": "end", "why": "in-use", "text": "…"}`.
 """
 
 from enum import StrEnum

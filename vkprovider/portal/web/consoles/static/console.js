@@ -114,12 +114,16 @@
   // A browser tells no script why a WebSocket did not open; a request of another kind is refused in the same way.
   const refusal = async (url) => {
     try {
-      const answer = await fetch(url, { headers: { Accept: "application/json" }, redirect: "manual" });
+      const headers = { Accept: "application/json", "X-Asked-From": location.origin };
+      const answer = await fetch(url, { headers, redirect: "manual" });
       if (answer.type === "opaqueredirect" || answer.status === 401) {
         return { why: "signed-out", text: "Your login has ended: log in again. Your lab goes on." };
       }
       if (answer.status === 404) return { why: "refused", text: "The lab has ended, or you may not see it any more." };
-      if ([403, 429].includes(answer.status)) return { why: "refused", text: (await answer.json()).message };
+      if ([403, 429, 503].includes(answer.status)) { // it is there, and refuses: that is no lost connection
+        const text = `The portal opens no console: ${(await answer.json()).message.replace(/\.$/, "")}.`;
+        return { why: answer.status === 503 ? "lost" : "refused", text };
+      }
       blocked += answer.status === 400 ? 1 : 0; // it is there, and says that this is no WebSocket
       return blocked < BLOCKED_MAX ? null : {
         why: "lost",
