@@ -311,6 +311,10 @@ def cml_release(version: str) -> tuple[int, int, int] | None:
 CONSOLE_IN_USE: Final = "another session types at the console of"
 """How the refusal of a console begins at which somebody else types. An API server before 1.36 passes the text of a
 refusal on, and not its reason."""
+CONSOLE_TAKEN: Final = "another session has taken over"
+"""How the line begins, behind a bracket, by which a session reads that it does not type any more."""
+CONSOLE_RETURNED: Final = "the session that had taken over has left"
+"""How the line begins by which it reads that it types again."""
 
 
 def console_command(device: str, *, take_over: bool) -> list[str]:

@@ -206,7 +206,7 @@ def portal_site(
         layout=layout,
         as_visitor=AsVisitor(settings.kube, ctx.replica),
     )
-    live, consoles = live_parts(site), BrowserConsoles()
+    live, consoles = live_parts(site), BrowserConsoles(ctx.wall)
     login, of_logins = _login(site, live, keys, codes)
     served_here = (
         Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),

@@ -86,6 +86,8 @@ BASE: Final = web.RequestKey("base", str)
 """Under this key a request knows the path that is before those of the site; without it there is none."""
 PATH_BASE: Final = web.RequestKey("path_base", str)
 """Under this key a request knows how much of that is in its own path: a proxy may have taken it away."""
+ASKED_FROM: Final = "X-Asked-From"
+"""The header with the origin of a page, which browsers send with a WebSocket, and not with a plain request."""
 SECURE: Final = web.RequestKey("secure", bool)
 """Under this key a request knows whether people reach the site by TLS, where the addresses of the site are known."""
 VISITOR: Final = web.RequestKey("visitor", Visitor)
@@ -373,10 +375,14 @@ class Visitors:
     async def watching(self, request: web.Request) -> Visitor:
         """Return the sender of a request that opens a WebSocket, which a page of the site made.
 
+        A page asks by a plain request, too, why its WebSocket did not open; the answer is that of the WebSocket.
+
         Raises:
             Refused: 401, 403, or 503.
         """
         require_own(request)
+        if asked := request.headers.get(ASKED_FROM):
+            _require_own(request, {"Origin": asked})
         return await self.of(request)
 
     def posting(self, handler: Handler, body: Body = FORM_BODY) -> Handler:
@@ -451,8 +457,12 @@ def require_own(request: web.Request) -> None:
     Raises:
         Refused: 403.
     """
-    if not is_own(request.headers, request.host):
-        page = request.headers.get("Origin", "none")[:_ORIGIN_CHARS_MAX]
+    _require_own(request, request.headers)
+
+
+def _require_own(request: web.Request, headers: Mapping[str, str]) -> None:
+    if not is_own(headers, request.host):
+        page = headers.get("Origin", "none")[:_ORIGIN_CHARS_MAX]
         raise NotAllowed(
             f"a page of another site asks, in your name; nothing was done. The page is of {page}, and the portal is "
             f"asked at {request.host}: if both are this portal, a proxy in front of it rewrites Host, and whoever runs "

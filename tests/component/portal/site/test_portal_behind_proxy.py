@@ -80,7 +80,7 @@ async def test_a_proxy_that_keeps_the_upgrade_to_itself_is_named_on_the_page(
 ) -> None:
     async with (
         console_bench(portal_server, tmp_path) as bench,
-        proxied(tmp_path / "nginx", bench.url) as url,
+        proxied(tmp_path / "nginx", bench.url, "proxy_set_header Host $http_host;") as url,
         visiting(url) as page,
     ):
         page.expects(r"WebSocket connection to .* failed")
@@ -110,3 +110,12 @@ async def test_a_portal_that_does_not_know_its_address_says_so(portal_server: Ap
                 assert (answer.status == 403, "VKPROVIDER_PORTAL_URLS" in text) == (refused, refused), text
         with pytest.raises(aiohttp.WSServerHandshakeError):
             await bench.http.ws_connect(stream, headers={"Origin": url, "Cookie": cookie})
+        async with visiting(url) as page:
+            page.expects(r"WebSocket connection to .* failed")
+            page.expects(r"/stream.* - Failed to load resource: .* 403")
+            await page.log_in(token, f"{bench.lablet}/consoles/h0")
+            await page.shows(
+                "The portal opens no console: a page of another site asks, in your name", "#console-status"
+            )
+            await page.shows("a proxy in front of it rewrites Host, and whoever runs it", "#console-status")
+            await page.shows("names the former in VKPROVIDER_PORTAL_URLS", "#console-status")

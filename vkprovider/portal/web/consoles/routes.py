@@ -27,8 +27,10 @@ from vkprovider.platform.rights import Right
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller
 from vkprovider.portal.web.consoles import frames
-from vkprovider.portal.web.consoles.bridge import BrowserConsoles, ConsoleTarget, printed
+from vkprovider.portal.web.consoles.bridge import BrowserConsoles, printed
 from vkprovider.portal.web.consoles.frames import Mode, Why
+from vkprovider.portal.web.consoles.target import ConsoleTarget
+from vkprovider.portal.web.consoles.typists import Opening
 from vkprovider.portal.web.lab.given import given_place, given_to, have_done
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live
@@ -303,12 +305,13 @@ class ConsoleViews(NamedTuple):
     def _stream_of(self, find: Finder) -> Handler:
         async def stream(request: web.Request) -> web.StreamResponse:
             visitor = await self.site.visitors.watching(request)
-            place, mode = await find(request, visitor), _mode(request)
+            place = await find(request, visitor)
             target = place.target(request.match_info["device"])
             user, right = (
                 visitor.known.of_cluster.username,
                 Right("create", "pods/exec", target.namespace, target.pod),
             )
+            opening = Opening(user, visitor.user or user, _mode(request), _again(request))
 
             def renewed(ticket: str) -> None:
                 session = self.site.visitors.of_ticket(ticket, self.site.ctx.wall())
@@ -319,7 +322,7 @@ class ConsoleViews(NamedTuple):
                 self.site.as_visitor.client(visitor.token) as kube,
                 self.reviews.holding(visitor, right) as withdrawn,
             ):
-                return await self.consoles.serve(request, user, kube, target, mode, withdrawn, renewed)
+                return await self.consoles.serve(request, opening, kube, target, withdrawn, renewed)
 
         return stream
 
@@ -364,6 +367,18 @@ def _mode(request: web.Request) -> Mode:
     """
     try:
         return Mode(request.query.get("as", Mode.TYPE))
+    except ValueError:
+        raise web.HTTPBadRequest from None
+
+
+def _again(request: web.Request) -> float:
+    """Return when a page that connects once more by itself opened its console (Unix seconds); else 0.
+
+    Raises:
+        HTTPBadRequest: The request does not say so in our words.
+    """
+    try:
+        return float(request.query.get("again", "0"))
     except ValueError:
         raise web.HTTPBadRequest from None
 

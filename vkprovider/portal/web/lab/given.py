@@ -22,8 +22,9 @@ from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.pure.view import LabView, from_pod
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.consoles import frames
-from vkprovider.portal.web.consoles.bridge import ConsoleTarget, printed
+from vkprovider.portal.web.consoles.bridge import printed
 from vkprovider.portal.web.consoles.frames import Why
+from vkprovider.portal.web.consoles.target import ConsoleTarget
 from vkprovider.portal.web.lab.pieces import WIPES, Audience, Deed, LabPaths, lab_page, pieces, status_of
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live
