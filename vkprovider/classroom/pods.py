@@ -7,6 +7,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.lablet import names
+from vkprovider.lablet.guests import GuestMode, guests_in
 from vkprovider.lablet.standing import has_ended, is_ready, learner_in
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import ChangeHow, Resource, kind
@@ -55,6 +56,11 @@ class LabletPod(msgspec.Struct, frozen=True):
     def user(self) -> str:
         """The learner whose lablet it is, else the one who is to have it; "" for a warm lablet."""
         return learner_in(self)
+
+    @property
+    def guests(self) -> dict[str, GuestMode]:
+        """Who shares it with its learner."""
+        return guests_in(self.metadata.annotations)
 
     @property
     def is_free(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from vkprovider.lablet import names
+from vkprovider.lablet.guests import fault_of_guests
 from vkprovider.lablet.models.fields import LATEST
 from vkprovider.lablet.standing import State
 from vkprovider.platform import wellknown
@@ -70,6 +71,8 @@ def inputs_of(meta: Metadata) -> Inputs:
         return Inputs(pool=pool) if pool else NOTHING
     start = _time(notes, names.ANNOTATION_TIMESLOT_START, faults)
     end = _time(notes, names.ANNOTATION_TIMESLOT_END, faults)
+    if fault := fault_of_guests(notes):
+        faults.append(fault)
     if start and end and end <= start:
         faults.append(f"{names.ANNOTATION_TIMESLOT_END} is not after {names.ANNOTATION_TIMESLOT_START}")
         start = end = 0

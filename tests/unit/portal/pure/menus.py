@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from vkprovider.lablet import names
 from vkprovider.platform.objects import CustomResource, Metadata
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.config import PortalConfig
@@ -29,7 +30,7 @@ def definition(
         {"version": version, "digest": f"sha256:{family}-{size}-{version}", "resources": AMOUNTS.get(size, {})}
         for version in versions
     ]
-    labels = {portalnames.LABEL_FAMILY: family} | ({portalnames.LABEL_SIZE: size} if size else {})
+    labels = {names.LABEL_FAMILY: family} | ({portalnames.LABEL_SIZE: size} if size else {})
     status: dict[str, Any] = {
         "version": versions[0] if current is None and versions else current or "",
         "versions": kept,

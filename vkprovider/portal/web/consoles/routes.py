@@ -11,6 +11,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from vkprovider.lablet.guests import GuestMode
 from vkprovider.lablet.standing import learner_in
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import OutsideError
@@ -140,13 +141,15 @@ class LabPlace(NamedTuple):
         path: Of its page.
         whose: What it is called there.
         pod: The lablet; None if there is none now.
-        mine: Whether the visitor is who works in it.
+        mine: Whether the visitor is who works in it, or a guest.
+        watches: Whether the visitor is a guest who only watches.
     """
 
     path: str
     whose: str
     pod: Pod | None
     mine: bool
+    watches: bool = False
 
     def target(self, device: str) -> ConsoleTarget:
         """Return the console of a device; there is a lablet.
@@ -220,7 +223,10 @@ class LabFinder:
         """
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
         found = await given_to(self._site, visitor, namespace, name)
-        return LabPlace(given_place(namespace, name).path, f"My lab of {namespace}", found.pod, mine=True)
+        path, whose = given_place(namespace, name).path, f"My lab of {namespace}"
+        if found.guest is not None:
+            whose = f"Lab of {learner_in(found.pod)}"
+        return LabPlace(path, whose, found.pod, mine=True, watches=found.guest is GuestMode.WATCH)
 
     async def _sees_lab(self, known: KnownCaller, user: str) -> bool:
         """Return whether somebody owns a user's lab, teaches its class, or manages all labs."""
@@ -292,6 +298,7 @@ class ConsoleViews(NamedTuple):
                 mode=_first_mode(request, place),
                 command=kubectl_command(place.target(device)),
                 has_token=bool(visitor.token),
+                only_watches=place.watches,
             )
 
         return page
@@ -299,7 +306,8 @@ class ConsoleViews(NamedTuple):
     def _stream_of(self, find: Finder) -> Handler:
         async def stream(request: web.Request) -> web.StreamResponse:
             visitor = await self.site.visitors.watching(request)
-            place, mode = await find(request, visitor), _mode(request)
+            place = await find(request, visitor)
+            mode = Mode.WATCH if place.watches else _mode(request)
             target = place.target(request.match_info["device"])
             user, right = (
                 visitor.known.of_cluster.username,
@@ -359,6 +367,8 @@ def _first_mode(request: web.Request, place: LabPlace) -> Mode:
     Raises:
         HTTPBadRequest: The request does not say it in our words.
     """
+    if place.watches:
+        return Mode.WATCH
     mode = _mode(request) if place.mine or "as" in request.query else Mode.WATCH
     return Mode.TYPE if mode is Mode.TAKE_OVER else mode
 

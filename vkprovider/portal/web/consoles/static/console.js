@@ -60,7 +60,7 @@
 
   // Who types takes over from nobody, and who watches does not begin to.
   const offer = () => {
-    document.getElementById("console-take-over").hidden = place.dataset.state === "typing";
+    document.getElementById("console-take-over").hidden = place.dataset.state === "typing" || "onlyWatches" in place.dataset;
     document.getElementById("console-watch").hidden = place.dataset.state === "watching";
   };
 
