@@ -296,6 +296,7 @@ class Login:
             words=words,
             here=here,
             organisation=self._organisation,
+            refused=status is HTTPStatus.UNAUTHORIZED,
         )
         self.set_form_cookie(request, response, bound)
         return response
