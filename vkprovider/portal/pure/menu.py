@@ -324,9 +324,9 @@ def menu_of(definitions: Iterable[CustomResource], config: PortalConfig) -> Menu
         )
         for (family, version), sizes in found.items()
     ]
-    families = sorted(tags)
-    usual = config.images.family if config.images.family in tags else next(iter(families), "")
-    images.sort(key=lambda image: (image.family != usual, image.family, _order(image, config)))
+    families = sorted(tags, key=lambda family: (family not in common, family))
+    usual = config.images.family if config.images.family in common & tags.keys() else next(iter(families), "")
+    images.sort(key=lambda image: (image.family != usual, families.index(image.family), _order(image, config)))
     return Menu(config, tuple(images), usual)
 
 

@@ -68,8 +68,8 @@ class Choices:
         return found
 
     def hindrances(self) -> dict[str, str]:
-        """Return why definitions are on no menu, by their names, for those who can change it."""
-        found = {each.metadata.name: why_not_offered(each) for each in self._objects.definitions.items.values()}
+        """Return why definitions are not on the menu of everybody, by their names, for those who can change it."""
+        found = {each.metadata.name: _hindrance(each) for each in self._objects.definitions.items.values()}
         return {name: why for name, why in sorted(found.items()) if why}
 
     def quota(self, caller: "LabCaller") -> LabQuota:
@@ -89,6 +89,11 @@ class Choices:
     def choose(self, caller: "LabCaller", wanted: LabWish, menu: Menu) -> LabChoice | Rejection:
         """Return the lab that a request gets of the caller's menu, or why it gets none."""
         return resolve(menu, wanted, self.quota(caller))
+
+
+def _hindrance(definition: CustomResource) -> str:
+    owner = owner_of(definition)
+    return why_not_offered(definition) or (f"is for the learners of the class {owner} alone" if owner else "")
 
 
 def menu_node(node: Node) -> MenuNode:
