@@ -8,11 +8,13 @@ from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import RBAC
 from tests.component.portal.site.assigned import opened
 from tests.component.portal.site.browsing import Browsing
+from tests.component.portal.site.classroom import token_of
 from tests.component.portal.site.consolebench import console_bench
 from tests.component.portal.site.test_live_streams import stream
 from tests.component.portal.site.test_portal_given_pages import class_with
 from tests.component.portal.site.test_portal_links import assigning, cookies, lets_in, linked_class, shows
 from tests.support.apiserver import ApiServer
+from tests.support.page import visiting
 from vkprovider.classroom.sharing import share
 from vkprovider.lablet import names
 from vkprovider.lablet.guests import GuestMode
@@ -141,3 +143,27 @@ async def test_who_watches_types_nothing_and_who_types_does(portal_server: ApiSe
                     await typing.shows("two-of-us")
                     await screen.shows("two-of-us")
                     assert "never" not in screen.out
+
+
+async def test_an_instructor_names_guests_in_a_browser(world: PortalWorld) -> None:
+    async with linked_class(world) as the, visiting(the.made.client.url) as page:
+        guests = f"{the.room.path}/lablets/warm-1/guests"
+        await page.log_in(token_of(the.room.teacher), f"{the.room.path}/lablets/warm-1")
+        await page.press("#lab-people a")
+        await page.shows("Guests in the lab of bob")
+        await page.judge()
+        await page.fill("#guest", "eve")
+        await page.press("input[value=type]")
+        await page.press("form.card button")
+        await page.shows("types", "table")
+        await page.press("input[name=link]")
+        await page.fill("#guest", "ann")
+        await page.press("form.card button")
+        await page.shows("/link#", "table")
+        await page.judge()
+        await page.open(guests)
+        await page.press('button[aria-label="Remove eve"]')
+        await page.until(lambda driver: "eve" not in driver.page_source, "eve is removed")
+        await page.open(f"{the.room.path}/lablets/warm-1")
+        await page.shows("ann watches.", "#lab-people")
+        await page.judge()
