@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.lablet import names
+from vkprovider.lablet.guests import GuestMode, guests_in
 from vkprovider.lablet.shownname import shown_in
 from vkprovider.lablet.standing import has_ended, is_ready, learner_in
 from vkprovider.platform.errors import Conflict, NotFound
@@ -63,6 +64,11 @@ class LabletPod(msgspec.Struct, frozen=True):
     def shown(self) -> str:
         """The name by which people know the learner; "" if there is none."""
         return shown_in(self)
+
+    @property
+    def guests(self) -> dict[str, GuestMode]:
+        """Who shares it with its learner."""
+        return guests_in(self.metadata.annotations)
 
     @property
     def is_free(self) -> bool:

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from vkprovider.lablet import deviceacts, names
+from vkprovider.lablet.guests import fault_of_guests
 from vkprovider.lablet.models.fields import LATEST
 from vkprovider.lablet.shownname import SHOWN_CHARS_MAX
 from vkprovider.lablet.standing import State
@@ -77,6 +78,8 @@ def inputs_of(meta: Metadata) -> Inputs:
     _check_shown(notes, faults)
     start = _time(notes, names.ANNOTATION_TIMESLOT_START, faults)
     end = _time(notes, names.ANNOTATION_TIMESLOT_END, faults)
+    if fault := fault_of_guests(notes):
+        faults.append(fault)
     if start and end and end <= start:
         faults.append(f"{names.ANNOTATION_TIMESLOT_END} is not after {names.ANNOTATION_TIMESLOT_START}")
         start = end = 0

@@ -31,6 +31,8 @@ LABEL_NAMESPACE: Final = f"{GROUP}/namespace"
 """A label of what is kept of a lablet: the namespace of its Pod."""
 LABEL_OWNER_NAMESPACE: Final = f"{GROUP}/owner-namespace"
 """A definition's label: the namespace of the class whose instructors may change it."""
+LABEL_FAMILY: Final = f"{GROUP}/family"
+"""A definition's label: the family of labs that it is of, for the menus of portals."""
 LABEL_LINKS: Final = f"{GROUP}/links"
 """A label of the namespace of a class: whether its learners may get links, by which one needs no account."""
 LINKS_ALLOWED: Final = "allowed"
@@ -85,6 +87,8 @@ ANNOTATION_DEVICE_REQUESTS: Final = f"{GROUP}/device-requests"
 """What is asked of single devices, see `lablet.deviceacts`."""
 ANNOTATION_MESSAGE: Final = f"{GROUP}/message"
 """A message of an instructor to the learner, with its time, see `lablet.inputs`."""
+ANNOTATION_GUESTS: Final = f"{GROUP}/guests"
+"""Who shares a lablet with its learner, and how, see `lablet.guests`."""
 ANNOTATION_LINK_HASH: Final = f"{GROUP}/link-hash"
 """An annotation of the ServiceAccount of a link: the SHA-256 sum of what the link is opened with."""
 ANNOTATION_LINK_POD: Final = f"{GROUP}/link-pod"
@@ -117,6 +121,7 @@ INPUTS: Final = frozenset(
         ANNOTATION_RESET,
         ANNOTATION_DEVICE_REQUESTS,
         ANNOTATION_MESSAGE,
+        ANNOTATION_GUESTS,
         ANNOTATION_LENT_BY,
     }
 )
@@ -211,15 +216,19 @@ def assignment_name(pod: str) -> str:
 _LINK_BYTES: Final = 10
 
 
-def link_account(learner: str) -> str:
+def link_account(learner: str, pod_uid: str = "") -> str:
     """Return the name of the ServiceAccount of a learner's link; nothing else has this prefix.
+
+    A guest of a lablet has a link for that lablet alone, beside the one to an own lablet; the Pod's UID tells them
+    apart.
 
     `manifests/base/instructors.yaml`, `confine.yaml` and the portal's `confine.yaml` know it, too.
 
     >>> link_account("alice")
     'vkprovider-link-fpmansl7byak6gq7'
     """
-    digest = hashlib.sha256(learner.encode(errors="surrogatepass")).digest()[:_LINK_BYTES]
+    whose = f"{learner}\n{pod_uid}" if pod_uid else learner  # no username has a line break
+    digest = hashlib.sha256(whose.encode(errors="surrogatepass")).digest()[:_LINK_BYTES]
     return LINK_PREFIX + b32encode(digest).decode().lower()
 
 

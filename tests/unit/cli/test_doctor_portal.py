@@ -209,7 +209,7 @@ def definition(name: str, *, ready: bool = True, cpu: str = "1", **labels: str) 
         ([], "there is no LabletDefinition", "docs/first-lablet.md"),
         (
             [definition("a", owner_namespace="friday"), definition("b")],
-            "a belongs to the class friday; b has no label vkprovider.io/family",
+            "a belongs to the class friday, which does not share it; b has no label vkprovider.io/family",
             "kubectl label labletdefinition b vkprovider.io/family=b",
         ),
         ([definition("a", ready=False, family="x")], "a was never READY", "kubectl describe labletdefinition a"),

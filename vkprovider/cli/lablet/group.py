@@ -19,6 +19,7 @@ COMMANDS: Final = {
     "portal": (f"{_HERE}.commands.using:portal", "Print an address that logs a browser in at the portal."),
     "assign": (f"{_HERE}.commands.learners:assign", "Assign a warm lablet to a learner."),
     "links": (f"{_HERE}.commands.learners:links", "Show, renew or take back the links of learners without account."),
+    "share": (f"{_HERE}.commands.learners:share", "Let a second person into a learner's lablet."),
     "extend": (f"{_HERE}.commands.learners:extend", "Give learners more time."),
     "release": (f"{_HERE}.commands.learners:release", "End learners' sessions, so that their lablets are free."),
     "collect": (f"{_HERE}.commands.learners:collect", "End the learners' time: collect and grade the work."),

@@ -203,10 +203,7 @@ class PortalApi:
 
     async def _menu_of(self, known: KnownCaller) -> Menu:
         """Return the menu of somebody."""
-        menu = self._choices.menu()
-        if not self._settings.require_use:
-            return menu
-        return menu.only(await self._callers.usable(known, menu.definitions))
+        return await self._callers.menu(known, self._choices, require_use=self._settings.require_use)
 
     async def _user_status(self, _: web.Request, known: KnownCaller) -> web.StreamResponse:
         caller = known.caller

@@ -13,6 +13,7 @@ import msgspec
 
 from vkprovider.lablet import names
 from vkprovider.lablet.devices import SeenDevice, devices_in
+from vkprovider.lablet.guests import GuestMode, guests_in
 from vkprovider.lablet.inputs import InstructorMessage, message_of, tag_of
 from vkprovider.lablet.models.status import DefinitionStatus
 from vkprovider.lablet.reasons import WORKERS, Happened, Progress, Trouble
@@ -217,6 +218,7 @@ class LabView(msgspec.Struct, frozen=True, kw_only=True):
         ends: The same as a clock shows it.
         left: How long that is from now; "" if it is over.
         message: What an instructor has told the learner last; None if that is nothing.
+        guests: Who shares it with the learner, each with what they do: sentences.
         failure: What is wrong; None if nothing is.
         replaceable: Whether a new request replaces it.
         extend, reset, stop, configurations: What can be done now.
@@ -238,6 +240,7 @@ class LabView(msgspec.Struct, frozen=True, kw_only=True):
     ends: str = ""
     left: str = ""
     message: InstructorMessage | None = None
+    guests: tuple[str, ...] = ()
     failure: LabFailure | None = None
     replaceable: bool = False
     extend: Availability = _NO
@@ -388,6 +391,7 @@ def _view(
         end_at=end,
         ends=clock(end, now) if end is not None else "",
         message=message_of(pod.metadata.annotations) if pod is not None and not over else None,
+        guests=guests_said(pod) if pod is not None and not over else (),
         left=length(end - now) if end is not None and end > now else "",
         failure=failure,
         replaceable=replaceable,
@@ -396,6 +400,14 @@ def _view(
         stop=stop,
         configurations=_YES if imported and standing in _WORKING else _NO,
     )
+
+
+_DOES: Final = {GuestMode.WATCH: "watches", GuestMode.TYPE: "works in this lab, too"}
+
+
+def guests_said(pod: Pod) -> tuple[str, ...]:
+    """Return who shares a lablet with its learner, each with what they do: `bob watches`."""
+    return tuple(f"{plain(guest)} {_DOES[mode]}" for guest, mode in guests_in(pod.metadata.annotations).items())
 
 
 def standing_of_lab(lab: UserLab, status: UserLabStatus) -> tuple[Standing, str]:

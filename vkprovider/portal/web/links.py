@@ -210,13 +210,13 @@ def _is_of_link(account: LinkAccount) -> bool:
     """Return whether an account is one that `assign` has made for its learner."""
     meta = account.metadata
     is_marked = meta.labels.get(names.LABEL_COMPONENT) == names.COMPONENT_LINK
-    return is_marked and meta.name == names.link_account(account.learner)
+    return is_marked and account.is_whole
 
 
 def leads_to(account: LinkAccount, pod: LabletPod) -> bool:
     """Return whether a link leads to a Pod, and not to a later one of its name, or to another learner's."""
     meta = pod.metadata
-    return (meta.name, meta.uid, pod.user) == (account.pod, account.pod_uid, account.learner) and not pod.ended
+    return (meta.name, meta.uid) == (account.pod, account.pod_uid) and account.admits_to(pod) and not pod.ended
 
 
 class ByLink:

@@ -330,6 +330,7 @@ class Login:
             upgrade=UPGRADE,
             token=token,
             organisation=self._organisation,
+            refused=status is HTTPStatus.UNAUTHORIZED,
         )
         self.set_form_cookie(request, response, bound)
         return response

@@ -83,6 +83,27 @@ def links() -> None:
     """
 
 
+@click.command(epilog="Example: kubectl lablet share alice bob --type")
+@click.argument("lablet", metavar="POD|LEARNER", shell_complete=candidates.lablets)
+@click.argument("guest", metavar="GUEST")
+@click.option("--type", "types", is_flag=True, help="The guest works at the consoles, too, instead of watching.")
+@click.option("--end", is_flag=True, help="Let the guest in no more.")
+@click.option("--link", is_flag=True, help="Give the guest a link, which opens that lablet without an account.")
+@portal_option
+@place_options
+@runs("share", of="vkprovider.cli.lablet.sharing")
+def share() -> None:
+    """Let GUEST into the lablet of a learner, to watch the consoles, or with --type to work at them.
+
+    The guest sees that lablet on the portal as its learner does, and neither hands it in nor resets it; that ends with
+    the learner's time. The same command with or without --type changes what the guest does. A lablet has three guests
+    at most. GUEST is a name as `assign` takes it. With --link it may be anybody's, who gets an address of the portal;
+    it is printed once, and the same command makes another one in its place.
+
+    That a guest only watches is kept by the portal: a guest with a token of the cluster could type by kubectl.
+    """
+
+
 @click.command(epilog="Example: kubectl lablet extend --all --by 15m")
 @click.option("--by", metavar="DURATION", help="Add that much to the end that each timeslot has.")
 @click.option("--until", metavar="TIME|DURATION", help="The new end; a duration counts from now.")

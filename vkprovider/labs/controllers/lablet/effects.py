@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 from vkprovider.lablet import names
 from vkprovider.lablet import observations as words
+from vkprovider.lablet.guests import guests_in
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.ports import wanted_of
@@ -44,6 +45,7 @@ _LEARNERS: Final = (
     names.ANNOTATION_DESIRED_STATE,
     names.ANNOTATION_DEVICE_REQUESTS,
     names.ANNOTATION_MESSAGE,
+    names.ANNOTATION_GUESTS,
     names.ANNOTATION_LEARNER,
     names.ANNOTATION_SESSION_ID,
     names.ANNOTATION_SESSION_BASE_URL,
@@ -189,15 +191,18 @@ class Effects:
     async def _shut_out(self, pod: Pod, worker: Worker) -> None:
         """Take back what `classroom.access` gave the last learner of a Pod, before the Pod is anybody else's."""
         api, name, namespace = self.ctx.api, names.assignment_name(pod.metadata.name), pod.metadata.namespace
+        uid = pod.metadata.uid
         if learner := learner_in(pod):
-            await self._end_link(pod, learner, worker)
+            await self._end_link(pod, names.link_account(learner), worker)
+        for guest in guests_in(pod.metadata.annotations):
+            await self._end_link(pod, names.link_account(guest, uid), worker)
         if await api.role_bindings.within(namespace).delete(name, guard=worker.guard):
             await api.roles.within(namespace).delete(name, guard=worker.guard)
 
-    async def _end_link(self, pod: Pod, learner: str, worker: Worker) -> None:
-        """Delete the account of the link of a Pod's learner, unless the link leads elsewhere already."""
+    async def _end_link(self, pod: Pod, account: str, worker: Worker) -> None:
+        """Delete the account of a link of a Pod's learner or guest, unless the link leads elsewhere already."""
         accounts = self.ctx.api.service_accounts.within(pod.metadata.namespace).metadata_only
-        found = await accounts.get(names.link_account(learner))
+        found = await accounts.get(account)
         if found is None or names.link_target(found.metadata.annotations)[1] != pod.metadata.uid:
             return
         meta = found.metadata

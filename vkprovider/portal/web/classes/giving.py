@@ -114,7 +114,7 @@ class Assigning:
             pools=pools.names,
             fault=pools.fault,
             hours=[text for text in _HOURS if text],
-            linkable=self._has_links(request),
+            linkable=has_links(self._site, request),
         )
 
     async def check(self, request: web.Request) -> web.StreamResponse:
@@ -136,7 +136,7 @@ class Assigning:
                 found = await preview(kube, namespace, asked.pool, asked.wishes, refill=asked.refill)
                 if found.alike:
                     return self._preview(request, namespace, asked, found)
-            links = asked.links and self._has_links(request)
+            links = asked.links and has_links(self._site, request)
             given = await give_all(kube, namespace, asked.pool, asked.wishes, refill=asked.refill, links=links)
         outcomes = outcomes_of(given, asked.wishes)
         failed = sum(not each.done for each in outcomes)
@@ -156,11 +156,6 @@ class Assigning:
             },
             gave=True,
         )
-
-    def _has_links(self, request: web.Request) -> bool:
-        """Return whether links open anything at the address of a request: behind a hub or an ingress there are none."""
-        bases = {"", *(each.base for each in self._site.settings.addresses)}
-        return self._site.settings.callers != "headers" and request.get(BASE, "") in bases
 
     async def back(self, request: web.Request) -> web.StreamResponse:
         """Lead who loads a preview again to the form: nothing is kept of what was sent."""
@@ -198,6 +193,12 @@ class Assigning:
         except (OutsideError, InputError) as error:
             return Pools(fault=str(error))
         return Pools(tuple(sorted(each.metadata.name for each in found if _is_pool(each))))
+
+
+def has_links(site: SiteContext, request: web.Request) -> bool:
+    """Return whether links open anything at the address of a request: behind a hub or an ingress there are none."""
+    bases = {"", *(each.base for each in site.settings.addresses)}
+    return site.settings.callers != "headers" and request.get(BASE, "") in bases
 
 
 @asynccontextmanager

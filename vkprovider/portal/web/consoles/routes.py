@@ -13,6 +13,7 @@ from aiohttp import web
 
 from vkprovider.lablet import names
 from vkprovider.lablet.deviceacts import act_of
+from vkprovider.lablet.guests import GuestMode
 from vkprovider.lablet.standing import learner_in
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import OutsideError
@@ -145,13 +146,15 @@ class LabPlace(NamedTuple):
         path: Of its page.
         whose: What it is called there.
         pod: The lablet; None if there is none now.
-        mine: Whether the visitor is who works in it.
+        mine: Whether the visitor is who works in it, or a guest.
+        watches: Whether the visitor is a guest who only watches.
     """
 
     path: str
     whose: str
     pod: Pod | None
     mine: bool
+    watches: bool = False
 
     def target(self, device: str) -> ConsoleTarget:
         """Return the console of a device; there is a lablet.
@@ -225,7 +228,10 @@ class LabFinder:
         """
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
         found = await given_to(self._site, visitor, namespace, name)
-        return LabPlace(given_place(namespace, name).path, f"My lab of {namespace}", found.pod, mine=True)
+        path, whose = given_place(namespace, name).path, f"My lab of {namespace}"
+        if found.guest is not None:
+            whose = f"Lab of {learner_in(found.pod)}"
+        return LabPlace(path, whose, found.pod, mine=True, watches=found.guest is GuestMode.WATCH)
 
     async def _sees_lab(self, known: KnownCaller, user: str) -> bool:
         """Return whether somebody owns a user's lab, teaches its class, or manages all labs."""
@@ -298,6 +304,7 @@ class ConsoleViews(NamedTuple):
                 mode=_first_mode(request, place),
                 command=kubectl_command(place.target(device)),
                 has_token=bool(visitor.token),
+                only_watches=place.watches,
             )
 
         return page
@@ -306,12 +313,13 @@ class ConsoleViews(NamedTuple):
         async def stream(request: web.Request) -> web.StreamResponse:
             visitor = await self.site.visitors.watching(request)
             place = await find(request, visitor)
+            mode = Mode.WATCH if place.watches else _mode(request)
             target = place.target(request.match_info["device"])
             user, right = (
                 visitor.known.of_cluster.username,
                 Right("create", "pods/exec", target.namespace, target.pod),
             )
-            opening = Opening(user, visitor.user or user, _mode(request), _again(request))
+            opening = Opening(user, visitor.user or user, mode, _again(request))
 
             def renewed(ticket: str) -> None:
                 session = self.site.visitors.of_ticket(ticket, self.site.ctx.wall())
@@ -351,7 +359,7 @@ class ConsoleViews(NamedTuple):
             visitor, act = await self.site.visitors.of(request), act_of(request.match_info["act"])
             place = await find(request, visitor)
             device = str((await read_form(request, FORM_BODY)).get("device", ""))
-            if act is None or not device:
+            if act is None or not device or place.watches:
                 raise web.HTTPNotFound
             await have_done(self.site, visitor, place.target(device), (names.DEVICE, act, device))
             raise web.HTTPSeeOther(link(request, place.path))
@@ -391,6 +399,8 @@ def _first_mode(request: web.Request, place: LabPlace) -> Mode:
     Raises:
         HTTPBadRequest: The request does not say it in our words.
     """
+    if place.watches:
+        return Mode.WATCH
     mode = _mode(request) if place.mine or "as" in request.query else Mode.WATCH
     return Mode.TYPE if mode is Mode.TAKE_OVER else mode
 

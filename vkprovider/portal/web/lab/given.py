@@ -11,13 +11,14 @@ from urllib.parse import quote
 from aiohttp import web
 
 from vkprovider.lablet import names
+from vkprovider.lablet.guests import GuestMode
 from vkprovider.lablet.standings import Standing
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.rights import Right
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import lab_right
-from vkprovider.portal.pure.given import is_of
+from vkprovider.portal.pure.given import admits, is_of, mode_of
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.pure.view import LabView, from_pod
 from vkprovider.portal.service.requests import Rejected
@@ -41,16 +42,18 @@ MY_LABS: Final = ("My labs", "/labs")
 
 
 class GivenLablet(NamedTuple):
-    """A lablet of a class, for the learner who has it.
+    """A lablet of a class, for the learner who has it, or a guest.
 
     Attributes:
         right: By which they see it.
         opens: Whether they may open consoles.
+        guest: What a guest does at its consoles; None: it is the learner's own.
     """
 
     pod: Pod
     right: Right
     opens: bool
+    guest: GuestMode | None = None
 
 
 def given_place(namespace: str, pod: str) -> LabPaths:
@@ -59,7 +62,7 @@ def given_place(namespace: str, pod: str) -> LabPaths:
 
 
 def given_lablets(site: SiteContext, visitor: Visitor) -> list[Pod]:
-    """Return the lablets of classes that a visitor has, by namespace and name, without a request."""
+    """Return the lablets of classes that a visitor has, or is a guest of, by namespace and name, without a request."""
     user = visitor.known.of_cluster
     classes = site.learners.attended_by(user.username, user.groups)
     return site.learners.lablets_of(user.username, names_of(visitor), classes)
@@ -71,7 +74,7 @@ def names_of(visitor: Visitor) -> frozenset[str]:
 
 
 async def given_to(site: SiteContext, visitor: Visitor, namespace: str, name: str) -> GivenLablet:
-    """Return a lablet of a class that a visitor has.
+    """Return a lablet of a class that a visitor has, or is a guest of.
 
     One that names somebody else takes no review: anybody may write names into an address.
 
@@ -80,14 +83,15 @@ async def given_to(site: SiteContext, visitor: Visitor, namespace: str, name: st
         Refused: 429, or 503.
     """
     pod, only = site.lablets.pod(namespace, name), visitor.only
-    if pod is None or not is_of(pod, names_of(visitor)):
+    if pod is None or not admits(pod, names_of(visitor)):
         raise web.HTTPNotFound
+    guest = None if is_of(pod, names_of(visitor)) else mode_of(pod, names_of(visitor))
     if only is not None and (only.namespace, only.pod) != (namespace, name):
         raise web.HTTPNotFound
     exec_right = Right("create", "pods/exec", namespace, name)
     if await site.callers.may(visitor.known, exec_right):
-        return GivenLablet(pod, exec_right, opens=True)
-    if await site.callers.attends(visitor.known, namespace):
+        return GivenLablet(pod, exec_right, opens=True, guest=guest)
+    if guest is None and await site.callers.attends(visitor.known, namespace):
         return GivenLablet(pod, lab_right("attend", namespace), opens=False)
     raise web.HTTPNotFound
 
@@ -146,12 +150,13 @@ class GivenTopics:
         namespace, _, pod_name = name.partition("/")
         word, *learners = role.split("\n")
         pod = self._site.lablets.pod(namespace, pod_name)
-        if pod is None or not is_of(pod, learners):
+        if pod is None or not admits(pod, learners):
             return None
+        guest = None if is_of(pod, learners) else mode_of(pod, learners)
         now, place = self._site.ctx.wall(), given_place(namespace, pod_name)
-        view = from_pod(pod, status_of(self._site.index, pod.spec.runtime_class_name), (), now, mine=True)
-        deeds = deeds_for_learner(view, place.path) if word == _OPENS else ()
-        audience = Audience(consoles=word == _OPENS, mine=True, locked=word == _LOOKS)
+        view = from_pod(pod, status_of(self._site.index, pod.spec.runtime_class_name), (), now, mine=guest is None)
+        deeds = deeds_for_learner(view, place.path) if word == _OPENS and guest is None else ()
+        audience = Audience(consoles=word == _OPENS, mine=guest is None, locked=word == _LOOKS, guest=guest)
         return Rendered(pieces(self._site.layout, view, place, deeds, audience, base, now))
 
 
@@ -193,7 +198,7 @@ class GivenPages:
         namespace, name, action = (request.match_info[key] for key in ("namespace", "pod", "action"))
         visitor = await self._site.visitors.of(request)
         found = await given_to(self._site, visitor, namespace, name)
-        if action not in ACTS or not found.opens:
+        if action not in ACTS or not found.opens or found.guest is not None:
             raise web.HTTPNotFound
         containers = found.pod.spec.containers
         target = ConsoleTarget(namespace, name, containers[0].name if containers else names.LAB_CONTAINER, "the lab")

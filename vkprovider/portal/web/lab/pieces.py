@@ -13,6 +13,7 @@ from markupsafe import Markup
 
 from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.devices import Port, SeenDevice
+from vkprovider.lablet.guests import GuestMode
 from vkprovider.lablet.models.status import DefinitionStatus, definition_status
 from vkprovider.platform.times import clock, iso, length
 from vkprovider.portal.pure import options
@@ -90,7 +91,7 @@ def deeds_of(view: LabView, path: str, role: str, extend_s: int) -> Iterable[Dee
         yield Deed(f"{path}/stop", "End the lab", question, "End it now", done="The lab is being removed.")
 
 
-PIECES: Final = ("ending", "state", "time", "message", "failure", "progress", "picture", "devices", "acts")
+PIECES: Final = ("ending", "state", "time", "people", "message", "failure", "progress", "picture", "devices", "acts")
 """The pieces, in the order of the page; the id of each is `lab-NAME`."""
 _CODE: Final = re.compile(r"`([^`]+)`")
 
@@ -124,11 +125,15 @@ class Audience(NamedTuple):
         consoles: Whether they can open consoles here; else they are told the command.
         mine: Whether the lab is their own.
         locked: Whether the cluster gives them no right to its consoles.
+        guest: What they do at its consoles, if they are guests there.
+        guests: The path of the page where they name guests; "" if they may not.
     """
 
     consoles: bool = True
     mine: bool = True
     locked: bool = False
+    guest: GuestMode | None = None
+    guests: str = ""
 
 
 def pieces(
@@ -151,7 +156,7 @@ def pieces(
         base: The path before those of the site.
         now: Unix seconds.
     """
-    if view is not None and audience.mine:
+    if view is not None and (audience.mine or audience.guest is not None):
         view = learners_view(view)
     end = view.end_at if view is not None else None
     said = view.message.at if view is not None and view.message is not None else None
@@ -159,6 +164,8 @@ def pieces(
         "view": view,
         "place": place,
         "mine": audience.mine,
+        "guest": audience.guest,
+        "guests_path": audience.guests,
         "locked": audience.locked,
         "deeds": tuple(deeds),
         "devices": [_row(device, view, place, audience) for device in view.devices] if view is not None else [],

@@ -76,7 +76,7 @@
     const state = place.dataset.state;
     const isOpen = ["typing", "taken", "watching"].includes(state);
     button("again").hidden = isOpen || ["connecting", "signed-out"].includes(state);
-    button("take-over").hidden = !["taken", "watching"].includes(state);
+    button("take-over").hidden = !["taken", "watching"].includes(state) || "onlyWatches" in place.dataset;
     button("watch").hidden = !["typing", "taken"].includes(state);
   };
 
