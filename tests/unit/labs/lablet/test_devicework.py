@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.unit.labs.builders import claim, devices, facts_with, pod
+from vkprovider.cli.lablet.commands import learners
 from vkprovider.lablet import deviceacts, observations
 from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.inputs import Inputs
@@ -224,3 +225,7 @@ def test_any_course_ends_as_the_last_request_says(events: list[str]) -> None:
         assert state in {STOPPED, DEFINED}
     elif last is not DeviceAct.WIPE:
         assert row.wishes == {}
+
+
+def test_the_command_offers_every_act() -> None:
+    assert list(learners.ACTS) == list(DeviceAct)
