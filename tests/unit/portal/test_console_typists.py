@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from vkprovider.labs.pure.console.writers import RETURNED, TAKEN
 from vkprovider.portal.web.consoles.frames import Mode
-from vkprovider.portal.web.consoles.target import ConsoleTarget
-from vkprovider.portal.web.consoles.typists import BrowserSession, NoticeReader, Opening, Typists
+from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
+from vkprovider.portal.web.consoles.typists import BrowserSession, NoticeReader, Typists
 
 R1 = ConsoleTarget("team-1", "p-1", "lab", "r1")
 NOON = 1_764_331_200.0

@@ -16,6 +16,12 @@ const spans = [...document.querySelectorAll(".xterm-rows span")];
 const found = spans.find((each) => each.textContent.includes(arguments[0]));
 return found ? getComputedStyle(found).color : "";
 """
+PASTE = """
+const data = new DataTransfer();
+data.setData("text/plain", arguments[0]);
+const event = new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true});
+document.querySelector(".xterm-helper-textarea").dispatchEvent(event);
+"""
 RED, BLUE = "rgb(255, 128, 128)", "rgb(180, 215, 250)"
 
 
@@ -78,9 +84,12 @@ async def test_type_see_red_leave_by_keyboard_and_take_over(bench: Bench) -> Non
         await state(page, "taken")
         await page.shows("ben types since", "#console-status")
         await page.shows("you watch, and type again when it has left", "#console-status")
+        await page.run(lambda driver: driver.execute_script(PASTE, "not pasted"))
+        await page.shows("You do not type here: nothing was pasted.", "#console-unsent")
         await other.keys("echo by ben", Keys.ENTER)
         await screen(page, "by ben")
         assert "not typed" not in await page.run(rows)
+        assert "not pasted" not in await page.run(rows)
         await other.keys(Keys.CONTROL + "]")
         await state(other, "ended")
         await screen(page, "you type again")

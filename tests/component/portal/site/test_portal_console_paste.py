@@ -9,18 +9,12 @@ from selenium.webdriver import Chrome, Keys
 
 from tests.component.controllers.running import SHORT
 from tests.component.portal.site.consolebench import Bench, console_bench
-from tests.component.portal.site.test_portal_console_browser import screen, state, token
+from tests.component.portal.site.test_portal_console_browser import PASTE, screen, state, token
 from tests.support.apiserver import ApiServer
 from tests.support.page import Page, visiting
 
 BAUD = 9600
 LINES = [f"ip route 10.{at // 250}.{at % 250}.0 255.255.255.0 192.0.2.{at % 250 + 1}" for at in range(398)]
-PASTE = """
-const data = new DataTransfer();
-data.setData("text/plain", arguments[0]);
-const event = new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true});
-document.querySelector(".xterm-helper-textarea").dispatchEvent(event);
-"""
 
 
 @pytest.fixture

@@ -33,8 +33,8 @@ from vkprovider.portal.web.consoles.frames import (
     Typed,
     end_of,
 )
-from vkprovider.portal.web.consoles.target import ConsoleTarget
-from vkprovider.portal.web.consoles.typists import BrowserSession, NoticeReader, Opening, Typists
+from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
+from vkprovider.portal.web.consoles.typists import BrowserSession, NoticeReader, Typists
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _STDIN, _STDOUT, _STDERR, _ERROR = range(4)

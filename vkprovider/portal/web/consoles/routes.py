@@ -30,8 +30,7 @@ from vkprovider.portal.api.callers import KnownCaller
 from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles, printed
 from vkprovider.portal.web.consoles.frames import Mode, Why
-from vkprovider.portal.web.consoles.target import ConsoleTarget
-from vkprovider.portal.web.consoles.typists import Opening
+from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
 from vkprovider.portal.web.lab.given import given_place, given_to, have_done
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live

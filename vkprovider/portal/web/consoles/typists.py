@@ -7,13 +7,13 @@ another program, or at another replica of the portal, is known by that line alon
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
-from typing import Final, NamedTuple
+from typing import Final
 
 from vkprovider.lablet import names
 from vkprovider.platform.times import iso
 from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.frames import Mode
-from vkprovider.portal.web.consoles.target import ConsoleTarget
+from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
 
 _GIVES_WAY_S: Final = 5.0
 _TAKEN, _RETURNED = (f"\r\n[{words}".encode() for words in (names.CONSOLE_TAKEN, names.CONSOLE_RETURNED))
@@ -34,22 +34,6 @@ class NoticeReader:
         found = max(taken, returned)
         self._rest = text[max(found + 1, len(text) - _KEPT_BYTES) :]
         return None if found < 0 else returned > taken
-
-
-class Opening(NamedTuple):
-    """What a visitor asks for who opens a console.
-
-    Attributes:
-        caller: Their username.
-        name: What others who see the lab read of them.
-        mode: Whether they type, watch, or take over.
-        again: When their page opened this console, if it does so once more by itself (Unix seconds); else 0.
-    """
-
-    caller: str
-    name: str
-    mode: Mode
-    again: float = 0.0
 
 
 class BrowserSession:

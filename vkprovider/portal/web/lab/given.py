@@ -25,7 +25,7 @@ from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.bridge import printed
 from vkprovider.portal.web.consoles.frames import Why
-from vkprovider.portal.web.consoles.target import ConsoleTarget
+from vkprovider.portal.web.consoles.opening import ConsoleTarget
 from vkprovider.portal.web.lab.pieces import WIPES, Audience, Deed, LabPaths, lab_page, pieces, status_of
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live

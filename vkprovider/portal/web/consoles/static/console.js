@@ -306,7 +306,7 @@
   // A paste goes as fast as the device echoes it. A program that asks for pastes as such reads them at its own speed.
   const pasted = (text) => {
     unsent.hidden = true;
-    if (terminal.options.disableStdin) {
+    if (terminal.options.disableStdin || place.dataset.state === "taken") {
       unsent.hidden = false;
       unsent.textContent = "You do not type here: nothing was pasted.";
     } else if (terminal.modes.bracketedPasteMode) {

@@ -1,8 +1,10 @@
-"""Which console, and how `exec` at the API server names it."""
+"""Which console a visitor opens, as whom, and how; and how `exec` at the API server names it."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import quote
+
+from vkprovider.portal.web.consoles.frames import Mode
 
 
 class ConsoleTarget(NamedTuple):
@@ -28,3 +30,19 @@ class ConsoleTarget(NamedTuple):
         wants = {"stdin": stdin, "stdout": True, "tty": tty, "stderr": not tty}
         flags = [(name, "true") for name, wanted in wants.items() if wanted]
         return [("container", self.container), *(("command", word) for word in words), *flags]
+
+
+class Opening(NamedTuple):
+    """What a visitor asks for who opens a console.
+
+    Attributes:
+        caller: Their username.
+        name: What others who see the lab read of them.
+        mode: Whether they type, watch, or take over.
+        again: When their page opened this console, if it does so once more by itself (Unix seconds); else 0.
+    """
+
+    caller: str
+    name: str
+    mode: Mode
+    again: float = 0.0
