@@ -36,8 +36,8 @@ WORDS = {
         AgentInvalid AgentUnknown AgentsDisabled ApiServerUnavailable ArchiveUnavailable ArchiveUnknown BodyInvalid
         BodyLate BodyTooLarge EventIncomplete EventInvalid EventTooLarge EventsDisabled LabUnavailable LabUnknown
         ListExpired LoginUnavailable MediaTypeRefused MediaTypeUnsupported NoSession NotAllowed OldForm
-        PasswordMissing QueryInvalid SecretMissing SecretWrong SignatureInsufficient SignatureWrong Starting TokenInvalid TokenMissing
-        TooManyAgents TooManyConsoles TooManyDownloads TooManyReviews TryAgain
+        PasswordMissing QueryInvalid SecretMissing SecretWrong SignatureInsufficient SignatureWrong Starting
+        TokenInvalid TokenMissing TooManyAgents TooManyConsoles TooManyDownloads TooManyReviews TryAgain
     """,
     "step of vkprovider_portal_steps_total": "Assign Complete DeleteNamespace DeletePod End Fail Free Look Make",
     "step of the log line `instructors of a lab`": "Bind Unbind",

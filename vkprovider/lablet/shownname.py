@@ -2,7 +2,7 @@
 
 vkprovider.io/shown-name: Müller, Anna
 
-Whoever assigns a lablet writes it, from a list of the class. It decides nothing: rights and grades are the user's.
+Who assigns a lablet writes it, from a list of the class. It decides nothing: rights and grades are the user's.
 """
 
 import unicodedata
