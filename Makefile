@@ -33,7 +33,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test tests unit late component simulators acceptance coverage judges hub spawner check fix generate vendor recording pictures site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
+.PHONY: help install demo test tests unit late component simulators acceptance coverage judges hub spawner check fix generate vendor recording pictures site figures faults node tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -135,6 +135,12 @@ figures: $(STAMP) ## Figures of the code's structure, of the checkout or of a re
 faults: $(STAMP) ## The long fault scenarios, with their figures; ONLY=name runs those whose name contains it
 	@sh .ci/setup go
 	@$(PYTEST) tests/faults -v -rP $(ONLY_K)
+
+node: ## Everything as Pods of an ordinary Node, installed as users do: probes, policies, memory; needs root and podman; ONLY=name as elsewhere
+	@$(READY)
+	@sh .ci/setup node
+	@$(MAKE) --no-print-directory helm
+	@$(PYTEST) tests/node tests/acceptance/test_node_smoke.py -v -rP $(GUARDED) --session-timeout=3600 $(ONLY_K)
 
 tunnelled: $(STAMP) ## The cluster tests of main job, ports, sessions and replicas over mqtt and http; TUNNEL=http for one
 	@sh .ci/setup go

@@ -75,6 +75,7 @@ def sandbox() -> None:
 @click.option("--lds", is_flag=True, help="Run a simulated Lab Delivery System that the provider uses.")
 @click.option("--mux", is_flag=True, help="Run a mux, the Service labs in vkprovider-system, and a relay on loopback.")
 @click.option("--portal", is_flag=True, help="Run the portal; its users are the ServiceAccounts in namespace learners.")
+@click.option("--node", is_flag=True, help="Run an ordinary Node for containers, too; needs root, containerd and more.")
 @click.option("--audit", is_flag=True, help="Make the API server write an audit log.")
 @click.option("--no-provider", is_flag=True, help="Do not run the provider.")
 @click.option("--download", is_flag=True, help=DOWNLOAD_HELP)
@@ -95,6 +96,7 @@ def up(
     lds: bool,
     mux: bool,
     portal: bool,
+    node: bool,
     audit: bool,
     no_provider: bool,
     download: bool,
@@ -107,6 +109,10 @@ def up(
         )
     if download and kubeconfig:
         raise click.UsageError("--download and --kubeconfig exclude each other: no control plane is started")
+    if node and kubeconfig:
+        raise click.UsageError(
+            "--node and --kubeconfig exclude each other: the cluster of that file has Nodes of its own"
+        )
     if tunnel != "direct" and backend == "null":
         raise click.UsageError(f"--tunnel {tunnel} and --backend null exclude each other: a null worker has no agent")
     if tunnel == "http" and no_provider:
@@ -121,6 +127,7 @@ def up(
         lds=lds,
         mux=mux,
         portals=int(portal),
+        node=node,
         audit=audit,
         provider=not no_provider,
         policies=True,
@@ -150,6 +157,15 @@ def down(name: str, directory: Path | None) -> None:
     """End a sandbox and remove all its processes and files."""
     Sandbox.remove(name, directory, lambda line: click.echo(line, err=True))
     click.echo(f"sandbox {name} is gone")
+
+
+@sandbox.command()
+@_which
+@click.argument("archive", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@_reported
+def load(name: str, directory: Path | None, archive: Path) -> None:
+    """Give the ordinary Node the images of an archive, as `podman save` and `docker save` write it."""
+    click.echo(Sandbox.attach(name, directory).load(archive), nl=False)
 
 
 @sandbox.command("list")
