@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
@@ -16,7 +17,7 @@ from tests.support.installation import EVERYBODY, MANIFESTS, WORKER, Installatio
 from tests.support.sandboxes import started
 from tests.support.waiting import until
 from vkpsandbox.controlplane.relay import find_haproxy
-from vkpsandbox.node import needs
+from vkpsandbox.node import needs, room, runtime
 from vkpsandbox.processes.record import OrdinaryNode
 
 HAPROXY: Final = "docker.io/library/haproxy:2.8"
@@ -108,10 +109,11 @@ class Ordinary(Installation):
         url = f"https://{host}:{port}"
         self.apply(secret(WORKER, ACCOUNT, url), cmlworker(WORKER, url, environment="default", portRange=PORTS))
 
-    def run_in(self, pod: dict[str, Any], *command: str) -> str:
-        """Run a command in the first container of a Pod; give its output."""
-        name, namespace = pod["metadata"]["name"], pod["metadata"]["namespace"]
-        return self.kubectl("exec", name, f"--namespace={namespace}", "--", *command)
+    def kill_container(self, name: str) -> None:
+        """Kill the first process of a container, as a lack of memory does."""
+        there = ["nsenter", f"--target={room.pid_of(self.sandbox.layout)}", "--net", "--mount", "--pid"]
+        ctr = ("ctr", f"--address={runtime.SOCKET}", "--namespace=k8s.io", "task", "kill", "--signal=SIGKILL", name)
+        subprocess.run([*there, *ctr], check=True, timeout=60)  # noqa: S603 (of the test)
 
 
 @contextmanager

@@ -6,7 +6,8 @@ the Node runs inside, so that containers, mounts and interfaces end with that pr
 * `needs`: what a machine lacks for that.
 * `room`: the namespaces, and what `down` removes of a Node; `holder`: the process that makes them; `network`: the link
   between host and Node.
-* `programs`: kubelet, kube-proxy, kube-router and CoreDNS, built from Go modules; containerd and runc are the system's.
+* `programs`: kubelet, kube-proxy, the firewall of kube-router and CoreDNS, built from Go modules; containerd
+  and runc are the system's.
 * `runtime`: containerd, its network of Pods and its images.
 * `components`: command lines and configuration of the others, and the objects that they need in the cluster.
 """

@@ -31,11 +31,10 @@ _RULES: Final[Mapping[str, list[dict[str, list[str]]]]] = {
     programs.KUBE_ROUTER: [
         {
             "apiGroups": [""],
-            "resources": ["namespaces", "pods", "services", "nodes", "endpoints"],
+            "resources": ["namespaces", "pods", "nodes"],
             "verbs": ["get", "list", "watch"],
         },
         {"apiGroups": ["networking.k8s.io"], "resources": ["networkpolicies"], "verbs": ["list", "get", "watch"]},
-        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["get", "list", "watch"]},
     ],
 }
 """Rights of the programs for which Kubernetes has no role."""
@@ -113,8 +112,6 @@ def _kubelet(layout: Layout, node: OrdinaryNode, program: Path) -> ProcessSpec:
         "imageGCHighThresholdPercent": 100,
         "failCgroupV1": False,
         "failSwapOn": False,
-        # It may not set what belongs to the machine (`room`), and goes on without.
-        "featureGates": {"KubeletInUserNamespace": True},
         "resolvConf": str(resolv),
     }
     write_atomically(config, json.dumps(settings, indent=2).encode())
@@ -146,11 +143,6 @@ def _kube_router(layout: Layout, node: OrdinaryNode, program: Path) -> ProcessSp
         str(program),
         f"--kubeconfig={_kubeconfig(layout, programs.KUBE_ROUTER)}",
         f"--hostname-override={node.name}",
-        "--run-firewall=true",
-        "--run-router=false",
-        "--run-service-proxy=false",
-        "--run-loadbalancer=false",
-        "--enable-cni=false",
         "--enable-ipv6=false",
         f"--service-cluster-ip-range={SERVICE_RANGE}",
     ]

@@ -1,8 +1,8 @@
 """Hold the namespaces of an ordinary Node until the end: `python -m vkpsandbox.node.holder DIRECTORY NUMBER`.
 
 Inside, /run is empty at first, and /var/lib and /var/log are folders of the sandbox, so that containerd, CNI and the
-kubelet have their default paths and leave the machine's alone. /proc/sys is read-only but for the network: the kubelet
-would set what belongs to the machine.
+kubelet have their default paths and leave the machine's alone. Settings of the machine that the kubelet insists on are
+files of the sandbox, too.
 """
 
 import subprocess
@@ -22,6 +22,15 @@ from vkpsandbox.processes.process import write_atomically
 from vkpsandbox.processes.record import OrdinaryNode
 
 _CPUSET: Final = ("cpuset.cpus", "cpuset.mems")
+_SYSCTLS: Final = {
+    "vm/overcommit_memory": 1,
+    "vm/panic_on_oom": 0,
+    "kernel/panic": 10,
+    "kernel/panic_on_oops": 1,
+    "kernel/keys/root_maxkeys": 1000000,
+    "kernel/keys/root_maxbytes": 25000000,
+}
+"""What the kubelet would set for the whole machine (k8s.io/component-helpers/node/util/sysctl)."""
 _PATIENCE_S: Final = 10.0
 _POLL_S: Final = 0.02
 _FIRST: Final = ("env", "--ignore-signal=CHLD", "sleep", "infinity")
@@ -83,9 +92,10 @@ def _mount(layout: Layout, pid: int) -> None:
         folder = layout.node / name
         folder.mkdir(exist_ok=True)
         run(*there, "mount", "--bind", str(folder), place)
-    for name in ("fs", "kernel", "vm"):
-        run(*there, "mount", "--bind", f"/proc/sys/{name}", f"/proc/sys/{name}")
-        run(*there, "mount", "-o", "remount,bind,ro", f"/proc/sys/{name}")
+    for place, value in _SYSCTLS.items():
+        file = layout.node / place.replace("/", ".")
+        file.write_text(f"{value}\n")
+        run(*there, "mount", "--bind", str(file), f"/proc/sys/{place}")
 
 
 def _make_cgroups(layout: Layout) -> None:

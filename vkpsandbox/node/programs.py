@@ -1,8 +1,9 @@
 """The programs of an ordinary Node that no package has in the right version, built once from Go modules, and kept.
 
 Their modules below `go/` are apart from that of the control plane, which is not built again when one of them changes.
-To upgrade: of `kubernetes`, replace the version of every `k8s.io` module; then, in the folder,
-`go get -tool PACKAGE@VERSION`.
+To upgrade: of `kubernetes`, replace the version of every `k8s.io` module, then, in the folder,
+`go get -tool PACKAGE@VERSION`; of the others, which have a main.go with what a Node needs of them,
+`go get MODULE@VERSION && go mod tidy`.
 """
 
 import re
@@ -26,7 +27,7 @@ MODULES: Final[Mapping[str, Mapping[str, str]]] = {
         KUBELET: "k8s.io/kubernetes/cmd/kubelet",
         KUBE_PROXY: "k8s.io/kubernetes/cmd/kube-proxy",
     },
-    KUBE_ROUTER: {KUBE_ROUTER: "github.com/cloudnativelabs/kube-router/v2/cmd/kube-router"},
+    KUBE_ROUTER: {KUBE_ROUTER: "vkprovider.io/kube-router"},
     COREDNS: {COREDNS: "vkprovider.io/coredns"},
 }
 """Folder below `go/`: each program of its module, and the Go package that it is built from."""

@@ -16,7 +16,7 @@ def test_kubelet_and_kube_proxy_are_of_the_release_of_the_control_plane() -> Non
 def test_a_module_says_what_is_built_of_it(name: str) -> None:
     module = programs.module_of(name)
     tools = {line.split("//")[0].removeprefix("tool").strip() for line in module.go_mod.decode().splitlines()}
-    own = {"vkprovider.io/coredns"} if module.source else set()
+    own = {f"vkprovider.io/{name}"} if module.source else set()
     assert {*module.programs.values()} <= tools | own
     assert " v" in module.title
 
