@@ -13,6 +13,7 @@ from tests.support.extra import SYSTEM
 from tests.support.ordinary import DEPLOYMENTS, RELAY, Ordinary, install, ordinary
 from tests.support.topologies import definition, deployment, topology
 from tests.support.waiting import until
+from vkprovider.platform.wellknown import GROUP
 from vkpsandbox.node import needs, room
 
 pytestmark = [pytest.mark.skipif(bool(why := support.missing()), reason=why), pytest.mark.timeout(900)]
@@ -175,15 +176,23 @@ def test_policies_let_pods_connect_to_what_they_use_and_nothing_else(made: Ordin
             assert opened(made, pod, {stranger: [(8443, 8444), (9998, 9999)]}) == {(stranger, 8443)}
 
 
+def checked(made: Ordinary) -> list[dict[str, Any]]:
+    """Return the lablets of the class once the ports of each have been checked."""
+    pods = made.items("pods", "--namespace=class")
+    words = [{each["type"] for each in pod["status"]["conditions"]} for pod in pods]
+    assert all(f"{GROUP}/PortsOpen" in each for each in words), words
+    return pods
+
+
 def test_a_class_fits_into_the_memory_of_each_container(made: Ordinary) -> None:
     made.apply(definition("netlab", topology({"h0": "alpine"}, {"h0": ["serial:4567"]})))
     until(lambda: made.get("runtimeclass", "netlab"), 30)
     made.kubectl("create", "namespace", "class")
     made.apply(deployment("class", "netlab", CLASS), namespace="class")
-    pods = made.wait_lablets("class", CLASS)
-    for pod in pods:
+    made.wait_lablets("class", CLASS)
+    for pod in until(lambda: checked(made), 90):
         conditions = {each["type"]: each for each in pod["status"]["conditions"]}
-        assert conditions["PortsOpen"]["status"] == "True", conditions["PortsOpen"]
+        assert conditions[f"{GROUP}/PortsOpen"]["status"] == "True", conditions
     for pod, container in python_containers(made):
         limit = int(container["resources"]["limits"]["memory"].removesuffix("Mi")) * 2**20
         largest = facts(made, pod, container["name"])["largest_bytes"]

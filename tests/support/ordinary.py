@@ -24,6 +24,7 @@ HAPROXY: Final = "docker.io/library/haproxy:2.8"
 """The image of the relay's HAProxy, as the manifests name it."""
 PORTS: Final = {"start": 2000, "end": 7999}
 """Of a worker, as docs/connect-cml.md has it."""
+CAPACITY: Final = {"cpu": "64", "memory": "256Gi", "labs": 200, "labNodes": 400}
 RELAY: Final = "vkprovider-relay"
 """The relay's namespace, and its DaemonSet."""
 DEPLOYMENTS: Final = ("vkprovider", "vkprovider-mux", "vkprovider-portal")
@@ -107,7 +108,10 @@ class Ordinary(Installation):
         self.kubectl(*EVERYBODY)
         [(host, port)] = self.node.worker_endpoints(1)
         url = f"https://{host}:{port}"
-        self.apply(secret(WORKER, ACCOUNT, url), cmlworker(WORKER, url, environment="default", portRange=PORTS))
+        self.apply(
+            secret(WORKER, ACCOUNT, url),
+            cmlworker(WORKER, url, environment="default", portRange=PORTS, capacity=CAPACITY),
+        )
 
     def kill_container(self, name: str) -> None:
         """Kill the first process of a container, as a lack of memory does."""

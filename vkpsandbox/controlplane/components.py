@@ -152,6 +152,9 @@ def apiserver(layout: Layout, programs: Path, ports: Ports, *, audit: bool) -> P
         f"--proxy-client-cert-file={pki / 'front-proxy-client.crt'}",
         f"--proxy-client-key-file={pki / 'front-proxy-client.key'}",
     ]
+    if ports.host != LOOPBACK:
+        # As kubeadm: the name of an ordinary Node is in no DNS.
+        argv.append("--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname")
     if audit:
         argv += [
             f"--audit-policy-file={layout.audit_policy}",
