@@ -45,6 +45,16 @@ import socket, sys, time
 held = [socket.create_server(("0.0.0.0", int(port))) for port in sys.argv[1:]]
 time.sleep(3600)
 """
+STARTED: Final = """\
+subprocess.Popen([sys.executable, "-c", {program!r}, "9999"], **dict.fromkeys(("stdin", "stdout", "stderr"), -3))"""
+EXTRA: Final = 9999
+"""A port that no program serves, until the test does."""
+LISTENING: Final = """
+import json
+rows = [line.split() for name in ("tcp", "tcp6") for line in open(f"/proc/net/{name}").readlines()[1:]]
+listening = [row[1].split(":") for row in rows if row[3] == "0A"]
+print(json.dumps(sorted({int(port, 16) for address, port in listening if not address.endswith("00007F")})))
+"""
 FACTS: Final = """
 import base64, json, os
 account = "/var/run/secrets/kubernetes.io/serviceaccount/token"
@@ -146,20 +156,29 @@ def from_the_node(made: Ordinary, targets: dict[str, list[tuple[int, int]]]) -> 
     return {(host, port) for host, port in json.loads(said.stdout)}
 
 
+def with_all_probes(made: Ordinary, pods: dict[str, dict[str, Any]]) -> set[tuple[str, int]]:
+    """Return the ports on which Pods listen beyond loopback, with the extra one of each."""
+    found = set()
+    for address, pod in pods.items():
+        words = ("exec", pod["metadata"]["name"], f"--namespace={SYSTEM}", "--", "python3", "-c", LISTENING)
+        found |= {(address, port) for port in json.loads(made.kubectl(*words))}
+    assert {(address, EXTRA) for address in pods} <= found
+    return found
+
+
 def test_policies_let_through_what_is_used_and_nothing_else(made: Ordinary) -> None:
     stranger = intruder(made)
     pods = {pod["status"]["podIP"]: pod for pod in made.pods() if pod["metadata"]["namespace"] == SYSTEM}
     ports = {pod["spec"]["containers"][0]["ports"][0]["containerPort"] for pod in pods.values()}
     assert ports == {8082, 8083}
     for pod in pods.values():  # a port that nobody serves would prove nothing
-        name = pod["metadata"]["name"]
-        background = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {LISTENER!r}, '9999'])"
-        made.kubectl("exec", name, f"--namespace={SYSTEM}", "--", "python3", "-c", background)
-    everything = {address: [(1, 65536)] for address in pods}
-    there = until(lambda: from_the_node(made, everything))
-    assert {(address, 9999) for address in pods} <= there
-    served = {(address, port) for address, port in there if port != 9999}
-    let_through = opened(made, stranger, everything)
+        background = f"import subprocess, sys; {STARTED.format(program=LISTENER)}"
+        made.kubectl("exec", pod["metadata"]["name"], f"--namespace={SYSTEM}", "--", "python3", "-c", background)
+    there = until(lambda: with_all_probes(made, pods), 30)
+    served = {(address, port) for address, port in there if port != EXTRA}
+    targets = {address: [(port, port + 1) for at, port in sorted(there) if at == address] for address in pods}
+    assert from_the_node(made, targets) == there
+    let_through = opened(made, stranger, targets)
     figures = f"{len(served)} ports are served, and let through: {sorted(port for _, port in let_through)}"
     print(figures)  # noqa: T201 (shown by `make node`)
     expected = {(address, pod["spec"]["containers"][0]["ports"][0]["containerPort"]) for address, pod in pods.items()}

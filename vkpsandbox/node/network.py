@@ -16,22 +16,22 @@ from vkpsandbox.paths import Layout
 from vkpsandbox.processes.record import OrdinaryNode
 
 _INTERFACES: Final = Path("/sys/class/net")
-_PATIENCE_S: Final = 30.0
 
 
-def run(*words: str, accept: Iterable[str] = ()) -> str:
+def run(*words: str, accept: Iterable[str] = (), timeout_s: float = 30.0) -> str:
     """Run a program of the system and return its output.
 
     Args:
         words: The program and its arguments.
         accept: What it may say when it fails: that a thing is already there, or gone.
+        timeout_s: When it is killed.
 
     Raises:
         SandboxError: It fails otherwise.
     """
     try:
         done = subprocess.run(  # noqa: S603 (the sandbox's own command lines)
-            [find_program(words[0]), *words[1:]], capture_output=True, text=True, timeout=_PATIENCE_S, check=False
+            [find_program(words[0]), *words[1:]], capture_output=True, text=True, timeout=timeout_s, check=False
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise SandboxError(f"{' '.join(words)}: {error}") from error

@@ -21,6 +21,8 @@ SOCKET: Final = "/run/containerd/containerd.sock"
 """Where it listens, inside."""
 _PAUSE: Final = "localhost/pause:1"
 """The image of the container that holds the namespaces of a Pod."""
+_IMPORT_S: Final = 300.0
+"""For an image of some hundred megabytes, on a machine that has other work."""
 _CONFIG: Final = """\
 version = 2
 [plugins."io.containerd.grpc.v1.cri"]
@@ -148,4 +150,4 @@ def _ctr(layout: Layout, *words: str) -> str:
     if pid is None:
         raise SandboxError(f"the sandbox of {layout.directory} has no ordinary Node: `vkprovider sandbox up --node`")
     there = ("nsenter", f"--target={pid}", "--net", "--mount", "--pid")
-    return run(*there, find_program("ctr"), f"--address={SOCKET}", "--namespace=k8s.io", *words)
+    return run(*there, find_program("ctr"), f"--address={SOCKET}", "--namespace=k8s.io", *words, timeout_s=_IMPORT_S)
