@@ -17,6 +17,7 @@ from vkpsandbox import ProcessStatus, Sandbox
 from vkpsandbox.controlplane.build import ensure_programs
 from vkpsandbox.controlplane.tunnels import Tunnel
 from vkpsandbox.errors import SandboxError
+from vkpsandbox.node.programs import ensure_node_programs
 from vkpsandbox.paths import sandboxes_home
 
 P = ParamSpec("P")
@@ -228,10 +229,18 @@ def logs(name: str, directory: Path | None, process: str, lines: int | None) -> 
 
 
 @sandbox.command()
+@click.option("--node", is_flag=True, help="Those of an ordinary Node, too.")
 @_reported
-def build() -> None:
+def build(*, node: bool) -> None:
     """Build the control plane's programs now and print where they are."""
-    click.echo(ensure_programs(lambda line: click.echo(line, err=True)))
+    click.echo(ensure_programs(_tell))
+    if node:
+        click.echo("\n".join(sorted({str(path.parent) for path in ensure_node_programs(_tell).values()})))
+
+
+def _tell(line: str) -> None:
+    """Print a line of progress."""
+    click.echo(line, err=True)
 
 
 @sandbox.command()
