@@ -60,7 +60,7 @@ class Inputs(msgspec.Struct, frozen=True, gc=False):
 
 NOTHING: Final = Inputs()
 _PREFIX: Final = f"{wellknown.GROUP}/"
-_OURS: Final = frozenset({names.ANNOTATION_LENT_BY, names.ANNOTATION_DEVICE_REQUESTS})
+_OURS: Final = frozenset({names.ANNOTATION_LENT_BY, names.ANNOTATION_DEVICE_REQUESTS, names.ANNOTATION_GUESTS})
 """Written by commands and by the provider, never by hand."""
 _WORDS: Final = sorted(name.removeprefix(_PREFIX) for name in names.INPUTS - _OURS)
 _UNKNOWN_MAX: Final = 5
