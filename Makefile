@@ -33,7 +33,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test tests unit late component simulators acceptance coverage judges hub spawner check fix generate vendor recording pictures site figures faults tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
+.PHONY: help install demo test tests unit late component simulators acceptance coverage judges hub spawner check fix generate vendor recording pictures site figures faults node tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -51,6 +51,8 @@ demo: $(STAMP) ## Show a Deployment of lablets from start to finish; CLASS=1 the
 
 # What a run needs that it can get by itself.
 READY = sh .ci/setup needs && $(MAKE) --no-print-directory --silent $(STAMP) && $(MAKE) --no-print-directory --silent judges && sh .ci/setup hub
+# Built beforehand, where there can be an ordinary Node: no test waits for a build.
+NODE_PROGRAMS = [ -n "$$($(BIN)/python -c 'from vkpsandbox.node.needs import missing; print(missing())')" ] || $(BIN)/vkprovider sandbox build --node >/dev/null
 # Where CI is set, a skip that tests/skips.txt does not name fails the run.
 GUARDED = --again=10 $(if $(CI),--skips=tests/skips.txt)
 
@@ -79,6 +81,7 @@ simulators: $(STAMP) ## Tests of the simulators themselves, judged by clients of
 acceptance: ## What proves a release: the simulators, demos, installation, Helm, wheels, hub, releases of CML, tunnels, and three fault suites alone after the rest; ONLY=name as elsewhere
 	@$(READY)
 	@$(MAKE) --no-print-directory helm
+	@$(NODE_PROGRAMS)
 	@$(PYTEST) tests/simulators tests/acceptance $(SPREAD) $(GUARDED) --record=build/tests/acceptance.tsv --session-timeout=2100 $(ONLY_K)
 	@$(PYTEST) $(ALONE) $(GUARDED) --record=build/tests/alone.tsv --session-timeout=900 $(ONLY_K)
 
@@ -135,6 +138,13 @@ figures: $(STAMP) ## Figures of the code's structure, of the checkout or of a re
 faults: $(STAMP) ## The long fault scenarios, with their figures; ONLY=name runs those whose name contains it
 	@sh .ci/setup go
 	@$(PYTEST) tests/faults -v -rP $(ONLY_K)
+
+node: ## Everything as Pods of an ordinary Node, installed as users do: probes, policies, memory; needs root and podman; ONLY=name as elsewhere
+	@$(READY)
+	@sh .ci/setup node
+	@$(MAKE) --no-print-directory helm
+	@$(NODE_PROGRAMS)
+	@$(PYTEST) tests/node -v -rP $(GUARDED) --session-timeout=3600 $(ONLY_K)
 
 tunnelled: $(STAMP) ## The cluster tests of main job, ports, sessions and replicas over mqtt and http; TUNNEL=http for one
 	@sh .ci/setup go

@@ -74,7 +74,7 @@ async def run(rounds: int) -> Sequence[Figures]:
     try:
         prepare(sandbox, TOPOLOGY)
         sandbox.kubectl(
-            "label", "labletdefinition/bench", f"{portalnames.LABEL_FAMILY}=bench", f"{portalnames.LABEL_SIZE}=small"
+            "label", "labletdefinition/bench", f"{names.LABEL_FAMILY}=bench", f"{portalnames.LABEL_SIZE}=small"
         )
         with replicas_of(sandbox, REPLICAS, {"VKPROVIDER_PORTAL_STARTS_MAX": str(len(USERS))}) as portals:
             return await _measure(sandbox, portals, rounds)

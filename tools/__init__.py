@@ -12,8 +12,7 @@
 * `workflows`: whether what `.github` names is there, and actionlint.
 * `tokens`: the page of tokens, of RBAC and policies.
 * `krew`: the krew manifest of a release.
-* `matrix`: older versions of Kubernetes for the cluster tests. `kubeproxy`: the one of a fault test. `rights`: rights
-  of the provider, granted and used.
+* `matrix`: older versions of Kubernetes for the cluster tests. `rights`: rights of the provider, granted and used.
 * `figures`: figures of the code's structure and, with `language`, of its sentences, of the checkout or of any revision;
   `rooms` counts modules, imports, names and folders, and `sources` reads the code. `walk`: the files of four walks
   through the product, such as from a Pod to its lab, by runs under a profiler.

@@ -5,6 +5,7 @@
 * `sandbox`, `start`: a whole sandbox; `paths`, `errors`: where it keeps its files, its error.
 * `processes`: child processes, their supervisor and the record of them.
 * `controlplane`: etcd and the Kubernetes programs: building, configuring, waiting for them, and filling the cluster.
+* `node`: an ordinary Node that runs containers.
 * `demo`: the story of `vkprovider demo`; `commands`: the commands `sandbox` and `demo`.
 """
 

@@ -50,6 +50,7 @@ class Layout:
         "lock",
         "logs",
         "mux",
+        "node",
         "pki",
         "portal.kubeconfig",
         "processes.json",
@@ -135,6 +136,11 @@ class Layout:
     def mux(self) -> Path:
         """What the program that serves muxes, the relay and its HAProxy need."""
         return self.directory / "mux"
+
+    @property
+    def node(self) -> Path:
+        """What an ordinary Node has: its configuration, images and containers."""
+        return self.directory / "node"
 
     def component_kubeconfig(self, component: str) -> Path:
         """Return the kubeconfig of a control-plane component."""

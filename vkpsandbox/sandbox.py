@@ -18,10 +18,12 @@ from vkpsandbox.controlplane.kept import Progress
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.tunnels import Tunnel, plan_broker, plan_tokens
 from vkpsandbox.errors import SandboxError
+from vkpsandbox.node import needs, room, runtime
+from vkpsandbox.node.programs import ensure_node_programs
 from vkpsandbox.paths import Layout, layout_of
 from vkpsandbox.processes.control import request, supervised
 from vkpsandbox.processes.process import ProcessStatus
-from vkpsandbox.processes.record import Lds, Record, Worker, claimed, remove_files
+from vkpsandbox.processes.record import Lds, OrdinaryNode, Record, Worker, claimed, remove_files
 from vkpsandbox.processes.strays import end_all, end_marked
 
 NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
@@ -64,6 +66,7 @@ class Sandbox:
         component_args: Mapping[str, Sequence[str]] = NOTHING,
         component_env: Mapping[str, str] = NOTHING,
         kubeconfig: Path | None = None,
+        node: bool = False,
         tied: bool = False,
         download: bool = False,
         on_progress: Progress = lambda _: None,
@@ -98,6 +101,7 @@ class Sandbox:
                 runs with stock defaults.
             component_env: Environment variables of all of them.
             kubeconfig: Use this cluster instead of starting a control plane.
+            node: Whether there is an ordinary Node, which runs containers.
             tied: End when this process ends.
             download: Whether official programs of Kubernetes are downloaded rather than built, if there are none yet.
             on_progress: Called with one line per step.
@@ -110,15 +114,20 @@ class Sandbox:
             kubectl = build.find_kubectl()
         else:
             kubectl = build.ensure_programs(on_progress, by_download=download) / "kubectl"
-        with claimed(layout):
+        if node:
+            needs.require(layout)
+        built = ensure_node_programs(on_progress) if node else {}
+        with claimed(layout), room.vacated(layout):
+            ordinary = start.plan_node(layout) if node else None
             record = Record(
                 name=name,
                 kubectl=str(kubectl),
                 context=f"vkprovider-sandbox-{name}",
                 foreign=kubeconfig is not None,
                 audit=audit and kubeconfig is None,
-                workers=programs.plan_workers(layout, workers, backend),
+                workers=programs.plan_workers(layout, workers, backend, ordinary),
                 lds=programs.plan_lds(layout) if lds else None,
+                node=ordinary,
             )
             if tunnel == "mqtt":
                 record = msgspec.structs.replace(record, broker=plan_broker(record.workers))
@@ -130,6 +139,9 @@ class Sandbox:
                 tuning = Tuning(component_args, component_env)
                 sandbox._start_cluster(kubeconfig, tuning, controllers=controllers, tied=tied, on_progress=on_progress)
                 steps = (layout, sandbox._kubectl, sandbox._record)
+                if ordinary:
+                    start.start_node(layout, sandbox._kubectl, ordinary, built)
+                    on_progress(f"node {ordinary.name} Ready at {ordinary.address}")
                 if workers or provider:
                     start.create_workers(*steps, worker_args or [()], worker_spec, policies=policies)
                     on_progress(f"{count(workers, 'worker')} created")
@@ -205,6 +217,11 @@ class Sandbox:
         return list(self._record.workers)
 
     @property
+    def node(self) -> OrdinaryNode | None:
+        """Its ordinary Node, if it has one."""
+        return self._record.node
+
+    @property
     def lds(self) -> Lds | None:
         """Its simulated Lab Delivery System, if it has one."""
         return self._record.lds
@@ -259,6 +276,14 @@ class Sandbox:
         """
         return self._kubectl(*arguments, stdin=input, check=check)
 
+    def load(self, archive: Path) -> str:
+        """Give the ordinary Node the images of an archive, of docker or OCI; return what containerd says.
+
+        Raises:
+            SandboxError: There is no Node, or it is no such archive.
+        """
+        return runtime.load(self.layout, archive.absolute())
+
     def down(self, *, on_progress: Progress = lambda _: None) -> None:
         """End all processes, also strays, and remove the files.
 
@@ -301,6 +326,7 @@ class Sandbox:
         except SandboxError:
             if not end_marked(layout.directory) and not layout.record.exists():
                 raise
+            room.vacate(layout)
             remove_files(layout)
         else:
             sandbox.down(on_progress=on_progress)
@@ -312,6 +338,7 @@ class Sandbox:
             self._supervisor.kill()
             self._supervisor.wait()
             self._supervisor = None
+        room.vacate(self.layout)
 
     def _ask(self, op: str, **arguments: Any) -> ProcessStatus:
         """Send the supervisor a request about a process."""

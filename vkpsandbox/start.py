@@ -4,7 +4,8 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,13 @@ from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.pki import write_pki
 from vkpsandbox.controlplane.relay import HAPROXY
 from vkpsandbox.errors import SandboxError, log_tail
+from vkpsandbox.node import components as node_parts
+from vkpsandbox.node import needs, network, room, runtime
 from vkpsandbox.paths import STARTS_VARIABLE, Layout
 from vkpsandbox.processes.control import request
 from vkpsandbox.processes.ports import free_ports
 from vkpsandbox.processes.process import OWNER_VARIABLE, ProcessSpec, environment, write_atomically
-from vkpsandbox.processes.record import Lds, Record
+from vkpsandbox.processes.record import Lds, OrdinaryNode, Record
 
 
 def plan_control_plane(layout: Layout, binaries: Path, record: Record, tuning: components.Tuning) -> components.Ports:
@@ -29,12 +32,20 @@ def plan_control_plane(layout: Layout, binaries: Path, record: Record, tuning: c
     if counted := os.environ.get(STARTS_VARIABLE):
         with Path(counted).open("a") as starts:
             starts.write(f"{os.environ.get('PYTEST_CURRENT_TEST', '')}\n")
-    write_pki(layout.pki)
-    ports = components.Ports(*free_ports(components.PORTS_NEEDED))
+    given: list[int] = []
+    host = components.LOOPBACK
+    if record.node:
+        host, given = record.node.host, [components.API_PORT]
+        write_pki(layout.pki, host=host, clients={node_parts.KUBELET_CLIENT: node_parts.client_of(record.node)})
+    else:
+        write_pki(layout.pki)
+    api, etcd, peer, scheduler, manager = given + free_ports(components.PORTS_NEEDED - len(given))
+    ports = components.Ports(api, etcd, peer, scheduler, manager, host)
     components.write_kubeconfigs(layout, ports.server, record.context)
     layout.audit_policy.write_text(components.AUDIT_POLICY)
-    specs = components.store_and_api(layout, binaries, ports, audit=record.audit)
-    _write_plan(layout, [tuning.applied_to(spec) for spec in specs])
+    specs = [tuning.applied_to(spec) for spec in components.store_and_api(layout, binaries, ports, audit=record.audit)]
+    # It has the address at which the API server listens.
+    _write_plan(layout, [room.room_process(layout, record.node), *specs] if record.node else specs)
     return ports
 
 
@@ -95,7 +106,7 @@ def finish_control_plane(
     controllers: bool,
 ) -> None:
     """Wait for the API server; then, if wanted, start scheduler and controller-manager and wait until they work."""
-    waiting.await_api(layout, ports.api)
+    waiting.await_api(layout, ports.server)
     if not controllers:
         return
     add_process(layout, tuning.applied_to(components.controller_manager(layout, binaries, ports)))
@@ -126,6 +137,45 @@ def create_workers(
     content.apply_workers(kubectl, record.workers, record.name, {"tunnel": record.tunnel, **spec})
     content.write_provider_kubeconfig(kubectl, layout, record.name)
     waiting.await_workers(layout, record.workers)
+
+
+def plan_node(layout: Layout) -> OrdinaryNode:
+    """Choose the number of an ordinary Node, and make its link.
+
+    Raises:
+        SandboxError: The machine lacks something.
+    """
+    needs.require(layout)
+    layout.node.mkdir(mode=0o700)
+    return network.claim(layout)
+
+
+def start_node(layout: Layout, kubectl: Kubectl, node: OrdinaryNode, built: Mapping[str, Path]) -> None:
+    """Start containerd and all else of an ordinary Node, and wait until it is Ready.
+
+    Args:
+        layout: The sandbox's files.
+        kubectl: As admin.
+        node: Its Node.
+        built: The programs of `vkpsandbox.node.programs`.
+    """
+    entered = partial(room.inside, layout)
+    waiting.await_processes(
+        layout, [room.PROCESS], lambda: room.pid_of(layout) is not None, "the namespaces of the Node"
+    )
+    add_process(layout, _within(entered, runtime.containerd_process(layout, node)))
+    waiting.await_processes(layout, [runtime.PROCESS], lambda: runtime.is_up(layout), "containerd")
+    runtime.load_pause(layout)
+    specs = node_parts.node_processes(layout, kubectl, node, built)
+    for spec in specs:  # the kubelet first: the others end where there is no Node yet
+        add_process(layout, _within(entered, spec))
+        waiting.await_nodes(layout, kubectl, [node.name], [spec.name])
+
+
+def _within(entered: Callable[[Sequence[str]], list[str]], spec: ProcessSpec) -> ProcessSpec:
+    """Return a process that runs inside of the namespaces."""
+    path = {"PATH": needs.search_path()}
+    return msgspec.structs.replace(spec, argv=entered(spec.argv), env={**spec.env, **path})
 
 
 def plan_providers(layout: Layout, record: Record, replicas: int, settings: Mapping[str, str]) -> list[ProcessSpec]:

@@ -98,6 +98,13 @@ def sim() -> None:
     help="How many seconds of a boot, and of CML's time-out for it, pass in one.",
 )
 @click.option("--stop-seconds", type=float, default=0.0, show_default=True, help="How long nodes take to stop.")
+@click.option(
+    "--console-baud",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Speed of serial lines: devices drop keys that come faster. 0: no limit.",
+)
 @click.option("--latency-ms", type=float, default=0.0, show_default=True, help="Added to every request.")
 @click.option("--licence-nodes", type=int, default=500, show_default=True, help="Maximum number of running nodes.")
 @click.option("--cpus", type=int, default=256, show_default=True)
@@ -122,6 +129,7 @@ def cml(
     boot: tuple[str, ...],
     boot_speed: float,
     stop_seconds: float,
+    console_baud: int,
     latency_ms: float,
     licence_nodes: int,
     cpus: int,
@@ -150,6 +158,7 @@ def cml(
             boot_seconds_by_definition=dict(_boot(one) for one in boot),
             boot_speed=boot_speed,
             stop_seconds=stop_seconds,
+            console_baud=console_baud,
             seed=seed,
             licence_nodes=licence_nodes,
             cpus=cpus,

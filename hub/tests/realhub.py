@@ -16,7 +16,9 @@ from yarl import URL
 
 CONFIG = """
 import os
+import jupyterhub_vkprovider
 c = get_config()
+c.JupyterHub.template_paths = [jupyterhub_vkprovider.TEMPLATES]
 here = os.environ["HUB_TEST"]
 c.JupyterHub.spawner_class = "vkprovider"
 c.JupyterHub.proxy_class = "vkprovider"

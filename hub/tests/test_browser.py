@@ -93,6 +93,20 @@ async def test_a_lab_starts_before_the_learners_eyes_although_its_stream_is_cut(
     assert portal.creations == 1
 
 
+async def test_home_and_spawn_page_lead_to_the_portals_pages(hub: RealHub, chromium: Chrome) -> None:
+    def look() -> list[str]:
+        log_in(chromium, hub, "dora")
+        led = []
+        for page in ("spawn", "home"):
+            chromium.get(f"{hub.url}/hub/{page}")
+            chromium.find_element(By.ID, "vkprovider-labs").click()
+            waiting(chromium).until(lambda page: "/services/vkprovider/" in page.current_url)
+            led.append(chromium.current_url)
+        return led
+
+    assert await asyncio.to_thread(look) == [f"{hub.url}/services/vkprovider/"] * 2
+
+
 async def test_each_refusal_is_a_sentence_that_says_what_to_do(hub: RealHub, portal: Portal, chromium: Chrome) -> None:
     await asyncio.to_thread(log_in, chromium, hub, "bert")
     for code, kind, text in REFUSALS:

@@ -21,11 +21,11 @@ from tests.component.mux.lending import expose, until_answers
 from tests.support import netns
 from tests.support.apiserver import NODES, ApiServer, running, until
 from tests.support.netns import Namespace
-from tools.kubeproxy.program import ensure_kube_proxy
 from vkprovider.lablet import exposure
 from vkprovider.lablet.exposure import Exposure
 from vkprovider.mux.pure.state import DRAIN_S
 from vkpsandbox.controlplane.kubeconfig import certificate_user, read_cluster, write_kubeconfig
+from vkpsandbox.node.programs import ensure_kube_proxy
 
 LABLETS: Final = 300
 RANGE: Final = range(20000, 20700)

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 import os
 import shutil
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -62,15 +62,27 @@ async def proxied(folder: Path, url: str, settings: str = "", *, below: str = "/
     """
     program, port = nginx_or_skip(), port or free_port()
     log = folder / "error.log"
-    process = await asyncio.create_subprocess_exec(
-        program, "-p", str(folder), "-e", str(log), "-c", _configured(folder, port, url, settings, below)
-    )
+    command = (program, "-p", str(folder), "-e", str(log), "-c", _configured(folder, port, url, settings, below))
+    async with running_proxy(command, port, log):
+        yield f"http://127.0.0.1:{port}"
+
+
+@contextlib.asynccontextmanager
+async def running_proxy(command: Sequence[str], port: int, log: Path) -> AsyncIterator[None]:
+    """Run a proxy in the foreground, from when it listens until the end.
+
+    Args:
+        command: Its command line.
+        port: That it listens on.
+        log: Where it says why it does not.
+    """
+    process = await asyncio.create_subprocess_exec(*command)
     try:
         async with asyncio.timeout(30):
             while not await _listens(port):
                 assert process.returncode is None, _text(log)
                 await asyncio.sleep(0.05)
-        yield f"http://127.0.0.1:{port}"
+        yield
     finally:
         if process.returncode is None:
             process.terminate()
@@ -85,7 +97,7 @@ def _configured(folder: Path, port: int, url: str, settings: str, below: str) ->
 
 
 def _text(file: Path) -> str:
-    return file.read_text()
+    return file.read_text() if file.exists() else ""
 
 
 async def _listens(port: int) -> bool:

@@ -35,9 +35,9 @@ WORDS = {
     "reasons of refusals by HTTP, in answers, metrics and logs": """
         AgentInvalid AgentUnknown AgentsDisabled ApiServerUnavailable ArchiveUnavailable ArchiveUnknown BodyInvalid
         BodyLate BodyTooLarge EventIncomplete EventInvalid EventTooLarge EventsDisabled LabUnavailable LabUnknown
-        ListExpired LoginUnavailable MediaTypeRefused MediaTypeUnsupported NoSession NotAllowed PasswordMissing
-        QueryInvalid SecretMissing SecretWrong SignatureInsufficient SignatureWrong Starting TokenInvalid TokenMissing
-        TooManyAgents TooManyConsoles TooManyDownloads TooManyReviews TryAgain
+        ListExpired LoginUnavailable MediaTypeRefused MediaTypeUnsupported NoSession NotAllowed OldForm
+        PasswordMissing QueryInvalid SecretMissing SecretWrong SignatureInsufficient SignatureWrong Starting
+        TokenInvalid TokenMissing TooManyAgents TooManyConsoles TooManyDownloads TooManyReviews TryAgain
     """,
     "step of vkprovider_portal_steps_total": "Assign Complete DeleteNamespace DeletePod End Fail Free Look Make",
     "step of the log line `instructors of a lab`": "Bind Unbind",
@@ -59,6 +59,8 @@ MADE_OF_NAMES = {
     "_kubectl: __name__": "a key in its process",
     "answer: type(error).__name__": "an error that nobody expected",
     "ask: type(error).__name__": "an error of a library",
+    "ask_road: type(error).__name__": "an error of a library",
+    "handle_error: type(exc).__name__": "an error of a library",
     "_asked: type(error).__name__": "an error of a library",
     "_from: type(error).__name__": "an error of a library",
     "_merged: type(error).__name__": "an error of a library",

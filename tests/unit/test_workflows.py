@@ -7,11 +7,11 @@ import pytest
 import yaml
 
 from tools.helm import program as helm
-from tools.kubeproxy import program as kubeproxy
 from tools.matrix import programs as matrix
 from tools.workflows import check
 from vkpsandbox.controlplane import build
 from vkpsandbox.controlplane.build import GoModule
+from vkpsandbox.node import programs
 
 MADE = {"check", "unit", "faults", "version"}
 TREE = {"docs/upgrade.md", ".ci/run", "go.mod", ".github/actions/prepare", "tests/unit"}
@@ -184,7 +184,7 @@ def test_only_the_release_writes() -> None:
     [
         (build.control_plane(), "vkpsandbox/controlplane/go"),
         (helm.module(), "tools/helm"),
-        (kubeproxy.module(), "tools/kubeproxy"),
+        *((programs.module_of(name), f"vkpsandbox/node/go/{name}") for name in programs.MODULES),
         (check.module(), "tools/workflows"),
     ],
     ids=lambda each: each.name if isinstance(each, GoModule) else "",

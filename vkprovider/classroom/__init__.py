@@ -12,5 +12,6 @@
 * `preview`: what would become of a list, and what the pool lacks for it.
 * `access`: what lets a learner into the own lablet: a Role on that Pod, and its binding.
 * `attendance`: who is known to attend a class, by what is bound in its namespace.
+* `sharing`: guests of a lablet, who watch or type beside its learner.
 * `giving`: each learner of a list gets a lablet of a pool, which gets smaller by it.
 """

@@ -5,8 +5,8 @@ another one seen. Whoever assigns writes it with the own rights, and the policy 
 instructor to this name and form (`manifests/base/instructors.yaml`).
 
     Role, RoleBinding `vkprovider-assigned:POD`     owned by the Pod, by its UID
-    subject                                         the learner, with the prefix that usernames of the cluster have,
-                                                    and the ServiceAccount of the learner's link, if there is one
+    subjects                                        the learner and the guests, with the prefix that usernames of the
+                                                    cluster have, and the ServiceAccounts of their links
 
 The Pod says whose it is, and is written first; these follow, and every caller writes them who assigns the same again.
 They end with the Pod, by the garbage collector; and while it stays, the provider deletes them before it is the next
@@ -22,6 +22,7 @@ import msgspec
 from vkprovider.classroom.links import carried
 from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.lablet import names
+from vkprovider.lablet.guests import guests_in, guests_note
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import Conflict, Forbidden
 from vkprovider.platform.kube.client import KubeClient
@@ -59,22 +60,24 @@ def role_for(pod: LabletPod) -> dict[str, Any]:
     return {"apiVersion": f"{GROUP}/v1", "kind": "Role", "metadata": _metadata(pod), "rules": rules}
 
 
-def binding_for(pod: LabletPod, prefix: str, link: str = "") -> dict[str, Any]:
-    """Return the RoleBinding that gives a Pod's learner the Role on it.
+def binding_for(pod: LabletPod, prefix: str, links: Sequence[str] = ()) -> dict[str, Any]:
+    """Return the RoleBinding that gives a Pod's learner, and the guests, the Role on it.
 
     Args:
         pod: The learner's.
         prefix: What the usernames of learners begin with in the cluster.
-        link: The ServiceAccount of the link that leads to the Pod; "" for none.
+        links: The ServiceAccounts of the links that lead to the Pod.
     """
-    meta = _metadata(pod)
-    acting = [{"kind": "ServiceAccount", "name": link, "namespace": pod.metadata.namespace}] if link else []
+    meta, guests = _metadata(pod), guests_note(pod.guests)
+    people = [{"apiGroup": GROUP, "kind": "User", "name": prefix + name} for name in (pod.user, *sorted(pod.guests))]
+    acting = [{"kind": "ServiceAccount", "name": name, "namespace": pod.metadata.namespace} for name in links]
+    shared = {names.ANNOTATION_GUESTS: guests} if guests else {}
     return {
         "apiVersion": f"{GROUP}/v1",
         "kind": "RoleBinding",
-        "metadata": {**meta, "annotations": {names.ANNOTATION_USERNAME: pod.user}},
+        "metadata": {**meta, "annotations": {names.ANNOTATION_USERNAME: pod.user, **shared}},
         "roleRef": {"apiGroup": GROUP, "kind": "Role", "name": meta["name"]},
-        "subjects": [{"apiGroup": GROUP, "kind": "User", "name": prefix + pod.user}, *acting],
+        "subjects": [*people, *acting],
     }
 
 
@@ -89,18 +92,21 @@ def _metadata(pod: LabletPod) -> dict[str, Any]:
 
 
 def stale(bindings: Iterable[RoleBinding], pods: Iterable[LabletPod]) -> list[RoleBinding]:
-    """Return the bindings whose learner has that Pod no more.
+    """Return the bindings whose learner has that Pod no more, or that let in who is no guest there any more.
 
     Args:
         bindings: Of assignments.
         pods: All Pods of the namespace, read after the bindings: each Pod was given before it got one.
     """
-    users = {pod.metadata.uid: pod.user for pod in pods}
-    return [
-        binding
-        for binding in bindings
-        if users.get(_owner(binding.metadata)) != binding.metadata.annotations.get(names.ANNOTATION_USERNAME, "")
-    ]
+    living = {pod.metadata.uid: pod for pod in pods}
+
+    def is_good(meta: Metadata) -> bool:
+        pod = living.get(_owner(meta))
+        if pod is None or pod.user != meta.annotations.get(names.ANNOTATION_USERNAME, ""):
+            return False
+        return guests_in(meta.annotations).keys() <= pod.guests.keys()
+
+    return [binding for binding in bindings if not is_good(binding.metadata)]
 
 
 def _owner(meta: Metadata) -> str:
@@ -143,7 +149,7 @@ async def open_access(kube: KubeClient, namespace: str, pods: Sequence[LabletPod
 
         async def open_one(pod: LabletPod) -> None:
             role, name = role_for(pod), names.assignment_name(pod.metadata.name)
-            binding = binding_for(pod, prefix, links.get(pod.metadata.uid, ""))
+            binding = binding_for(pod, prefix, links.get(pod.metadata.uid, ()))
 
             async def is_given() -> bool:
                 return await _is_given(kube, pod)
@@ -182,9 +188,11 @@ async def sweep(kube: KubeClient, namespace: str) -> None:
 
 
 async def _is_given(kube: KubeClient, pod: LabletPod) -> bool:
-    """Return whether a Pod still is its learner's."""
+    """Return whether a Pod still is its learner's, with the same guests."""
     now = await pods_in(kube, pod.metadata.namespace).get(pod.metadata.name)
-    return now is not None and (now.metadata.uid, now.user) == (pod.metadata.uid, pod.user)
+    if now is None or now.metadata.uid != pod.metadata.uid:
+        return False
+    return (now.user, now.guests) == (pod.user, pod.guests)
 
 
 async def _replace(
@@ -227,9 +235,10 @@ def _fits_binding(found: RoleBinding | None, body: Mapping[str, Any]) -> bool:
     if found is None or not _is_of(found.metadata, body):
         return False
     subjects = [(each.kind, each.name, each.namespace) for each in found.subjects or ()]
-    learner = found.metadata.annotations.get(names.ANNOTATION_USERNAME)
     wanted = [(each["kind"], each["name"], each.get("namespace", "")) for each in body["subjects"]]
-    return (subjects, learner) == (wanted, body["metadata"]["annotations"][names.ANNOTATION_USERNAME])
+    said, notes = found.metadata.annotations, body["metadata"]["annotations"]
+    same = all(said.get(name) == notes.get(name) for name in (names.ANNOTATION_USERNAME, names.ANNOTATION_GUESTS))
+    return same and subjects == wanted
 
 
 def _is_of(meta: Metadata, body: Mapping[str, Any]) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from vkprovider.classroom.access import BINDINGS, username_prefix
+from vkprovider.classroom.roster import look_alikes
 from vkprovider.lablet import names
 from vkprovider.platform.errors import Forbidden
 from vkprovider.platform.kube.client import KubeClient
@@ -49,10 +50,16 @@ def strangers(learners: Iterable[str], known: Attendance, prefix: str, namespace
         return ""
     who = listed(unknown, _NAMED_MAX)
     example = prefix + unknown[0]
+    spelt = [one for one, _ in look_alikes(unknown, known.learners) if one in known.learners]
+    meant = (
+        f"; {listed(spelt, _NAMED_MAX)} {'is' if len(spelt) == 1 else 'are'} spelt otherwise in the list"
+        if spelt
+        else ""
+    )
     return (
         f"{who}: nobody of that name attends the class {namespace}, where {names.ROLE_CLASS_LEARNER} is bound to "
-        f"{listed(known.learners, _NAMED_MAX)}. The lablet opens for whoever is {example} to the cluster, as `kubectl "
-        "auth whoami` says it, and for nobody who logs in under another name"
+        f"{listed(known.learners, _NAMED_MAX)}{meant}. The lablet opens for whoever is {example} to the cluster, as "
+        "`kubectl auth whoami` says it, and for nobody who logs in under another name"
     )
 
 

@@ -191,19 +191,29 @@ async def _write(
     change: DefinitionWrite,
     source: dict[str, Any],
     owner: str,
+    labels: dict[str, str],
 ) -> CustomResource:
     spec = {"version": change.version, "source": source}
     if existing is None:
-        made = {"name": name, "labels": {names.LABEL_OWNER_NAMESPACE: owner} if owner else {}}
+        made = {"name": name, "labels": {**labels, **({names.LABEL_OWNER_NAMESPACE: owner} if owner else {})}}
         body = {"apiVersion": wellknown.API_VERSION, "kind": "LabletDefinition", "metadata": made, "spec": spec}
         return await definitions.create(body)
     meta, others = existing.metadata, {"inline", "configMap"} - source.keys()
     spec["source"] = {**source, **dict.fromkeys(others)}
-    return await definitions.patch(name, {"spec": spec}, uid=meta.uid, resource_version=meta.resource_version)
+    body = {"spec": spec, **({"metadata": {"labels": labels}} if labels else {})}
+    return await definitions.patch(name, body, uid=meta.uid, resource_version=meta.resource_version)
 
 
 async def write(
-    kube: KubeClient, namespace: str, name: str, text: str, *, version: str | None, shared: bool, dry_run: bool
+    kube: KubeClient,
+    namespace: str,
+    name: str,
+    text: str,
+    *,
+    version: str | None,
+    shared: bool,
+    dry_run: bool,
+    menu: bool = False,
 ) -> WrittenDefinition:
     """Make or change the definition of a topology, and say what was done; repeat it at will.
 
@@ -215,6 +225,7 @@ async def write(
         version: As asked for.
         shared: Whether the topology is in the definition, for all who read definitions.
         dry_run: Whether nothing is written.
+        menu: Whether learners of the class may start it on the portal, if it is shared.
 
     Raises:
         DefiningError: It cannot be.
@@ -224,11 +235,14 @@ async def write(
     existing = await found.get(name)
     whose = owner(existing, name, namespace, limited=await is_limited(kube))
     keeps = whose if not shared else ""
+    labels = {names.LABEL_FAMILY: name} if menu else {}
     change = plan(existing, await content(kube, existing, whose), name, version, text, keeps=bool(keeps))
     if dry_run:
         return WrittenDefinition(existing, change, whose)
+    if change is None and existing is not None and not labels.items() <= existing.metadata.labels.items():
+        change = DefinitionWrite(is_new=False, version=str(existing.spec.get("version", "")))
     if change is not None:
-        existing = await _write(found, existing, name, change, await source(kube, keeps, name, text), whose)
+        existing = await _write(found, existing, name, change, await source(kube, keeps, name, text), whose, labels)
     if existing is not None and keeps:
         await adopt(kube, existing)
     return WrittenDefinition(existing, change, whose)

@@ -22,7 +22,7 @@ from vkprovider.classroom.ledger import (
     outcome,
 )
 from vkprovider.classroom.links import LinkRound, make_links
-from vkprovider.classroom.pods import Assignment, give, pods_in
+from vkprovider.classroom.pods import Assignment, give, name_again, pods_in
 from vkprovider.classroom.preview import GivingPreview, preview_of
 from vkprovider.lablet import names
 from vkprovider.platform.errors import Conflict, NotFound
@@ -107,6 +107,7 @@ async def give_all(
             done = step if isinstance(step, NothingLeft) else outcome(pool, pods, wishes)
             faults = () if isinstance(step, NothingLeft) else (_unsettled(deployment),)
             given = list(done.given.values())
+            await name_again(kube, [(done.given[wish.user], wish) for wish in wishes if wish.user in done.given])
             made = await make_links(kube, namespace, given) if links else LinkRound()
             return Given(done, pool, faults, await open_access(kube, namespace, [*given, *made.left]), made)
         if isinstance(step, Await):

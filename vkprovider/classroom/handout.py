@@ -9,7 +9,7 @@ import msgspec
 from vkprovider.classroom.roster import sheet
 from vkprovider.lablet.devices import Port
 
-HEADINGS: Final = ("learner", "lablet", "class", "link", "until", "ports")
+HEADINGS: Final = ("learner", "name", "lablet", "class", "link", "until", "ports")
 """Of the columns of a hand-out as CSV."""
 
 
@@ -22,6 +22,7 @@ class HandOutRow(msgspec.Struct, frozen=True):
         link: Of the learner's page at the portal.
         until: When the time ends.
         ports: By which the devices are reached.
+        shown: The name by which people know the learner.
     """
 
     learner: str
@@ -29,6 +30,7 @@ class HandOutRow(msgspec.Struct, frozen=True):
     link: str
     until: str
     ports: tuple[str, ...]
+    shown: str = ""
 
 
 def lablet_link(portal: str, namespace: str, pod: str) -> str:
@@ -63,6 +65,5 @@ def _address(port: Port) -> str:
 
 def as_csv(rows: Iterable[HandOutRow], class_: str) -> str:
     """Return a hand-out as CSV for a spreadsheet."""
-    return sheet(
-        HEADINGS, ((row.learner, row.lablet, class_, row.link, row.until, "; ".join(row.ports)) for row in rows)
-    )
+    cells = ((row.learner, row.shown, row.lablet, class_, row.link, row.until, "; ".join(row.ports)) for row in rows)
+    return sheet(HEADINGS, cells)

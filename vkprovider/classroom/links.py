@@ -10,9 +10,10 @@ A link is an address of the portal with a code behind `#`, which no browser send
 The account has no right of its own. Where a Pod is assigned to the learner, the RoleBinding of the assignment names the
 account beside the learner (`access`), so that a link opens what the learner may open, until the assignment ends. It is
 no Pod's: when a lablet is gone while the learner's time goes on, and the learner gets another one, the link leads
-there. It ends with the time: the provider deletes the account when it takes the lablet back, and who assigns deletes
-those whose lablet has ended. All of it is written by whoever assigns, with the own rights, and the policy
-`vkprovider-links` keeps an instructor to this form (`manifests/base/instructors.yaml`).
+there. A guest of a lablet (`sharing`) has an account for that lablet alone, beside one for an own lablet. Both end with
+the time: the provider deletes the accounts when it takes the lablet back, and who assigns deletes those whose lablet
+has ended. All of it is written by whoever assigns, with the own rights, and the policy `vkprovider-links` keeps an
+instructor to this form (`manifests/base/instructors.yaml`).
 """
 
 import hashlib
@@ -20,6 +21,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from vkprovider.classroom.pods import LabletPod, pods_in
@@ -63,10 +65,10 @@ class LinkCode(NamedTuple):
         return hashlib.sha256(f"vkprovider-link {self.text}".encode()).hexdigest()
 
 
-def new_code(namespace: str, learner: str) -> LinkCode:
-    """Return a code that nobody knows yet."""
+def new_code(namespace: str, learner: str, pod_uid: str = "") -> LinkCode:
+    """Return a code that nobody knows yet; of a guest's link it names the Pod, too."""
     secret = "".join(secrets.choice(_LETTERS) for _ in range(_SECRET_CHARS))
-    return LinkCode(namespace, names.link_account(learner), secret)
+    return LinkCode(namespace, names.link_account(learner, pod_uid), secret)
 
 
 def read_code(text: str) -> LinkCode | None:
@@ -92,6 +94,20 @@ class LinkAccount(NamedTuple):
     pod: str
     pod_uid: str
 
+    @property
+    def is_guests(self) -> bool:
+        """Whether it leads a guest to a lablet of somebody else, and never elsewhere."""
+        return self.metadata.name == names.link_account(self.learner, self.pod_uid)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether its name is made of what it says."""
+        return self.is_guests or self.metadata.name == names.link_account(self.learner)
+
+    def admits_to(self, pod: LabletPod) -> bool:
+        """Return whether its learner is a Pod's, or, of a guest's link, is a guest there."""
+        return self.learner in pod.guests if self.is_guests else self.learner == pod.user
+
     def is_opened_by(self, digest: str) -> bool:
         """Return whether a sum is that of the code, in a time that does not tell how much of it is right."""
         return bool(self.digest) and hmac.compare_digest(self.digest.encode(), digest.encode(errors="replace"))
@@ -99,11 +115,13 @@ class LinkAccount(NamedTuple):
     def has_ended(self, pods: Mapping[str, LabletPod]) -> bool:
         """Return whether the learner's time with the Pod is over; a Pod that is gone may be replaced by another one.
 
+        That of a guest is not: it ends with the Pod.
+
         Args:
             pods: Those of the namespace by UID, read after the account.
         """
         pod = pods.get(self.pod_uid)
-        return pod is not None and (pod.ended or pod.user != self.learner)
+        return self.is_guests if pod is None else pod.ended or not self.admits_to(pod)
 
 
 def account_of(found: PartialObject) -> LinkAccount:
@@ -113,8 +131,8 @@ def account_of(found: PartialObject) -> LinkAccount:
     return LinkAccount(found.metadata, learner, digest, *names.link_target(notes))
 
 
-def account_for(code: LinkCode, pod: LabletPod) -> dict[str, Any]:
-    """Return the ServiceAccount of a link to a learner's Pod."""
+def account_for(code: LinkCode, pod: LabletPod, guest: str = "") -> dict[str, Any]:
+    """Return the ServiceAccount of a link to a Pod, of its learner or of a guest."""
     return {
         "apiVersion": "v1",
         "kind": "ServiceAccount",
@@ -123,7 +141,7 @@ def account_for(code: LinkCode, pod: LabletPod) -> dict[str, Any]:
             "namespace": code.namespace,
             "labels": {names.LABEL_COMPONENT: names.COMPONENT_LINK},
             "annotations": {
-                names.ANNOTATION_USERNAME: pod.user,
+                names.ANNOTATION_USERNAME: guest or pod.user,
                 names.ANNOTATION_LINK_HASH: code.digest,
                 names.ANNOTATION_LINK_POD: _target(pod),
             },
@@ -158,13 +176,18 @@ def accounts_in(kube: KubeClient, namespace: str) -> Resource[PartialObject]:
 
 
 async def links_in(kube: KubeClient, namespace: str) -> dict[str, LinkAccount]:
-    """Return the links of a class, by learner.
+    """Return the links of a class, by learner; those of guests are left out.
 
     Raises:
         OutsideError: They cannot be listed.
     """
+    return {each.learner: each for each in await _all_in(kube, namespace) if not each.is_guests}
+
+
+async def _all_in(kube: KubeClient, namespace: str) -> list[LinkAccount]:
+    """Return the links of a class, with those of guests."""
     found = [account_of(each) for each in await accounts_in(kube, namespace).list(labels=_LABELS)]
-    return {each.learner: each for each in found if each.metadata.name == names.link_account(each.learner)}
+    return [each for each in found if each.is_whole]
 
 
 async def make_links(kube: KubeClient, namespace: str, pods: Sequence[LabletPod], *, again: bool = False) -> LinkRound:
@@ -209,8 +232,36 @@ async def make_links(kube: KubeClient, namespace: str, pods: Sequence[LabletPod]
     return LinkRound(codes, tuple(name for name in given if name not in codes), tuple(left))
 
 
-async def carried(kube: KubeClient, namespace: str, pods: Iterable[LabletPod]) -> dict[str, str]:
-    """Return the accounts of the links that lead to some Pods, by the Pod's UID.
+async def make_guest_link(kube: KubeClient, pod: LabletPod, guest: str) -> LinkRound:
+    """Give a guest of a Pod a link to it, in the place of an earlier one; `access.open_access` lets it in.
+
+    Raises:
+        OutsideError: The API server did not do it.
+    """
+    meta = pod.metadata
+    accounts, code = accounts_in(kube, meta.namespace), new_code(meta.namespace, guest, meta.uid)
+    try:
+        await accounts.delete(code.account)
+        await accounts.create(account_for(code, pod, guest))
+    except Conflict:
+        return LinkRound(kept=(guest,))  # somebody else makes it, and hands it out
+    except Forbidden as error:
+        return LinkRound(faults=(_refused(error, meta.namespace),))
+    return LinkRound({guest: code})
+
+
+async def end_guest_link(kube: KubeClient, pod: LabletPod, guest: str) -> None:
+    """Take the link of a guest to a Pod back, if there is one and whoever asks may.
+
+    Raises:
+        OutsideError: The API server did not do it.
+    """
+    with suppress(Forbidden):  # the next one who assigns deletes it
+        await accounts_in(kube, pod.metadata.namespace).delete(names.link_account(guest, pod.metadata.uid))
+
+
+async def carried(kube: KubeClient, namespace: str, pods: Iterable[LabletPod]) -> dict[str, list[str]]:
+    """Return the accounts of the links that lead to some Pods, by the Pod's UID: the learner's first.
 
     A link whose lablet is gone leads to the one that its learner has now; one whose learner's time is over is deleted.
 
@@ -218,25 +269,27 @@ async def carried(kube: KubeClient, namespace: str, pods: Iterable[LabletPod]) -
         OutsideError: The API server did not do it.
     """
     try:
-        standing = await links_in(kube, namespace)
+        every = await _all_in(kube, namespace)
     except Forbidden:
         return {}  # the role of an earlier version, or somebody else's: then there are no links of theirs
-    if not standing:
+    if not every:
         return {}
     accounts, living = accounts_in(kube, namespace), {p.metadata.uid: p for p in await pods_in(kube, namespace).list()}
-    over = [each for each in standing.values() if each.has_ended(living)]
+    over = [each for each in every if each.has_ended(living)]
     await at_most(_AT_ONCE, lambda each: _end(accounts, each), over)
-    found: dict[str, str] = {}
+    good = [each for each in every if each not in over]
+    standing = {each.learner: each for each in good if not each.is_guests}
+    found: dict[str, list[str]] = {}
     for pod in pods:
+        uid = pod.metadata.uid
+        guests = sorted(each.metadata.name for each in good if each.is_guests and each.pod_uid == uid)
         there = standing.get(pod.user)
-        if there is None or there in over:
-            continue
-        target = living.get(there.pod_uid)
-        if target is None or target.over:
+        target = living.get(there.pod_uid) if there is not None else None
+        if there is not None and (target is None or target.over):
             await _lead(accounts, there, pod)
-        elif there.pod_uid != pod.metadata.uid:
-            continue
-        found[pod.metadata.uid] = there.metadata.name
+        elif there is not None and there.pod_uid != uid:
+            there = None
+        found[uid] = [*([there.metadata.name] if there is not None else []), *guests]
     return found
 
 
@@ -257,6 +310,8 @@ async def end_link(kube: KubeClient, pod: LabletPod) -> None:
         OutsideError: The API server did not do it.
     """
     accounts = accounts_in(kube, pod.metadata.namespace)
+    for guest in pod.guests:
+        await end_guest_link(kube, pod, guest)
     try:
         found = await accounts.get(names.link_account(pod.user))
         if found is not None and account_of(found).pod_uid == pod.metadata.uid:

@@ -1,13 +1,17 @@
 """A lablet's Pod, as those who run a class read, change and assign it."""
 
+import contextlib
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
 
 from vkprovider.lablet import names
+from vkprovider.lablet.guests import GuestMode, guests_in
+from vkprovider.lablet.shownname import shown_in
 from vkprovider.lablet.standing import has_ended, is_ready, learner_in
+from vkprovider.platform.errors import Conflict, NotFound
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import ChangeHow, Resource, kind
 from vkprovider.platform.objects import Metadata, Pod, PodSpec, PodStatus
@@ -55,6 +59,16 @@ class LabletPod(msgspec.Struct, frozen=True):
     def user(self) -> str:
         """The learner whose lablet it is, else the one who is to have it; "" for a warm lablet."""
         return learner_in(self)
+
+    @property
+    def shown(self) -> str:
+        """The name by which people know the learner; "" if there is none."""
+        return shown_in(self)
+
+    @property
+    def guests(self) -> dict[str, GuestMode]:
+        """Who shares it with its learner."""
+        return guests_in(self.metadata.annotations)
 
     @property
     def is_free(self) -> bool:
@@ -116,16 +130,19 @@ class Assignment(msgspec.Struct, frozen=True):
 
     Attributes:
         start, end: When the timeslot starts and ends, as annotations have it; "" if it is open.
+        shown: The name by which people know the learner; "" if there is none.
     """
 
     user: str
     start: str = ""
     end: str = ""
+    shown: str = ""
 
     def annotations(self) -> dict[str, str]:
         """Return it as annotations of a Pod."""
         pairs = {
             names.ANNOTATION_USERNAME: self.user,
+            names.ANNOTATION_SHOWN_NAME: self.shown,
             names.ANNOTATION_TIMESLOT_START: self.start,
             names.ANNOTATION_TIMESLOT_END: self.end,
         }
@@ -158,7 +175,7 @@ async def give(kube: KubeClient, pod: LabletPod, wish: Assignment) -> LabletPod:
     Raises:
         Conflict: It was written.
     """
-    notes: dict[str, str | None] = dict(wish.annotations())
+    notes: dict[str, str | None] = {names.ANNOTATION_SHOWN_NAME: None, **wish.annotations()}
     labels: dict[str, str | None] = {}
     if pool := pod.metadata.labels.get(names.LABEL_POOL):
         notes[names.ANNOTATION_LENT_BY] = pool
@@ -166,6 +183,18 @@ async def give(kube: KubeClient, pod: LabletPod, wish: Assignment) -> LabletPod:
     elif any(owner.controller for owner in pod.metadata.owner_references):
         notes[names.ANNOTATION_DELETION_COST] = _COST
     return await change(kube, pod, annotations=notes, labels=labels, unchanged=True)
+
+
+async def name_again(kube: KubeClient, pairs: Iterable[tuple[LabletPod, Assignment]]) -> None:
+    """Write the names by which people know learners on lablets that have others, as they were given before.
+
+    Raises:
+        OutsideError: One cannot be written; a lablet that is gone, or another's meanwhile, is passed over.
+    """
+    for pod, wish in pairs:
+        if wish.shown and pod.user == wish.user and pod.shown != wish.shown:
+            with contextlib.suppress(Conflict, NotFound):
+                await change(kube, pod, annotations={names.ANNOTATION_SHOWN_NAME: wish.shown}, unchanged=True)
 
 
 def in_order(pods: Sequence[LabletPod], dice: random.Random | None = None) -> list[LabletPod]:

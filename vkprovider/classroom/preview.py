@@ -3,7 +3,7 @@
 A command shows it with `--dry-run`, and the page of a class before anything is given.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -12,6 +12,7 @@ from vkprovider.classroom.deployments import scale_command
 from vkprovider.classroom.ledger import DeploymentPool, having_in, is_free_in, outcome
 from vkprovider.classroom.pods import HINDRANCES_MAX, Assignment, LabletPod
 from vkprovider.classroom.roster import look_alikes
+from vkprovider.lablet.shownname import with_name
 from vkprovider.platform.messages import count, listed, sentences
 
 _NAMED_MAX: Final = 8
@@ -31,6 +32,8 @@ class GivingPreview(msgspec.Struct, frozen=True):
         add: By how many lablets the pool is too small for all of them; 0 if those that boot are enough.
         why: Why the other lablets of the pool are not free.
         alike: Names that differ in case only; the second of each is a learner of the list.
+        shown: Learner: the name by which people know them, of those who have one.
+        renamed: Whether somebody who has a lablet gets another such name.
     """
 
     pool: str
@@ -42,6 +45,8 @@ class GivingPreview(msgspec.Struct, frozen=True):
     add: int = 0
     why: str = ""
     alike: tuple[tuple[str, str], ...] = ()
+    shown: Mapping[str, str] = {}
+    renamed: bool = False
 
     @property
     def number(self) -> int:
@@ -57,7 +62,8 @@ class GivingPreview(msgspec.Struct, frozen=True):
             short = f"{len(self.lacks)} {'lacks' if len(self.lacks) == 1 else 'lack'} one"
             parts.append(f"{short}: add {self.add}" if self.add else f"{short} until more of the pool are ready")
         else:
-            parts.append("everybody has one then" if self.gets else "nothing changes")
+            idle = "names change" if self.renamed else "nothing changes"
+            parts.append("everybody has one then" if self.gets else idle)
         return f"{text}: {', '.join(parts)}"
 
     @property
@@ -71,14 +77,17 @@ class GivingPreview(msgspec.Struct, frozen=True):
     def lines(self, namespace: str) -> list[str]:
         """Return all of it as lines, for who reads them on a terminal."""
         found = [self.summary]
-        found += [f"has one: {learner} ({pod})" for learner, pod in self.keeps]
-        found += [f"gets one: {learner}" for learner in self.gets]
-        found += [f"lacks one: {learner}" for learner in self.lacks]
+        found += [f"has one: {self._called(learner, pod)}" for learner, pod in self.keeps]
+        found += [f"gets one: {self._called(learner)}" for learner in self.gets]
+        found += [f"lacks one: {self._called(learner)}" for learner in self.lacks]
         if self.lacks and self.why:
             found.append(f"not free: {self.why}")
         if self.add:
             found.append(f"to add {self.add}: {scale_command(self.pool, namespace, self.replicas + self.add)}")
         return [*found, *([self.same_names] if self.alike else [])]
+
+    def _called(self, learner: str, pod: str = "") -> str:
+        return with_name(learner, "; ".join(each for each in (self.shown.get(learner, ""), pod) if each))
 
 
 def preview_of(
@@ -100,6 +109,8 @@ def preview_of(
         add=0 if room or not lacks else max(0, len(missing) - pool.replicas),
         why=sentences(outcome(pool, others, ()).hindrances, HINDRANCES_MAX) if lacks else "",
         alike=tuple(strangely_alike((wish.user for wish in wishes), pods)),
+        shown={wish.user: wish.shown for wish in wishes if wish.shown},
+        renamed=any(wish.shown and wish.user in having and having[wish.user].shown != wish.shown for wish in wishes),
     )
 
 

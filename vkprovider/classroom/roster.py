@@ -16,6 +16,7 @@ import msgspec
 
 from vkprovider.lablet import names
 from vkprovider.lablet.inputs import inputs_of
+from vkprovider.lablet.shownname import tidied
 from vkprovider.platform.messages import listed, plain
 from vkprovider.platform.objects import Metadata
 
@@ -232,7 +233,7 @@ def _learner(cells: list[str], columns: _Columns, where: str) -> Learner:
     if faults := inputs_of(Metadata("", annotations={names.ANNOTATION_USERNAME: user})).faults:
         raise RosterError(f"{where}, {column}: {'; '.join(faults)}")
     parts = [part for part in (cell(columns.last), cell(columns.first)) if part]
-    return Learner(user, ", ".join(parts) or cell(columns.shown), cell(columns.mail))
+    return Learner(user, tidied(", ".join(parts) or cell(columns.shown)), cell(columns.mail))
 
 
 def look_alikes(learners: Iterable[str], others: Iterable[str] = ()) -> list[tuple[str, str]]:
@@ -253,6 +254,8 @@ def look_alikes(learners: Iterable[str], others: Iterable[str] = ()) -> list[tup
     return [(like, name) for name in wanted if (like := first[name.casefold()]) != name]
 
 
+SHEET_MARK: Final = "\ufeff"
+"""What a file of `sheet` begins with: without it Excel takes UTF-8 for Windows-1252."""
 _FORMULA: Final = re.compile(r"(^|;)(?=[\s\"]*[=+\-@\uff1d\uff0b\uff0d\uff20])")
 """Where a spreadsheet may begin a cell that it computes.
 

@@ -14,12 +14,14 @@ import yaml
 from vkprovider.cml.consoles import NoConsoles
 from vkprovider.cml.spi import Consoles, DeviceFact
 from vkprovider.cml.wire import CmlImport, CmlLabDetail
+from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.platform.errors import NotFound, OutsideError
 
 VERSION: Final = "2.9.1+build.7"
 DEFAULT_DEVICES: Final = (("n0", "alpine"),)
 """(label, node definition) of each device of a lab."""
 
+_AFTER: Final = {DeviceAct.START: "BOOTED", DeviceAct.STOP: "STOPPED", DeviceAct.WIPE: "DEFINED_ON_CORE"}
 _DEVICE_STATE: Final = {"DEFINED_ON_CORE": "DEFINED_ON_CORE", "STARTED": "BOOTED", "STOPPED": "STOPPED"}
 
 
@@ -29,6 +31,8 @@ class _NullLab(msgspec.Struct, gc=False):
     state: str = "DEFINED_ON_CORE"
     notes: str | None = None
     description: str | None = None
+    apart: dict[str, str] = {}
+    """The states of devices that are not as the lab is, by label."""
 
 
 class NullWorker:
@@ -53,6 +57,13 @@ class NullWorker:
             return self.labs[lab_id]
         except KeyError:
             raise NotFound(f"Lab not found: {lab_id}", status=404) from None
+
+    def devices_of(self, lab: _NullLab) -> tuple[DeviceFact, ...]:
+        """Return the devices of a lab."""
+        devices = self.devices[lab.state]
+        if not lab.apart:
+            return devices
+        return tuple(msgspec.structs.replace(d, state=lab.apart.get(d.label, d.state)) for d in devices)
 
     def add(self, title: str, topology_yaml: str) -> str:
         """Add a lab and return its id."""
@@ -100,8 +111,8 @@ class NullLabs:
     async def list_all_devices(self) -> dict[str, tuple[DeviceFact, ...]]:
         """List all devices by lab id."""
         self._check()
-        devices = self._worker.devices
-        return {lab_id: devices[lab.state] for lab_id, lab in self._worker.labs.items()}
+        of = self._worker.devices_of
+        return {lab_id: of(lab) for lab_id, lab in self._worker.labs.items()}
 
     async def get_lab(self, lab_id: str) -> CmlLabDetail:
         """Get one lab; its notes are read from the topology here, so that an import costs nothing."""
@@ -129,7 +140,7 @@ class NullLabs:
     async def list_devices(self, lab_id: str) -> tuple[DeviceFact, ...]:
         """List the devices of one lab."""
         self._check()
-        return self._worker.devices[self._worker.lab(lab_id).state]
+        return self._worker.devices_of(self._worker.lab(lab_id))
 
     async def list_tags(self, lab_id: str) -> dict[str, tuple[str, ...]]:
         """List the tags in the topology that was imported, by label."""
@@ -161,6 +172,11 @@ class NullLabs:
     async def wipe_lab(self, lab_id: str) -> None:
         """Reset the lab."""
         self._move(lab_id, "DEFINED_ON_CORE")
+
+    async def change_device(self, lab_id: str, device: DeviceFact, act: DeviceAct) -> None:
+        """Move one device to another state."""
+        self._check()
+        self._worker.lab(lab_id).apart[device.label] = _AFTER[act]
 
     async def delete_lab(self, lab_id: str) -> None:
         """Delete the lab."""
@@ -195,7 +211,8 @@ class NullLabs:
 
     def _move(self, lab_id: str, state: str) -> None:
         self._check()
-        self._worker.lab(lab_id).state = state
+        lab = self._worker.lab(lab_id)
+        lab.state, lab.apart = state, {}
 
 
 def _header(topology_yaml: str) -> dict[str, Any]:

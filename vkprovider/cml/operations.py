@@ -42,6 +42,9 @@ STOP_LAB: Final = Operation("stop_lab", "PUT", f"{_LAB}/stop", _ACTION_S, slow=T
 WIPE_LAB: Final = Operation("wipe_lab", "PUT", f"{_LAB}/wipe", _ACTION_S, slow=True)
 LIST_NODES: Final = Operation("list_nodes", "GET", f"{_LAB}/nodes", _READ_S)
 GET_NODE: Final = Operation("get_node", "GET", _NODE, _READ_S)
+START_NODE: Final = Operation("start_node", "PUT", f"{_NODE}/state/start", _ACTION_S, slow=True)
+STOP_NODE: Final = Operation("stop_node", "PUT", f"{_NODE}/state/stop", _ACTION_S, slow=True)
+WIPE_NODE: Final = Operation("wipe_node", "PUT", f"{_NODE}/wipe_disks", _ACTION_S, slow=True)
 EXTRACT_CONFIG: Final = Operation("extract_config", "PUT", f"{_NODE}/extract_configuration", _EXTRACT_S, slow=True)
 
 GET_NODE_STATE: Final = Operation("get_node_state", "GET", f"{_NODE}/state", _READ_S)
@@ -77,6 +80,9 @@ LABS: Final = (
     WIPE_LAB,
     LIST_NODES,
     GET_NODE,
+    START_NODE,
+    STOP_NODE,
+    WIPE_NODE,
     EXTRACT_CONFIG,
 )
 CONSOLES: Final = (GET_CONSOLE_KEY, GET_VNC_KEY, CONSOLE_LOG, SIMULATION_STATS)

@@ -7,6 +7,7 @@ import msgspec
 
 from tunnels.base import ByteChannel
 from vkprovider.cml.wire import CmlImport, CmlLabDetail
+from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.observations import DeviceFact
 from vkprovider.platform.errors import OutsideError
 
@@ -112,6 +113,9 @@ class Labs(Protocol):
 
     async def wipe_lab(self, lab_id: str) -> None:
         """Ask for the disks of a stopped lab to be wiped."""
+
+    async def change_device(self, lab_id: str, device: DeviceFact, act: DeviceAct) -> None:
+        """Ask for one device to be started, stopped or, if it is stopped, wiped; RESTART is not known."""
 
     async def delete_lab(self, lab_id: str) -> None:
         """Delete a wiped lab."""

@@ -24,6 +24,7 @@ from vkprovider.cml.wire import (
     CmlNodeState,
     CmlSystemInformation,
 )
+from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import NotFound, OutsideError
 from vkprovider.rest.client import ServiceClient
@@ -146,6 +147,26 @@ class CmlNodesClient:
     async def get_node_state(self, lab_id: str, node_id: str) -> CmlNodeState:
         """Get a node's state: `BOOTED`, `STOPPED` and others."""
         return await self._session.fetch(operations.GET_NODE_STATE.to(lab=lab_id, node=node_id), CmlNodeState)
+
+    async def start_node(self, lab_id: str, node_id: str) -> None:
+        """Start a node.
+
+        Raises:
+            Invalid: CML cannot start it: licences, capacity.
+        """
+        await self._session.send(operations.START_NODE.to(lab=lab_id, node=node_id))
+
+    async def stop_node(self, lab_id: str, node_id: str) -> None:
+        """Stop a node."""
+        await self._session.send(operations.STOP_NODE.to(lab=lab_id, node=node_id))
+
+    async def wipe_node(self, lab_id: str, node_id: str) -> None:
+        """Reset a stopped node to what was imported.
+
+        Raises:
+            Invalid: It runs.
+        """
+        await self._session.send(operations.WIPE_NODE.to(lab=lab_id, node=node_id))
 
     async def extract_config(self, lab_id: str, node_id: str) -> str:
         """Make CML fetch a running node's configuration from the device, and return it.
@@ -280,6 +301,19 @@ class CmlLabs(CmlLabsClient, CmlNodesClient, CmlInterfacesClient):
 
         await asyncio.gather(*map(extract, devices))
         return configs, faults
+
+    async def change_device(self, lab_id: str, device: DeviceFact, act: DeviceAct) -> None:
+        """Start, stop or wipe one device."""
+        node_id = device.id or await self._node_id(lab_id, device.label)
+        match act:
+            case DeviceAct.START:
+                await self.start_node(lab_id, node_id)
+            case DeviceAct.STOP:
+                await self.stop_node(lab_id, node_id)
+            case DeviceAct.WIPE:
+                await self.wipe_node(lab_id, node_id)
+            case DeviceAct.RESTART:
+                raise ValueError("CML knows no restart")
 
     async def _node_id(self, lab_id: str, label: str) -> str:
         """Look up a device that is known by its label only.

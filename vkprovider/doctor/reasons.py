@@ -147,6 +147,16 @@ class DoctorReason(Reasons):
         "The Ingress or the load balancer before the portal has no address yet.",
         "See that a controller serves its class.",
     )
+    PROXY_CLOSED = (
+        "ProxyClosed",
+        "A proxy in front of the portal lets no WebSocket through, so that no console opens in a browser.",
+        "Have the proxy pass on the headers Upgrade and Connection (docs/portal.md, Log in).",
+    )
+    ADDRESS_SILENT = (
+        "AddressSilent",
+        "An address of VKPROVIDER_PORTAL_URLS cannot be reached, or shows a certificate that is not trusted here.",
+        "Correct the setting, or see what leads to that address.",
+    )
     NOBODY_BOUND = (
         "NobodyBound",
         "No binding lets anybody have a lab of the portal.",

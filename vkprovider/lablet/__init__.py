@@ -5,6 +5,9 @@
 * `models`: the custom resources, field by field: what an admin writes, and what the provider answers.
 * `slimming`: what is kept in memory of objects that tenants write.
 * `inputs`: the annotations by which users direct a lablet, its image, and what an instructor tells its learner.
+* `guests`: the guests of a lablet: who shares it with its learner, to watch or to type.
+* `deviceacts`: what may be asked of one device of a lab that runs, and the annotation that holds the requests.
+* `shownname`: the name by which people know a learner, beside the user: how it is read, shown and sorted.
 * `standing`: how a lablet stands: its states and which may follow which, and in plain words.
 * `podspec`: the containers of a lablet that a program makes.
 * `story`: the story of a lablet as lines of a log: what its Events and conditions say, with times.

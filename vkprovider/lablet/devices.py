@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.lablet import names
+from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.exposure import Access
 from vkprovider.lablet.models.status import DefinitionStatus, ShownDevice
 from vkprovider.lablet.ports import INFRASTRUCTURE_NODE_TYPES, PortInfo
@@ -120,7 +121,9 @@ class DeviceState(StrEnum):
 
 
 _TONES: Final = {DeviceState.RUNNING: Tone.GOOD, DeviceState.OFF: Tone.BAD}
-_OFF: Final = frozenset({Trouble.DEVICE_STOPPED, Progress.LAB_STOPPED})
+_OFF: Final = frozenset({Trouble.DEVICE_STOPPED, Progress.LAB_STOPPED, Progress.DEVICE_OFF})
+_WHILE_ON: Final = (DeviceAct.RESTART, DeviceAct.STOP, DeviceAct.WIPE)
+_WHILE_OFF: Final = (DeviceAct.START, DeviceAct.WIPE)
 
 
 class SeenDevice(msgspec.Struct, frozen=True):
@@ -132,6 +135,7 @@ class SeenDevice(msgspec.Struct, frozen=True):
         state: How it is; None for a device without a login, such as a switch.
         console: Whether its console can be opened.
         ports: Those by which it is reached from outside.
+        acts: What may be asked of it now.
     """
 
     label: str
@@ -139,6 +143,7 @@ class SeenDevice(msgspec.Struct, frozen=True):
     state: DeviceState | None = None
     console: bool = False
     ports: tuple[Port, ...] = ()
+    acts: tuple[DeviceAct, ...] = ()
 
     @property
     def tone(self) -> Tone:
@@ -171,6 +176,7 @@ def devices_in(pod: LabletObject | None, definition: DefinitionStatus) -> tuple[
                 _state(pod, states.get(each.container), states),
                 by_label.get(each.label, ()),
                 imported=_is_imported(pod),
+                asked_off=_is_asked_off(states.get(each.container)),
             )
             for each in _shown(definition)
         )
@@ -183,6 +189,7 @@ def devices_in(pod: LabletObject | None, definition: DefinitionStatus) -> tuple[
             _state(pod, states.get(name), states),
             by_label.get(labels.get(name, name), ()),
             imported=_is_imported(pod),
+            asked_off=_is_asked_off(states.get(name)),
         )
         for name in dict.fromkeys([*found, *labels])
     )
@@ -193,12 +200,19 @@ def _shown(definition: DefinitionStatus) -> list[ShownDevice]:
 
 
 def _seen(
-    label: str, kind: str, state: DeviceState | None, ports: Sequence[Port], *, imported: bool = False
+    label: str,
+    kind: str,
+    state: DeviceState | None,
+    ports: Sequence[Port],
+    *,
+    imported: bool = False,
+    asked_off: bool = False,
 ) -> SeenDevice:
     if kind in INFRASTRUCTURE_NODE_TYPES:
         return SeenDevice(label, kind)
     console = imported and state in {DeviceState.BOOTING, DeviceState.RUNNING, DeviceState.UNKNOWN}
-    return SeenDevice(label, kind, state or DeviceState.NOT_STARTED, console, tuple(ports))
+    acts = _WHILE_OFF if asked_off else _WHILE_ON if state is DeviceState.RUNNING else ()
+    return SeenDevice(label, kind, state or DeviceState.NOT_STARTED, console, tuple(ports), acts)
 
 
 def _state(pod: LabletObject, status: ContainerStatus | None, states: Mapping[str, ContainerStatus]) -> DeviceState:
@@ -223,6 +237,10 @@ def _state(pod: LabletObject, status: ContainerStatus | None, states: Mapping[st
     if status is None and reason != Progress.STARTING_NODES:
         return DeviceState.UNKNOWN
     return DeviceState.BOOTING
+
+
+def _is_asked_off(status: ContainerStatus | None) -> bool:
+    return status is not None and status.state.get("waiting", {}).get("reason") == Progress.DEVICE_OFF
 
 
 def _is_imported(pod: LabletObject) -> bool:

@@ -13,8 +13,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from vkprovider.lablet import names
+from vkprovider.lablet import deviceacts, names
+from vkprovider.lablet.guests import fault_of_guests
 from vkprovider.lablet.models.fields import LATEST
+from vkprovider.lablet.shownname import SHOWN_CHARS_MAX
 from vkprovider.lablet.standing import State
 from vkprovider.platform import wellknown
 from vkprovider.platform.messages import plain
@@ -27,6 +29,7 @@ _DESIRABLE: Final = (State.READY, State.RUNNING, State.STOPPED, State.COLLECTING
 _USERNAME_CHARS_MAX: Final = 256
 _TOKEN: Final = re.compile(r"[\x20-\x7e]{1,64}")
 """Any text whose change is a request, such as a time."""
+_DEVICES: Final = '{"r1": "restart 2026-01-31T12:00:00Z"}'
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?")
 
 
@@ -38,6 +41,7 @@ class Inputs(msgspec.Struct, frozen=True, gc=False):
         slot_start, slot_end: The learner's timeslot (Unix seconds), 0 where it is open.
         desired: The requested state; None without a request.
         reset: A word; a new one requests that the lab is wiped and started again.
+        devices: What is asked of single devices: label and request.
         pool: The pool that the Pod is in, by its label.
         lent_by: The pool that lent the lablet to a learner.
         faults: The annotations that cannot be read; they count as absent.
@@ -48,6 +52,7 @@ class Inputs(msgspec.Struct, frozen=True, gc=False):
     slot_end: int = 0
     desired: State | None = None
     reset: str = ""
+    devices: tuple[tuple[str, str], ...] = ()
     pool: str = ""
     lent_by: str = ""
     faults: tuple[str, ...] = ()
@@ -55,7 +60,9 @@ class Inputs(msgspec.Struct, frozen=True, gc=False):
 
 NOTHING: Final = Inputs()
 _PREFIX: Final = f"{wellknown.GROUP}/"
-_WORDS: Final = sorted(name.removeprefix(_PREFIX) for name in names.INPUTS - {names.ANNOTATION_LENT_BY})
+_OURS: Final = frozenset({names.ANNOTATION_LENT_BY, names.ANNOTATION_DEVICE_REQUESTS, names.ANNOTATION_GUESTS})
+"""Written by commands and by the provider, never by hand."""
+_WORDS: Final = sorted(name.removeprefix(_PREFIX) for name in names.INPUTS - _OURS)
 _UNKNOWN_MAX: Final = 5
 _WORD_CHARS_MAX: Final = 63
 """How many annotations that mean nothing are named, and how much of each."""
@@ -68,8 +75,11 @@ def inputs_of(meta: Metadata) -> Inputs:
     faults = _unknown(notes.keys() - names.POD_ANNOTATIONS)
     if names.INPUTS.isdisjoint(notes) and not faults:
         return Inputs(pool=pool) if pool else NOTHING
+    _check_shown(notes, faults)
     start = _time(notes, names.ANNOTATION_TIMESLOT_START, faults)
     end = _time(notes, names.ANNOTATION_TIMESLOT_END, faults)
+    if fault := fault_of_guests(notes):
+        faults.append(fault)
     if start and end and end <= start:
         faults.append(f"{names.ANNOTATION_TIMESLOT_END} is not after {names.ANNOTATION_TIMESLOT_START}")
         start = end = 0
@@ -79,6 +89,7 @@ def inputs_of(meta: Metadata) -> Inputs:
         slot_end=end,
         desired=_desired(notes, faults),
         reset=_copied(notes, names.ANNOTATION_RESET, _TOKEN, faults),
+        devices=_devices(notes, faults),
         pool=pool,
         lent_by=_copied(notes, names.ANNOTATION_LENT_BY, _LABEL_VALUE, faults),
         faults=tuple(faults),
@@ -106,6 +117,13 @@ def _username(notes: dict[str, str], faults: list[str]) -> str:
     return username
 
 
+def _check_shown(notes: dict[str, str], faults: list[str]) -> None:
+    """Report a name for people that is not shown as it is written."""
+    shown = notes.get(names.ANNOTATION_SHOWN_NAME, "")
+    if len(shown) > SHOWN_CHARS_MAX or not shown.isprintable():
+        faults.append(f"{names.ANNOTATION_SHOWN_NAME} is not a name of at most {SHOWN_CHARS_MAX} printable characters")
+
+
 def _copied(notes: dict[str, str], name: str, pattern: re.Pattern[str], faults: list[str]) -> str:
     """Return an annotation that goes into the claim, whose ConfigMap all lablets of the worker share."""
     text = notes.get(name, "")
@@ -113,6 +131,15 @@ def _copied(notes: dict[str, str], name: str, pattern: re.Pattern[str], faults: 
         faults.append(f"{name} {text[:40]!r} does not match {pattern.pattern}")
         return ""
     return text
+
+
+def _devices(notes: dict[str, str], faults: list[str]) -> tuple[tuple[str, str], ...]:
+    text = notes.get(names.ANNOTATION_DEVICE_REQUESTS, "")
+    found = deviceacts.read(text) if text else {}
+    if found is None:
+        faults.append(f"{names.ANNOTATION_DEVICE_REQUESTS} {text[:40]!r} is not like {_DEVICES}")
+        return ()
+    return tuple(sorted(found.items()))
 
 
 def _time(notes: dict[str, str], name: str, faults: list[str]) -> int:

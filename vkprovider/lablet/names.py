@@ -31,6 +31,8 @@ LABEL_NAMESPACE: Final = f"{GROUP}/namespace"
 """A label of what is kept of a lablet: the namespace of its Pod."""
 LABEL_OWNER_NAMESPACE: Final = f"{GROUP}/owner-namespace"
 """A definition's label: the namespace of the class whose instructors may change it."""
+LABEL_FAMILY: Final = f"{GROUP}/family"
+"""A definition's label: the family of labs that it is of, for the menus of portals."""
 LABEL_LINKS: Final = f"{GROUP}/links"
 """A label of the namespace of a class: whether its learners may get links, by which one needs no account."""
 LINKS_ALLOWED: Final = "allowed"
@@ -75,12 +77,18 @@ ANNOTATION_ABANDON: Final = f"{GROUP}/abandon"
 ANNOTATION_REFRESH: Final = f"{GROUP}/refresh"
 ANNOTATION_USERNAME: Final = f"{GROUP}/username"
 ANNOTATION_LEARNER: Final = f"{GROUP}/learner"
+ANNOTATION_SHOWN_NAME: Final = f"{GROUP}/shown-name"
+"""The name by which people know the learner, see `lablet.shownname`."""
 ANNOTATION_TIMESLOT_START: Final = f"{GROUP}/timeslot-start"
 ANNOTATION_TIMESLOT_END: Final = f"{GROUP}/timeslot-end"
 ANNOTATION_DESIRED_STATE: Final = f"{GROUP}/desired-state"
 ANNOTATION_RESET: Final = f"{GROUP}/reset"
+ANNOTATION_DEVICE_REQUESTS: Final = f"{GROUP}/device-requests"
+"""What is asked of single devices, see `lablet.deviceacts`."""
 ANNOTATION_MESSAGE: Final = f"{GROUP}/message"
 """A message of an instructor to the learner, with its time, see `lablet.inputs`."""
+ANNOTATION_GUESTS: Final = f"{GROUP}/guests"
+"""Who shares a lablet with its learner, and how, see `lablet.guests`."""
 ANNOTATION_LINK_HASH: Final = f"{GROUP}/link-hash"
 """An annotation of the ServiceAccount of a link: the SHA-256 sum of what the link is opened with."""
 ANNOTATION_LINK_POD: Final = f"{GROUP}/link-pod"
@@ -106,11 +114,14 @@ ANNOTATION_SESSION_LOGIN_URL: Final = f"{GROUP}/lds-login-url"
 INPUTS: Final = frozenset(
     {
         ANNOTATION_USERNAME,
+        ANNOTATION_SHOWN_NAME,
         ANNOTATION_TIMESLOT_START,
         ANNOTATION_TIMESLOT_END,
         ANNOTATION_DESIRED_STATE,
         ANNOTATION_RESET,
+        ANNOTATION_DEVICE_REQUESTS,
         ANNOTATION_MESSAGE,
+        ANNOTATION_GUESTS,
         ANNOTATION_LENT_BY,
     }
 )
@@ -158,6 +169,8 @@ HAND_IN: Final = "hand-in"
 """`exec -c lab -- hand-in [--yes]` ends the learner's time, as `kubectl lablet collect` does."""
 RESET: Final = "reset"
 """`exec -c lab -- reset [--yes]` wipes the lab and starts it again, as `kubectl lablet reset` does."""
+DEVICE: Final = "device"
+"""`exec -c lab -- device start|stop|restart|wipe DEVICE [--yes]` does it to one device, and leaves the others alone."""
 CONDITION_SESSION_STARTED: Final = f"{GROUP}/SessionStarted"
 NODE_PREFIX: Final = "vnode."
 IMAGE_PREFIX: Final = "cml/"
@@ -203,15 +216,19 @@ def assignment_name(pod: str) -> str:
 _LINK_BYTES: Final = 10
 
 
-def link_account(learner: str) -> str:
+def link_account(learner: str, pod_uid: str = "") -> str:
     """Return the name of the ServiceAccount of a learner's link; nothing else has this prefix.
+
+    A guest of a lablet has a link for that lablet alone, beside the one to an own lablet; the Pod's UID tells them
+    apart.
 
     `manifests/base/instructors.yaml`, `confine.yaml` and the portal's `confine.yaml` know it, too.
 
     >>> link_account("alice")
     'vkprovider-link-fpmansl7byak6gq7'
     """
-    digest = hashlib.sha256(learner.encode(errors="surrogatepass")).digest()[:_LINK_BYTES]
+    whose = f"{learner}\n{pod_uid}" if pod_uid else learner  # no username has a line break
+    digest = hashlib.sha256(whose.encode(errors="surrogatepass")).digest()[:_LINK_BYTES]
     return LINK_PREFIX + b32encode(digest).decode().lower()
 
 
@@ -303,6 +320,10 @@ def cml_release(version: str) -> tuple[int, int, int] | None:
 CONSOLE_IN_USE: Final = "another session types at the console of"
 """How the refusal of a console begins at which somebody else types. An API server before 1.36 passes the text of a
 refusal on, and not its reason."""
+CONSOLE_TAKEN: Final = "another session has taken over"
+"""How the line begins, behind a bracket, by which a session reads that it does not type any more."""
+CONSOLE_RETURNED: Final = "the session that had taken over has left"
+"""How the line begins by which it reads that it types again."""
 
 
 def console_command(device: str, *, take_over: bool) -> list[str]:

@@ -50,20 +50,20 @@ def addresses_of(urls: str) -> tuple[SiteAddress, ...]:
 
 
 def address_used(
-    addresses: Sequence[SiteAddress], headers: Mapping[str, str], host: str, path: str
+    addresses: Sequence[SiteAddress], headers: Mapping[str, str], host: str, left: str = ""
 ) -> SiteAddress | None:
     """Return the address that a browser used; None if it was none of them, such as a port that kubectl forwards.
 
     `Origin`, which no proxy rewrites, decides where there is one. Else `X-Forwarded-Host` and `Host` choose among the
-    addresses, and the first one counts where they are others. A path that a proxy has left as it is counts before.
+    addresses, and the first one counts where they are others.
 
     Args:
         addresses: Those of the site, at least one.
         headers: Those of the request.
         host: As the request names it.
-        path: Of the request.
+        left: The base that a proxy has left in the path, which that of the address is; "" if there is none left.
     """
-    addresses = [each for each in addresses if each.base and path.startswith(f"{each.base}/")] or addresses
+    addresses = [each for each in addresses if left and each.base == left] or addresses
     if origin := headers.get("Origin"):
         return next((each for each in addresses if f"{each.scheme}://{each.host}" == origin.lower()), None)
     for name in (headers.get("X-Forwarded-Host", ""), host):

@@ -92,7 +92,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
 
     effects = lab_objects(ctx, objects)
     locks = Locks(ctx, membership, lambda key: _add_all(queue, index.namespaces_of(key)), index.about)
-    choices = Choices(config, objects)
+    choices = Choices(config, objects, learners)
     requests = Requests(ctx, effects, of_portal, index, locks, membership, choices, queue.add)
     making = Making(ctx, effects.pods, of_portal.username_prefix, config.env, index.definition)
     labs = UserLabs(ctx, effects, of_portal, index, locks, membership, making)

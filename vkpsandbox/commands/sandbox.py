@@ -17,6 +17,7 @@ from vkpsandbox import ProcessStatus, Sandbox
 from vkpsandbox.controlplane.build import ensure_programs
 from vkpsandbox.controlplane.tunnels import Tunnel
 from vkpsandbox.errors import SandboxError
+from vkpsandbox.node.programs import ensure_node_programs
 from vkpsandbox.paths import sandboxes_home
 
 P = ParamSpec("P")
@@ -75,6 +76,7 @@ def sandbox() -> None:
 @click.option("--lds", is_flag=True, help="Run a simulated Lab Delivery System that the provider uses.")
 @click.option("--mux", is_flag=True, help="Run a mux, the Service labs in vkprovider-system, and a relay on loopback.")
 @click.option("--portal", is_flag=True, help="Run the portal; its users are the ServiceAccounts in namespace learners.")
+@click.option("--node", is_flag=True, help="Run an ordinary Node for containers, too; needs root, containerd and more.")
 @click.option("--audit", is_flag=True, help="Make the API server write an audit log.")
 @click.option("--no-provider", is_flag=True, help="Do not run the provider.")
 @click.option("--download", is_flag=True, help=DOWNLOAD_HELP)
@@ -95,6 +97,7 @@ def up(
     lds: bool,
     mux: bool,
     portal: bool,
+    node: bool,
     audit: bool,
     no_provider: bool,
     download: bool,
@@ -107,6 +110,10 @@ def up(
         )
     if download and kubeconfig:
         raise click.UsageError("--download and --kubeconfig exclude each other: no control plane is started")
+    if node and kubeconfig:
+        raise click.UsageError(
+            "--node and --kubeconfig exclude each other: the cluster of that file has Nodes of its own"
+        )
     if tunnel != "direct" and backend == "null":
         raise click.UsageError(f"--tunnel {tunnel} and --backend null exclude each other: a null worker has no agent")
     if tunnel == "http" and no_provider:
@@ -121,6 +128,7 @@ def up(
         lds=lds,
         mux=mux,
         portals=int(portal),
+        node=node,
         audit=audit,
         provider=not no_provider,
         policies=True,
@@ -150,6 +158,15 @@ def down(name: str, directory: Path | None) -> None:
     """End a sandbox and remove all its processes and files."""
     Sandbox.remove(name, directory, lambda line: click.echo(line, err=True))
     click.echo(f"sandbox {name} is gone")
+
+
+@sandbox.command()
+@_which
+@click.argument("archive", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@_reported
+def load(name: str, directory: Path | None, archive: Path) -> None:
+    """Give the ordinary Node the images of an archive, as `podman save` and `docker save` write it."""
+    click.echo(Sandbox.attach(name, directory).load(archive), nl=False)
 
 
 @sandbox.command("list")
@@ -212,10 +229,18 @@ def logs(name: str, directory: Path | None, process: str, lines: int | None) -> 
 
 
 @sandbox.command()
+@click.option("--node", is_flag=True, help="Those of an ordinary Node, too.")
 @_reported
-def build() -> None:
+def build(*, node: bool) -> None:
     """Build the control plane's programs now and print where they are."""
-    click.echo(ensure_programs(lambda line: click.echo(line, err=True)))
+    click.echo(ensure_programs(_tell))
+    if node:
+        click.echo("\n".join(sorted({str(path.parent) for path in ensure_node_programs(_tell).values()})))
+
+
+def _tell(line: str) -> None:
+    """Print a line of progress."""
+    click.echo(line, err=True)
 
 
 @sandbox.command()

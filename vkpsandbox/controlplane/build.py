@@ -57,6 +57,7 @@ class GoModule:
         go_sum: The content of its go.sum.
         programs: Program: the Go package it is built from.
         flags: For the linker.
+        source: The content of its main.go, if a program is of the module itself.
     """
 
     name: str
@@ -66,11 +67,12 @@ class GoModule:
     go_sum: bytes
     programs: Mapping[str, str]
     flags: str
+    source: bytes = b""
 
     @property
     def target(self) -> Path:
         """The directory in the cache, which is complete if it exists."""
-        return cache_home() / self.name / cache_key(self.go_mod, self.go_sum)
+        return cache_home() / self.name / cache_key(self.go_mod, self.go_sum + self.source)
 
 
 def module_files() -> tuple[bytes, bytes]:
@@ -249,6 +251,8 @@ def _build(module: GoModule, target: Path, on_progress: Progress) -> None:
     source.mkdir()
     (source / "go.mod").write_bytes(module.go_mod)
     (source / "go.sum").write_bytes(module.go_sum)
+    if module.source:
+        (source / "main.go").write_bytes(module.source)
     began = time.monotonic()
     for number, (program, package) in enumerate(module.programs.items(), 1):
         which = f"  {program} ({number} of {len(module.programs)})"

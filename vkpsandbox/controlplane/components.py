@@ -2,7 +2,7 @@
 
 What differs from the defaults and why:
 
-* every listener is on loopback, on a port that was found;
+* every listener is on loopback, on a port that was found; beside an ordinary Node the API server is on the link to it;
 * etcd does not wait for the disk (`--unsafe-no-fsync`): a sandbox need not survive a power failure;
 * the rest is what kubeadm sets: RBAC, certificates, ServiceAccount keys, signers.
 """
@@ -38,6 +38,8 @@ rules:
 """
 
 PORTS_NEEDED: Final = 5
+API_PORT: Final = 6443
+"""The port of an API server that has an address of its own: the one that NetworkPolicies expect."""
 
 
 @dataclass(frozen=True)
@@ -61,18 +63,28 @@ class Tuning:
 
 @dataclass(frozen=True)
 class Ports:
-    """The ports of the control plane, all on 127.0.0.1."""
+    """The ports of the control plane, all on 127.0.0.1 but that of the API server.
+
+    Attributes:
+        host: Where the API server listens.
+    """
 
     api: int
     etcd: int
     etcd_peer: int
     scheduler: int
     controller_manager: int
+    host: str = LOOPBACK
 
     @property
     def server(self) -> str:
         """The API server's URL."""
-        return f"https://{LOOPBACK}:{self.api}"
+        return f"https://{self.host}:{self.api}"
+
+    @property
+    def advertised(self) -> str:
+        """The address of the API server in the Service `kubernetes`."""
+        return ADVERTISED if self.host == LOOPBACK else self.host
 
 
 def store_and_api(layout: Layout, programs: Path, ports: Ports, *, audit: bool) -> list[ProcessSpec]:
@@ -113,9 +125,9 @@ def apiserver(layout: Layout, programs: Path, ports: Ports, *, audit: bool) -> P
     pki = layout.pki
     argv = [
         f"{programs / 'kube-apiserver'}",
-        f"--bind-address={LOOPBACK}",
+        f"--bind-address={ports.host}",
         f"--secure-port={ports.api}",
-        f"--advertise-address={ADVERTISED}",
+        f"--advertise-address={ports.advertised}",
         f"--etcd-servers=https://{LOOPBACK}:{ports.etcd}",
         f"--etcd-cafile={pki / 'server-ca.crt'}",
         f"--etcd-certfile={pki / 'apiserver-etcd-client.crt'}",
@@ -140,6 +152,9 @@ def apiserver(layout: Layout, programs: Path, ports: Ports, *, audit: bool) -> P
         f"--proxy-client-cert-file={pki / 'front-proxy-client.crt'}",
         f"--proxy-client-key-file={pki / 'front-proxy-client.key'}",
     ]
+    if ports.host != LOOPBACK:
+        # As kubeadm: the name of an ordinary Node is in no DNS.
+        argv.append("--kubelet-preferred-address-types=InternalIP,ExternalIP,Hostname")
     if audit:
         argv += [
             f"--audit-policy-file={layout.audit_policy}",

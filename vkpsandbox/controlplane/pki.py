@@ -6,9 +6,11 @@ A sandbox lives for hours or days; everything is valid for a year and dies with 
 import ipaddress
 import os
 import secrets
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from cryptography import x509
@@ -52,23 +54,31 @@ class Authority:
     certificate: x509.Certificate
 
 
-def write_pki(directory: Path) -> None:
+def write_pki(
+    directory: Path, *, host: str = "", clients: Mapping[str, tuple[str, str]] = MappingProxyType({})
+) -> None:
     """Write `<name>.crt` and `<name>.key` of all, `sa.key` and `sa.pub` for ServiceAccount tokens, and `tokens.csv`.
 
     `server-ca` signs `server` and, through the API server's signers, kubelet serving certificates; `client-ca` signs
     the clients of the API server and of etcd; `front-proxy-ca` signs only the aggregation layer's client, which may
     claim any identity.
+
+    Args:
+        directory: Where; it is made.
+        host: A further address of the servers.
+        clients: Further client certificates, as in `CLIENTS`.
     """
     directory.mkdir(mode=0o700, parents=True)
     server_ca, client_ca, front_proxy_ca = (
         write_authority(directory, name) for name in ("server-ca", "client-ca", "front-proxy-ca")
     )
     usages = [ExtendedKeyUsageOID.SERVER_AUTH]
-    write_certificate(directory, "server", server_ca, subject=_subject("vkprovider-sandbox"), usages=usages)
-    for name, (user, group) in CLIENTS.items():
+    names = [*SERVER_NAMES, *([host] if host else [])]
+    write_certificate(directory, "server", server_ca, _subject("vkprovider-sandbox"), usages=usages, names=names)
+    for name, (user, group) in {**CLIENTS, **clients}.items():
         authority = front_proxy_ca if name == "front-proxy-client" else client_ca
         usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
-        write_certificate(directory, name, authority, subject=_subject(user, group), usages=usages)
+        write_certificate(directory, name, authority, _subject(user, group), usages=usages)
     tokens = ec.generate_private_key(ec.SECP256R1())
     _write(directory / "sa.key", _pem(tokens))
     public = tokens.public_key().public_bytes(
@@ -112,15 +122,21 @@ def write_authority(directory: Path, name: str) -> Authority:
 
 
 def write_certificate(
-    directory: Path, name: str, authority: Authority, *, subject: x509.Name, usages: list[x509.ObjectIdentifier]
+    directory: Path,
+    name: str,
+    authority: Authority,
+    subject: x509.Name,
+    *,
+    usages: list[x509.ObjectIdentifier],
+    names: Sequence[str] = (),
 ) -> None:
-    """Make a certificate signed by an authority and write it; servers are valid for `SERVER_NAMES`."""
+    """Make a certificate signed by an authority and write it; `names` are those that a server is valid for."""
     key = ec.generate_private_key(ec.SECP256R1())
     builder = _builder(subject, authority.certificate.subject, key.public_key())
     builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
-    if ExtendedKeyUsageOID.SERVER_AUTH in usages:
-        names = x509.SubjectAlternativeName([_general_name(name) for name in SERVER_NAMES])
-        builder = builder.add_extension(names, critical=False)
+    if names:
+        alternatives = x509.SubjectAlternativeName([_general_name(each) for each in names])
+        builder = builder.add_extension(alternatives, critical=False)
     builder = builder.add_extension(
         x509.AuthorityKeyIdentifier.from_issuer_public_key(authority.key.public_key()), critical=False
     )

@@ -12,7 +12,7 @@ from vkpsandbox.controlplane.content import NAMESPACE
 from vkpsandbox.paths import Layout
 from vkpsandbox.processes.ports import free_ports, worker_endpoints, worker_public_address
 from vkpsandbox.processes.process import ProcessSpec, Restart
-from vkpsandbox.processes.record import Lds, Worker
+from vkpsandbox.processes.record import Lds, OrdinaryNode, Worker
 
 Backend = Literal["cml", "null"]
 
@@ -28,9 +28,15 @@ WORKER_GRACE_S: Final = 1.0
 PROVIDER_GRACE_S: Final = 5.0
 
 
-def plan_workers(layout: Layout, count: int, backend: Backend) -> list[Worker]:
-    """Choose the names and addresses of the simulated workers; those of the null backend listen nowhere."""
-    endpoints = worker_endpoints(count) if backend == "cml" else [("", 0)] * count
+def plan_workers(layout: Layout, count: int, backend: Backend, node: OrdinaryNode | None = None) -> list[Worker]:
+    """Choose the names and addresses of the simulated workers; those of the null backend listen nowhere.
+
+    Raises:
+        SandboxError: They are beside an ordinary Node, and more than have room there.
+    """
+    endpoints = [("", 0)] * count
+    if backend == "cml":
+        endpoints = node.worker_endpoints(count) if node else worker_endpoints(count)
     workers = []
     for number, (host, port) in enumerate(endpoints, 1):
         name = f"worker-{number}"

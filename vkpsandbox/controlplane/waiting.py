@@ -11,7 +11,6 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from vkpsandbox.controlplane import components
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.errors import SandboxError, log_tail
 from vkpsandbox.paths import Layout
@@ -32,10 +31,10 @@ KUBECTL_POLL_S: Final = 0.4
 _READY: Final = '{range .items[*]}{.metadata.name}={.status.conditions[?(@.type=="Ready")].status} {end}'
 
 
-def await_api(layout: Layout, port: int) -> None:
+def await_api(layout: Layout, server: str) -> None:
     """Wait until the API server is ready."""
     names = ["etcd", "kube-apiserver"]
-    await_processes(layout, names, partial(_api_ready, layout, port), "the API")
+    await_processes(layout, names, partial(_api_ready, layout, server), "the API")
 
 
 def await_controllers(layout: Layout, kubectl: Kubectl) -> None:
@@ -137,10 +136,10 @@ def _listens(host: str, port: int) -> bool:
     return True
 
 
-def _api_ready(layout: Layout, port: int) -> bool:
+def _api_ready(layout: Layout, server: str) -> bool:
     """Ask the API server whether it is ready; this needs no credentials."""
     context = ssl.create_default_context(cafile=str(layout.pki / "server-ca.crt"))
-    return _is_ok(http.client.HTTPSConnection(components.LOOPBACK, port, timeout=5, context=context), "/readyz")
+    return _is_ok(http.client.HTTPSConnection(urlsplit(server).netloc, timeout=5, context=context), "/readyz")
 
 
 def _page_ready(url: str) -> bool:

@@ -5,7 +5,7 @@ import fcntl
 import os
 import shutil
 from collections.abc import Iterator
-from typing import Literal, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 import msgspec
 
@@ -98,6 +98,65 @@ class Lds(NamedTuple):
         return "lds"
 
 
+_MOST_WORKERS: Final = 126
+"""Beside an ordinary Node: the addresses of its range."""
+
+
+class OrdinaryNode(NamedTuple):
+    """A Node that runs containers, with an end of a link to the host; all its addresses are for benchmarks (RFC 2544).
+
+    Attributes:
+        number: From 1 to 254, that no other one on this machine has.
+    """
+
+    number: int
+
+    @property
+    def name(self) -> str:
+        """Its name in the cluster."""
+        return "node-1"
+
+    @property
+    def interface(self) -> str:
+        """The host's end of the link."""
+        return f"vkp{self.number}"
+
+    @property
+    def inner(self) -> str:
+        """The Node's end."""
+        return f"vkp{self.number}n"
+
+    @property
+    def host(self) -> str:
+        """The address of the host's end, where the API server listens."""
+        return f"198.18.{self.number}.1"
+
+    @property
+    def address(self) -> str:
+        """The address of the Node."""
+        return f"198.18.{self.number}.2"
+
+    @property
+    def workers(self) -> str:
+        """The addresses of simulated workers, which are the host's."""
+        return f"198.18.{self.number}.128/25"
+
+    @property
+    def pods(self) -> str:
+        """The addresses of Pods."""
+        return f"198.19.{self.number}.0/24"
+
+    def worker_endpoints(self, count: int) -> list[tuple[str, int]]:
+        """Return the address and the port on which each worker serves its API.
+
+        Raises:
+            SandboxError: There are more workers than addresses.
+        """
+        if count > _MOST_WORKERS:
+            raise SandboxError(f"beside an ordinary Node there is room for {_MOST_WORKERS} workers")
+        return [(f"198.18.{self.number}.{128 + each}", 8443) for each in range(1, count + 1)]
+
+
 class Record(msgspec.Struct, frozen=True, kw_only=True):
     """A sandbox as `up` made it.
 
@@ -111,6 +170,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
         lds: Its simulated Lab Delivery System, if it has one.
         broker: Its MQTT broker, if its workers are reached by MQTT.
         tokens: Tokens of its agents by their workers' names, if its workers are reached by HTTP.
+        node: Its ordinary Node, if it has one.
     """
 
     name: str
@@ -122,6 +182,7 @@ class Record(msgspec.Struct, frozen=True, kw_only=True):
     lds: Lds | None = None
     broker: Broker | None = None
     tokens: dict[str, str] = {}
+    node: OrdinaryNode | None = None
 
     @property
     def tunnel(self) -> Literal["direct", "mqtt", "http"]:

@@ -89,7 +89,7 @@ class CmlSimulator(Simulator):
         self.simulation = Simulation(settings, self.now(), lambda: str(uuid.uuid4()))
         self.endpoint = Endpoint(self.simulation, self.log, self.faults, self.now, self.changed)
         self.endpoint.latency_s = latency_ms / 1000
-        self.consoles = Consoles(self.simulation.world, self.now, self.changed)
+        self.consoles = Consoles(self.simulation.world, self.now, self.changed, settings.console_baud)
         self.patty = Patty(self.simulation.world, self.now, host, patty, self.consoles) if patty else None
 
     async def _open(self) -> None:

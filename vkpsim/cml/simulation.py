@@ -35,6 +35,8 @@ class Settings:
     """How many seconds of a boot, and of the time-out of its node definition, pass in one."""
     stop_seconds: float = 0.0
     """How long a node keeps running after a stop request."""
+    console_baud: int = 0
+    """The speed of serial lines, in bit/s: a device drops keys that come faster; 0: it reads them at once."""
     seed: int = 0
     licence_nodes: int = 500
     cpus: int = 256

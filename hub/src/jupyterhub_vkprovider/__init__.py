@@ -6,4 +6,12 @@
 * `progress`: the story of a lab, for all who listen to it.
 * `following`: an operation of the portal, from its stream to its end.
 * `spawner`: the class that JupyterHub calls; `proxy`: configurable-http-proxy, whose traffic is no activity.
+* `templates`: the hub's home and spawn page with the way to the portal's pages; a hub names the folder, `TEMPLATES`, in
+  its `template_paths`.
 """
+
+from pathlib import Path
+from typing import Final
+
+TEMPLATES: Final = str(Path(__file__).parent / "templates")
+"""The folder for `c.JupyterHub.template_paths`."""

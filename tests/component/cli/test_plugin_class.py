@@ -5,6 +5,7 @@ import contextlib
 import csv
 import io
 import json
+import re
 import zipfile
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -23,6 +24,7 @@ from vkpsim.lds.server import LdsSimulator
 from vkpsim.lds.settings import LdsSettings
 
 POOL, USER, UNTIL = "vkprovider.io/pool", "vkprovider.io/username", "vkprovider.io/timeslot-end"
+NAME = "vkprovider.io/shown-name"
 LABELS = {"app": "netlab", POOL: "warm"}
 
 
@@ -147,7 +149,7 @@ async def test_killed_after_each_write_and_run_again(warm: Warm, desk: Desk, tmp
     before = len(api.asked)
     again = await desk.lablet(*words[1:], "-o", "csv", "--portal", "https://labs.example.com/")
     assert [asked.line for asked in api.asked[before:] if asked.method != "GET"] == [], "nothing changes"
-    rows = {row["learner"]: row for row in csv.DictReader(io.StringIO(again.out))}
+    rows = {row["learner"]: row for row in csv.DictReader(io.StringIO(again.out.removeprefix("\ufeff")))}
     assert {learner: row["name"] for learner, row in rows.items()} == given
     assert all("r1 serial 198.51.100.7:" in row["access"] for row in rows.values())
     pages = f"https://labs.example.com/lablets/{warm.world.namespace}"
@@ -189,6 +191,40 @@ async def test_a_list_is_looked_at_and_nothing_is_given(warm: Warm, desk: Desk, 
         "nothing was given (dry run)",
     ]
     assert (await warm.given(), await warm.replicas()) == (before, replicas)
+
+
+async def test_names_for_people_stand_beside_the_users(warm: Warm, desk: Desk, tmp_path: Path) -> None:
+    """A list brings them along, they go with the lablet, and the same list with other names writes these."""
+    file = tmp_path / "moodle.csv"
+    file.write_text("First name,Last name,Username\nAnna,Müller,zz1\nBert,Adams,zz2\nCem,,zz3\n", encoding="cp1252")
+    said = await desk.succeeds("assign", "deployment/warm", "--from-file", str(file), "--dry-run")
+    assert "gets one: zz1 (Müller, Anna)" in said
+    out = await desk.succeeds("assign", "deployment/warm", "--from-file", str(file))
+    lines = [re.split("   +", line) for line in out.splitlines()]
+    assert [line[:2] for line in lines] == [
+        ["LEARNER", "SHOWN NAME"],
+        ["zz1", "Müller, Anna"],
+        ["zz2", "Adams, Bert"],
+        ["zz3", "Cem"],
+    ]
+    listed = [re.split("   +", line)[:2] for line in (await desk.succeeds("list", "--sort", "learner")).splitlines()]
+    assert listed[1:4] == [["zz2", "Adams, Bert"], ["zz3", "Cem"], ["zz1", "Müller, Anna"]]
+    assert {pod["metadata"]["annotations"].get(NAME) for pod in await warm.pods()} == {
+        *("Müller, Anna", "Adams, Bert", "Cem", None)
+    }
+    file.write_text("username,name\nzz1,Anna Schmidt\nzz2,\n")
+    looked = await desk.succeeds("assign", "deployment/warm", "--from-file", str(file), "--dry-run")
+    assert "2 names, 1 free: 2 have one already, names change" in looked
+    await desk.succeeds("assign", "deployment/warm", "--from-file", str(file))
+    await desk.succeeds("assign", "deployment/warm", "zz3", "--name", "  Cem\tAksoy ")
+    items = json.loads(await desk.succeeds("list", "-o", "json"))["items"]
+    assert {each["user"]: each["shown"] for each in items if each["user"]} == {
+        "zz1": "Anna Schmidt",
+        "zz2": "Adams, Bert",
+        "zz3": "Cem Aksoy",
+    }
+    refused = await desk.lablet("assign", "deployment/warm", "--from-file", str(file), "--name", "Bob")
+    assert (refused.code, "--name is for one USER" in refused.err) == (2, True)
 
 
 async def test_what_is_refused_and_a_pool_that_is_refilled(warm: Warm, desk: Desk, tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from vkprovider.labs.pure.lablet import leftovers
 from vkprovider.labs.pure.lablet.leftovers import ANNOTATION_KEPT_AT, ANNOTATION_POD, Leftovers
 from vkprovider.platform.objects import ConfigMap
 
+NAME = names.ANNOTATION_SHOWN_NAME
 TWO = topology({"r1": "iosv", "r2": "iosv"})
 CONFIGS = CONFIG_MAPS + f"?labelSelector={names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS}"
 
@@ -142,18 +143,21 @@ async def test_pool_lablet_that_nobody_had_again_shows_what_its_learner_left(wor
     pool = {"vkprovider.io/pool": "warm"}
     lablet = await world.pod(await world.define(TWO), await world.worker(simulator.url), labels=pool)
     await lablet.ready()
-    note = {"vkprovider.io/username": "alice", "vkprovider.io/lent-by": "warm"}
+    note = {"vkprovider.io/username": "alice", "vkprovider.io/lent-by": "warm", NAME: "Berg, Alice"}
     await world.admin.patch(lablet.path, {"metadata": {"annotations": note, "labels": {"vkprovider.io/pool": None}}})
     await lablet.claim(lambda row: row.get("learner") == "alice")
     await lablet.annotate(**{"desired-state": "COLLECTING"})
-    await lablet.until(lambda pod: pod["metadata"]["labels"].get("vkprovider.io/pool"), "not back in its pool")
+    back = await lablet.until(lambda pod: pod["metadata"]["labels"].get("vkprovider.io/pool"), "not back in its pool")
+    assert NAME not in back["metadata"]["annotations"], "the next learner has another one"
     await lablet.ready()
     world.ahead_s += 60
     await lablet.delete()
     await lablet.gone()
     assert (await found(running, lablet.name, lablet.namespace)).username == "alice"
     stored = [leftovers.read(msgspec.convert(item, ConfigMap)) for item in await world.admin.items(CONFIGS)]
-    assert [one.username for one in stored] == ["alice"]
+    assert [(one.username, one.shown) for one in stored] == [("alice", "Berg, Alice")]
+    [entry], _ = await running.replica.archive.page(lablet.namespace, size=9, after="")
+    assert (entry.learner, entry.shown) == ("alice", "Berg, Alice")
 
 
 async def test_damaged_leftovers_are_replaced(world: World) -> None:

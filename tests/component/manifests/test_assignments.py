@@ -240,7 +240,7 @@ WIDER: Final[Sequence[tuple[str, str, Json]]] = (
         "rolebindings",
         binding("one", subjects=[{"apiGroup": access.GROUP, "kind": "User", "name": "system:anonymous"}]),
     ),
-    ("two", "rolebindings", binding("one", subjects=binding("one")["subjects"] * 2)),
+    ("five", "rolebindings", binding("one", subjects=binding("one")["subjects"] * 5)),
     ("an instructor more", "rolebindings", binding("one", name="vkprovider-instructor:mallory")),
 )
 

@@ -335,11 +335,11 @@ BOUND: Final[tuple[tuple[str, Json], ...]] = (
     ("another class's link", binding("one", subjects=[*LEARNER, account(LINK, OTHER)])),
     ("a link and nobody", binding("one", subjects=[account(LINK)])),
     ("two links", binding("one", subjects=[*LEARNER, account(LINK), account(f"{LINK}b")])),
-    ("two learners", binding("one", subjects=[*LEARNER, *LEARNER])),
+    ("a learner and four guests", binding("one", subjects=LEARNER * 5)),
 )
 
 
-async def test_an_assignment_binds_its_learner_and_one_link(teacher: KubeClient, places: Admin) -> None:
+async def test_an_assignment_binds_few_people_and_a_link_of_each(teacher: KubeClient, places: Admin) -> None:
     await given(teacher, "two", BOB)
     await Resource(teacher, access.ROLES, CLASS).create(role("one", READS))
     bindings = Resource(teacher, access.BINDINGS, CLASS)

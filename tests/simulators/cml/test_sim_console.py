@@ -151,6 +151,24 @@ def test_output_without_end_comes_piece_by_piece_until_somebody_interrupts_it() 
     assert "\x1b[31mbackup.tgz\x1b[0m" in line.output
 
 
+def test_a_line_with_a_speed_carries_so_many_keys_a_second_and_drops_what_finds_no_room() -> None:
+    bench, _, node = booted()
+    line = consoles.Line(node, 0, baud=9600)
+    line.press(bench.now, "echo " + "x" * 300 + "\r")
+    seen = line.printed
+    assert line.follow_s == consoles.CARRIED_S
+    bench.now += 0.0505
+    line.look(bench.now)
+    assert line.since(seen) == "echo " + "x" * 43, "48 keys in 50 ms"
+    bench.now += 1
+    line.press(bench.now, "\r")
+    assert line.since(seen) == "echo " + "x" * 123, "the rest, and Return, was dropped"
+    bench.now += 0.0015
+    line.look(bench.now)
+    assert line.output.endswith("x" * 123 + "\r\n" + "x" * 123 + "\r\nh0:~# ")
+    assert line.follow_s == consoles.FOLLOW_S
+
+
 def test_a_device_with_a_login_asks_for_it() -> None:
     bench, _, node = booted()
     node.node_definition = "iosv"

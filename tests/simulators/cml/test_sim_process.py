@@ -89,6 +89,7 @@ async def test_the_command_line_serves_tls_tags_faults_and_a_log(tmp_path: Path)
     plan.write_text('[{"kind": "status", "route": "/users$", "status": 502}]')
     options = ["--listen", "127.0.0.1:0", "--tls", "--access-log", str(log), "--faults", str(plan), "--seed", "1"]
     options += ["--boot-seconds", "0.1-0.2", "--boot", "iosv=0.1", "--latency-ms", "1", "--licence-nodes", "5"]
+    options += ["--console-baud", "9600"]
     options += ["--cpus", "4", "--memory-gib", "8", "--patty", "--port-range", "1024-65535"]
     async with process(*options, "--patty-poll-seconds", "0.05") as (running, url), plain(url) as client:
         assert url.startswith("https://127.0.0.1:")

@@ -49,6 +49,16 @@ def test_a_binding_is_stale_when_its_pod_is_no_more_the_learners(now: list[Lable
     assert bool(stale([binding(pod(user="alice"), "oidc:")], now)) is is_stale
 
 
+def test_guests_are_bound_beside_the_learner_and_stale_when_they_are_none_any_more() -> None:
+    shared = pod(user="alice", **{"vkprovider.io/guests": '{"eve":"type","bob":"watch"}'})
+    bound = binding_for(shared, "oidc:")
+    assert [each["name"] for each in bound["subjects"]] == ["oidc:alice", "oidc:bob", "oidc:eve"]
+    there = binding(shared)
+    assert stale([there], [shared]) == []
+    assert stale([there], [pod(user="alice", **{"vkprovider.io/guests": '{"bob":"watch"}'})]) == [there]
+    assert stale([binding(pod(user="alice"))], [shared]) == [], "one who is not in yet shuts nobody out"
+
+
 def test_a_binding_of_that_label_that_is_nobodys_is_stale() -> None:
     strange = msgspec.convert({"metadata": {"name": "vkprovider-assigned:one"}}, RoleBinding)
     assert stale([strange], [pod(user="alice")]) == [strange]

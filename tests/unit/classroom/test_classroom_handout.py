@@ -32,8 +32,9 @@ def test_a_link_has_any_name_and_is_left_out_without_a_portal() -> None:
 
 
 def test_a_file_for_a_spreadsheet_computes_nothing() -> None:
-    rows = [HandOutRow("=ann", "warm-1", "https://l.example/labs/%3Dann", "", ("r1 serial a:1", "r2 serial a:2"))]
+    ports = ("r1 serial a:1", "r2 serial a:2")
+    rows = [HandOutRow("=ann", "warm-1", "https://l.example/labs/%3Dann", "", ports, "@SUM(1)")]
     assert as_csv(rows, "friday").splitlines() == [
-        "learner,lablet,class,link,until,ports",
-        "'=ann,warm-1,friday,https://l.example/labs/%3Dann,,r1 serial a:1; r2 serial a:2",
+        "learner,name,lablet,class,link,until,ports",
+        "'=ann,'@SUM(1),warm-1,friday,https://l.example/labs/%3Dann,,r1 serial a:1; r2 serial a:2",
     ]

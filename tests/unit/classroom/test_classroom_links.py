@@ -82,7 +82,30 @@ def test_a_link_of_work_that_was_handed_in_has_ended() -> None:
     assert account(pod(user=ALICE)).has_ended({"1": over})
 
 
+SHARED = {"vkprovider.io/guests": '{"bob":"watch"}'}
+
+
+@pytest.mark.parametrize(
+    ("now", "has_ended"),
+    [
+        (pod(user=ALICE, **SHARED), False),
+        (pod(user=ALICE), True),
+        (pod(user="bob"), True),
+        (pod(user=ALICE, **{"vkprovider.io/guests": '{"eve":"watch"}'}), True),
+        (None, True),
+    ],
+)
+def test_the_link_of_a_guest_ends_with_the_invitation_and_with_the_pod(
+    now: LabletPod | None, *, has_ended: bool
+) -> None:
+    code = new_code("friday", "bob", "1")
+    there = account_of(msgspec.convert(account_for(code, pod(user=ALICE, **SHARED), "bob"), PartialObject))
+    assert (there.learner, there.is_guests, there.is_whole) == ("bob", True, True)
+    assert code.account != new_code("friday", "bob").account, "an own lablet's is another one"
+    assert there.has_ended({now.metadata.uid: now} if now is not None else {}) is has_ended
+
+
 def test_the_account_of_a_link_is_bound_beside_the_learner() -> None:
-    bound = binding_for(pod(user=ALICE), "oidc:", "vkprovider-link-abc")
+    bound = binding_for(pod(user=ALICE), "oidc:", ["vkprovider-link-abc"])
     assert [each["kind"] for each in bound["subjects"]] == ["User", "ServiceAccount"]
     assert bound["subjects"][1] == {"kind": "ServiceAccount", "name": "vkprovider-link-abc", "namespace": "friday"}

@@ -43,6 +43,14 @@ def test_names_that_differ_in_case_only_are_told() -> None:
     assert look(taken, "Bob").alike == (), "the one who has it"
 
 
+def test_names_for_people_are_told() -> None:
+    wishes = [Assignment("ann", shown="Ann A."), Assignment("ben", shown="B, Ben")]
+    found = preview_of(pool(replicas=1), [pod("a"), pod("c", "ann")], wishes, refill=False)
+    assert found.lines("friday")[1:] == ["has one: ann (Ann A.; c)", "gets one: ben (B, Ben)"]
+    alone = preview_of(pool(replicas=0), [pod("c", "ann")], wishes[:1], refill=False)
+    assert alone.summary == "1 name, 0 free: 1 has one already, names change"
+
+
 def test_why_those_of_the_pool_are_not_free() -> None:
     found = look([pod("a", ready=False)], "ann", replicas=1)
     assert found.lines("friday") == [found.summary, "lacks one: ann", "not free: pod/a is not Ready"]

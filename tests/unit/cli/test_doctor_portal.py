@@ -10,8 +10,10 @@ import pytest
 from vkprovider.doctor.findings import Level
 from vkprovider.platform.http.tls import self_signed
 from vkprovider.platform.objects import ConfigMap, CustomResource, Metadata, RoleBinding, RoleRef, Secret, Subject
+from vkprovider.platform.siteaddress import address_of
 from vkprovider.portal.checks import doors, hub, offer
 from vkprovider.portal.checks.doors import DoorRoute, DoorService
+from vkprovider.portal.checks.road import RoadAnswer, check_road
 from vkprovider.portal.pure.config import PortalConfig
 from vkprovider.portal.settings import PortalSettings
 
@@ -123,6 +125,22 @@ def test_something_leads_to_a_portal(of: DoorService | None, routes: list[DoorRo
     assert all(each.level is Level.NOTE and each.remedy for each in found)
 
 
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (RoadAnswer(101), None),
+        (RoadAnswer(426), (Level.FAULT, "ProxyClosed")),
+        (RoadAnswer(0, "Cannot connect"), (Level.NOTE, "AddressSilent")),
+        (RoadAnswer(302), None),
+        (RoadAnswer(404), None),
+    ],
+)
+def test_websockets_come_through_at_each_address(answer: RoadAnswer, said: tuple[Level, str] | None) -> None:
+    found = check_road(NAMESPACE, address_of("https://example.com/labs"), answer)
+    assert [(each.level, each.reason) for each in found] == ([said] if said else [])
+    assert all("https://example.com/labs" in each.message and each.remedy for each in found)
+
+
 def binding(*subjects: Subject, role: str = doors.USER_ROLE, namespace: str = NAMESPACE) -> RoleBinding:
     return RoleBinding(Metadata("users", namespace), RoleRef("ClusterRole", role), subjects or None)
 
@@ -191,7 +209,7 @@ def definition(name: str, *, ready: bool = True, cpu: str = "1", **labels: str) 
         ([], "there is no LabletDefinition", "docs/first-lablet.md"),
         (
             [definition("a", owner_namespace="friday"), definition("b")],
-            "a belongs to the class friday; b has no label vkprovider.io/family",
+            "a belongs to the class friday, which does not share it; b has no label vkprovider.io/family",
             "kubectl label labletdefinition b vkprovider.io/family=b",
         ),
         ([definition("a", ready=False, family="x")], "a was never READY", "kubectl describe labletdefinition a"),

@@ -10,18 +10,21 @@ import pytest
 from tests.unit.cli.lablet_pod import lablet_pod
 from vkprovider.classroom.deployments import Deployment, LabelSelector
 from vkprovider.classroom.pods import Assignment, LabletPod, hindrance, in_order
+from vkprovider.classroom.roster import Learner
 from vkprovider.cli.lablet.timeslots import none_free, wish_of
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
 
 
 def test_wish_becomes_the_learners_annotations() -> None:
-    assert wish_of(" alice ", None, "90m", NOW).annotations() == {
+    assert wish_of(Learner(" alice "), None, "90m", NOW).annotations() == {
         "vkprovider.io/username": "alice",
         "vkprovider.io/timeslot-end": "2026-01-31T13:30:00Z",
     }
-    assert wish_of("alice", "+1h", "90m", NOW) == Assignment("alice", "2026-01-31T13:00:00Z", "2026-01-31T14:30:00Z")
-    assert wish_of("alice", None, None, NOW) == Assignment("alice")
+    assert wish_of(Learner("alice"), "+1h", "90m", NOW) == Assignment(
+        "alice", "2026-01-31T13:00:00Z", "2026-01-31T14:30:00Z"
+    )
+    assert wish_of(Learner("alice"), None, None, NOW) == Assignment("alice")
 
 
 @pytest.mark.parametrize(
@@ -36,7 +39,7 @@ def test_wish_becomes_the_learners_annotations() -> None:
 )
 def test_wish_that_cannot_be_is_refused(user: str, since: str | None, until: str | None, says: str) -> None:
     with pytest.raises(click.UsageError, match=says):
-        wish_of(user, since, until, NOW)
+        wish_of(Learner(user), since, until, NOW)
 
 
 @pytest.mark.parametrize(

@@ -55,8 +55,8 @@ def test_pod_of_which_nothing_is_known_yet() -> None:
     row = row_of(pod())
     assert (row.state, row.version, row.ready, row.worker, row.lab) == ("PENDING", "1.0", False, "", "")
     assert [cell.text for cell in LISTING.cells(row, "wide")] == [
-        "n", "<none>", "waiting", "<none>", "<none>", "<none>", "<none>", "a", "netlab", "1.0", "<none>", "<none>",
-        "<unknown>", "<none>", "<none>", "<none>", "<none>",
+        "n", "<none>", "<none>", "waiting", "<none>", "<none>", "<none>", "<none>", "a", "netlab", "1.0", "<none>",
+        "<none>", "<unknown>", "<none>", "<none>", "<none>", "<none>",
     ]  # fmt: skip
 
 
@@ -141,5 +141,5 @@ def test_since_is_the_login_of_who_works() -> None:
 def test_a_spreadsheet_computes_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     LISTING.show([learner("a", '=HYPERLINK("https://evil.example.com")')], "csv", nothing="")
     heading, row = capsys.readouterr().out.splitlines()
-    assert heading.startswith("namespace,name,uid,definition")
+    assert heading.startswith("\ufeffnamespace,name,uid,definition")
     assert "\"'=HYPERLINK(" in row

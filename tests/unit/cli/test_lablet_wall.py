@@ -129,7 +129,10 @@ def test_a_lane_has_a_name_of_its_own() -> None:
         lablet_pod(name, notes={"vkprovider.io/username": user} if user else {})
         for name, user in (("p1", "alice"), ("p2", "bob"), ("p3", "bob"), ("p4", ""))
     )
-    assert named_lanes([nobody, again, bob, alice]) == [
+    notes = {"vkprovider.io/username": "zed", "vkprovider.io/shown-name": "Zoe Adams"}
+    zoe = lablet_pod("p5", notes=notes)
+    assert named_lanes([nobody, again, bob, alice, zoe]) == [
+        ("zed (Zoe Adams)", zoe),
         ("alice", alice),
         ("bob p2", bob),
         ("bob p3", again),

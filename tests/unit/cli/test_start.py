@@ -91,7 +91,7 @@ def test_what_a_command_runs_takes_its_options(name: str, monkeypatch: pytest.Mo
         return Module()
 
     monkeypatch.setattr("vkprovider.cli.shared.lazy.importlib.import_module", load)
-    values = {"local": "1", "url": "https://a"}
+    values = {"local": "1", "url": "https://a", "act": "stop"}
     words = [values.get(param.name or "", "a") for param in command.params if isinstance(param, click.Argument)]
     if any(param.name == "url" for param in command.params):
         words += ["--url", "https://a"]

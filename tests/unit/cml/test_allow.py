@@ -29,7 +29,7 @@ def test_nothing_but_handshake_and_login_goes_without_a_token() -> None:
     assert [operation for operation in (*LABS, *CONSOLES) if operation.anonymous] == [HANDSHAKE, LOG_IN]
 
 
-def test_the_program_sends_nineteen_kinds_of_requests() -> None:
+def test_the_program_sends_twenty_two_kinds_of_requests() -> None:
     """Least privilege: who adds a request adds it here."""
     lab, node = "labs/{lab}", "labs/{lab}/nodes/{node}"
     assert {(method, pattern.removeprefix("/api/v0/")) for method, pattern in LABS_API.entries} == {
@@ -47,6 +47,9 @@ def test_the_program_sends_nineteen_kinds_of_requests() -> None:
         ("PUT", f"{lab}/wipe"),
         ("GET", f"{lab}/nodes"),
         ("GET", node),
+        ("PUT", f"{node}/state/start"),
+        ("PUT", f"{node}/state/stop"),
+        ("PUT", f"{node}/wipe_disks"),
         ("PUT", f"{node}/extract_configuration"),
         ("GET", f"{node}/keys/console"),
         ("GET", f"{node}/keys/vnc"),

@@ -10,8 +10,10 @@ from jsonschema import Draft202012Validator
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
 from vkprovider.portal.api.bodies import DIALECTS, NUBLADO, SQR066, openapi_document
+from vkprovider.portal.api.routes import seconds_of
 from vkprovider.portal.pure.options import LabWish, parse
 from vkprovider.portal.pure.stream import LineKind, Sent
+from vkprovider.portal.service.requests import Rejected
 
 PROGRESS = Sent(LineKind.PROGRESS, "Devices boot: 1 of 4", 35, "a")
 INFO = Sent(LineKind.INFO, "The lab is\nimported", 20, "b")
@@ -114,6 +116,15 @@ WANTED = Draft202012Validator({**openapi_document("sqr066"), "$ref": "#/componen
         {"image_list": "netlab:1.0"},
         {"image_list": ["netlab:1.0"], "size": [""], "enable_debug": ["true"]},
         {"image_list": []},
+        {"image_list": "netlab"},
+        {"image_list": ":1.0"},
+        {"image_list": "netlab:"},
+        {"image_list": "a:b:c"},
+        {"image_list": "use_image_from_dropdown"},
+        {"image_list": ["use_image_from_dropdown"], "image_dropdown": ["netlab:1.0"]},
+        {"image_list": "use_image_from_dropdown", "image_tag": "1.0"},
+        {"image_list": "netlab:1.0", "image_dropdown": "netlab"},
+        {"image_dropdown": "netlab:1.0"},
         {"image_list": "a b"},
         {"image_tag": "1.0", "size": "x" * 64},
         {"image_type": "recommended", "duration": 1800, "class": "friday"},
@@ -123,9 +134,30 @@ WANTED = Draft202012Validator({**openapi_document("sqr066"), "$ref": "#/componen
         {"image_tag": "1.0", "duration": -1},
         {"image_tag": "1.0", "enable_debug": "maybe"},
         {"image_tag": "1.0", "class": "-a"},
+        {"image_type": "recommended", "image_class": "recommended"},
+        {"image_tag": "1.0", "duration": 1800.0},
     ],
 )
 @pytest.mark.parametrize("env", [{}, {"A": "b"}, {"1": "b"}, {"token": "b"}])
 def test_the_description_of_a_request_agrees_with_its_parser(options: dict[str, Any], env: dict[str, str]) -> None:
     body = {"options": options, "env": env}
     assert WANTED.is_valid(body) == isinstance(parse(body), LabWish)
+
+
+def test_a_request_has_options_and_env_and_nothing_else() -> None:
+    body = {"options": {"image_tag": "1.0"}, "image": "netlab"}
+    assert (WANTED.is_valid(body), isinstance(parse(body), LabWish)) == (False, False)
+
+
+LONGER = Draft202012Validator({**openapi_document("sqr066", 3600), "$ref": "#/components/schemas/Extension"})
+
+
+@pytest.mark.parametrize("seconds", [None, 1, 3600, 1800.0, 0, -1, 3601, 2**61, 1.5, "1", True, [1]])
+def test_the_description_of_a_longer_time_agrees_with_what_is_taken(seconds: object) -> None:
+    try:
+        asked_s = seconds_of({"seconds": seconds})
+    except Rejected:
+        taken = False
+    else:
+        taken = asked_s is None or asked_s <= 3600
+    assert LONGER.is_valid({"seconds": seconds}) == taken

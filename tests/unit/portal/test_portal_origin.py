@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from yarl import URL
 
-from vkprovider.platform.http.origin import is_loopback, is_own, keeps_cookies, safe_next
+from vkprovider.platform.http.origin import is_loopback, is_own, keeps_cookies, leads_on, safe_next
 from vkprovider.platform.siteaddress import SiteAddress, address_used, addresses_of
 
 HOST = "labs.example.com"
@@ -68,6 +68,24 @@ def test_without_a_host_nothing_is_own() -> None:
 )
 def test_where_the_login_leads(path: str, led: str) -> None:
     assert safe_next(path) == led
+
+
+@pytest.mark.parametrize(
+    ("path", "there"),
+    [
+        ("/labs/alice/", "/labs/alice"),
+        ("/classes//", "/classes"),
+        ("/login/?next=/labs/", "/login?next=/labs/"),
+        ("/", None),
+        ("/classes", None),
+        ("/classes?next=/", None),
+        ("//evil.example/", None),
+        ("/\\evil.example/", None),
+        ("///", None),
+    ],
+)
+def test_a_slash_at_the_end_leads_to_the_path_without(path: str, there: str | None) -> None:
+    assert leads_on(path) == there
 
 
 @given(path=st.text(st.sampled_from("/\\:@.?#%\t\n\r evil\u2028\u3002"), max_size=12))
@@ -145,24 +163,25 @@ FRONT = addresses_of("https://labs.example.com, https://example.com/labs, https:
 
 
 @pytest.mark.parametrize(
-    ("headers", "host", "path", "expected"),
+    ("headers", "host", "left", "expected"),
     [
-        ({}, "10.0.0.1:8083", "/", FRONT[0]),
-        ({}, "example.com", "/classes", FRONT[1]),
-        ({}, "EXAMPLE.com", "/classes", FRONT[1]),
-        ({"X-Forwarded-Host": "example.com"}, "10.0.0.1:8083", "/", FRONT[1]),
-        ({"X-Forwarded-Host": "evil.example"}, "10.0.0.1:8083", "/", FRONT[0]),
-        ({}, "10.0.0.1:8083", "/labs/classes", FRONT[1]),
-        ({}, "10.0.0.1:8083", "/lab/classes", FRONT[2]),
-        ({}, "10.0.0.1:8083", "/labs", FRONT[0]),
-        ({"Origin": "https://labs.example.com"}, "10.0.0.1:8083", "/", FRONT[0]),
-        ({"Origin": "https://Example.com"}, "labs.example.com", "/", FRONT[1]),
-        ({"Origin": "http://labs.example.com"}, "labs.example.com", "/", None),
-        ({"Origin": "https://evil.example", "X-Forwarded-Host": "labs.example.com"}, "labs.example.com", "/", None),
-        ({"Origin": "http://localhost:8083"}, "localhost:8083", "/", None),
+        ({}, "10.0.0.1:8083", "", FRONT[0]),
+        ({}, "example.com", "", FRONT[1]),
+        ({}, "EXAMPLE.com", "", FRONT[1]),
+        ({"X-Forwarded-Host": "example.com"}, "10.0.0.1:8083", "", FRONT[1]),
+        ({"X-Forwarded-Host": "evil.example"}, "10.0.0.1:8083", "", FRONT[0]),
+        ({}, "10.0.0.1:8083", "/labs", FRONT[1]),
+        ({}, "10.0.0.1:8083", "/lab", FRONT[2]),
+        ({}, "labs.example.com", "/labs", FRONT[1]),
+        ({}, "labs.example.com", "/services/vkprovider", FRONT[0]),
+        ({"Origin": "https://labs.example.com"}, "10.0.0.1:8083", "", FRONT[0]),
+        ({"Origin": "https://Example.com"}, "labs.example.com", "", FRONT[1]),
+        ({"Origin": "http://labs.example.com"}, "labs.example.com", "", None),
+        ({"Origin": "https://evil.example", "X-Forwarded-Host": "labs.example.com"}, "labs.example.com", "", None),
+        ({"Origin": "http://localhost:8083"}, "localhost:8083", "", None),
     ],
 )
 def test_the_address_is_that_of_the_browser(
-    headers: dict[str, str], host: str, path: str, expected: SiteAddress | None
+    headers: dict[str, str], host: str, left: str, expected: SiteAddress | None
 ) -> None:
-    assert address_used(FRONT, headers, host, path) == expected
+    assert address_used(FRONT, headers, host, left) == expected

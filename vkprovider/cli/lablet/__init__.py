@@ -9,9 +9,10 @@
 * `configs`: `kubectl lablet configs`: the archived configurations of a lablet, also when its Pod is gone.
 * `console`: `kubectl lablet console`, `logs` and `forward`: a lablet's consoles, logs and ports, by their names.
 * `wall`: `kubectl lablet console --watch` of several learners: what their consoles send, as lines.
-* `acts`: `kubectl lablet stop`, `start`, `collect`, `reset`: requests to lablets, written as annotations of their Pods.
+* `acts`: `kubectl lablet stop`, `start`, `collect`, `reset`, `device`: requests to lablets, on their Pods.
 * `timeslots`: `kubectl lablet assign`, `extend`, `release`: the time of learners.
 * `links`: `kubectl lablet links`: who has a link, which takes no account; made again, or taken back.
+* `sharing`: `kubectl lablet share`: a guest of a learner's lablet, to watch or to type.
 * `refresh`: `kubectl lablet refresh`: request a refresh of a definition's content, and wait for the outcome.
 * `granting`: `kubectl lablet grant` and `approve`: instructors of a namespace, and workers that agents have brought.
 * `sources`: a file that a command line names.

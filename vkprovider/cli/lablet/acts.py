@@ -20,7 +20,9 @@ from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import check_alive, check_not_collecting, wait_for
 from vkprovider.lablet import names
+from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.inputs import CHARS_MAX, annotation_for
+from vkprovider.lablet.shownname import by_last_name, with_name
 from vkprovider.lablet.standing import State, state_of
 from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry
 from vkprovider.platform.errors import Forbidden
@@ -88,9 +90,7 @@ def collect(*, yes: bool, wait: bool, timeout_s: int, page: PageOptions, chosen:
             now, why = await entries_or_why(kube, namespace, chosen.place, page)
             if why:
                 click.echo(f"The grades of lablets that go back to a pool are not known: {why}", err=True)
-        grades = [
-            grade_of(pod, over, earlier, now) for pod, over in sorted(ends, key=lambda end: end[0].user.casefold())
-        ]
+        grades = [grade_of(pod, over, earlier, now) for pod, over in sorted(ends, key=lambda end: _by_name(end[0]))]
         LISTING.show(grades, "table", nothing="No lablet has come to its end.", but=("WHEN",))
 
     async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
@@ -139,18 +139,47 @@ async def _ask(kube: KubeClient, pod: LabletPod, word: str, notes: Mapping[str, 
     try:
         await change(kube, pod, annotations=notes)
     except Forbidden as refusal:
-        meta = pod.metadata
-        words = ["exec", "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, "--", word, "--yes"]
-        process = await asyncio.create_subprocess_exec(
-            *kubectl_command(place, words),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.STDOUT,
-        )
-        said, _ = await process.communicate()
-        if process.returncode:
-            text = " ".join(said.decode(errors="replace").split())
-            raise click.ClickException(f"pod/{meta.name}: {refusal.message}; and as its learner: {text}") from None
+        code, text = await _have_done(pod, [word], place)
+        if code:
+            why = f"{refusal.message}; and as its learner: {text}"
+            raise click.ClickException(f"pod/{pod.metadata.name}: {why}") from None
+
+
+async def _have_done(pod: LabletPod, words: Sequence[str], place: Place) -> tuple[int, str]:
+    """Have the provider do what may be asked in the container of a lablet; return the exit code, and what it said."""
+    meta = pod.metadata
+    way = ["exec", "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, "--", *words, "--yes"]
+    process = await asyncio.create_subprocess_exec(
+        *kubectl_command(place, way),
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+    )
+    said, _ = await process.communicate()
+    return process.returncode or 0, " ".join(said.decode(errors="replace").split())
+
+
+def device(act: str, device: str, *, yes: bool, chosen: Chosen) -> None:
+    """Start, stop, restart or wipe one device of each POD."""
+    asked = DeviceAct(act)
+
+    def confirm(pods: Sequence[LabletPod]) -> None:
+        question = asked.question(device)
+        if yes or not pods or not question:
+            return
+        if not sys.stdin.isatty():
+            raise click.UsageError(f"{question} There is no terminal to confirm that: add --yes")
+        where = f"pod/{pods[0].metadata.name}" if len(pods) == 1 else count(len(pods), "lab")
+        click.confirm(f"In {where}: {question}", abort=True)
+
+    async def work(kube: KubeClient, pod: LabletPod, _: ProgressLine) -> str:  # noqa: ARG001 (kubectl does it)
+        check_alive(pod)
+        code, text = await _have_done(pod, [names.DEVICE, asked, device], chosen.place)
+        if code:
+            raise click.ClickException(f"pod/{pod.metadata.name}: {text}")
+        return f"pod/{pod.metadata.name}: {text}"
+
+    chosen.each(work, check=confirm)
 
 
 def message(text: str | None, *, chosen: Chosen) -> None:
@@ -170,6 +199,10 @@ def message(text: str | None, *, chosen: Chosen) -> None:
         return f"pod/{pod.metadata.name}: {pod.user} has {'no message any more' if removed else 'the message'}"
 
     chosen.each(work, concerns=lambda pod: bool(pod.user))
+
+
+def _by_name(pod: LabletPod) -> tuple[str, str, str]:
+    return by_last_name(pod.user, pod.shown)
 
 
 def _end_of(pod: LabletPod, over: LabletPod | None) -> str:
@@ -248,7 +281,7 @@ def _confirm_end(pods: Sequence[LabletPod], command: str, *, yes: bool) -> None:
         check_alive(pods[0])
     if not sys.stdin.isatty():
         raise click.UsageError(f"{command} ends a learner's time, and there is no terminal to confirm that: add --yes")
-    learners = [pod.user for pod in pods if pod.user]
+    learners = [with_name(pod.user, pod.shown) for pod in sorted(pods, key=_by_name) if pod.user]
     if len(pods) == 1:
         whose = f"the time of {learners[0]} with" if learners else "the lablet of"
         question = f"End {whose} pod/{pods[0].metadata.name} now? The work is collected, and the lab ends."

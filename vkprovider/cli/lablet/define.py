@@ -30,6 +30,7 @@ def define(
     name: str | None,
     version: str | None,
     shared: bool,
+    menu: bool,
     dry_run: bool,
     try_it: bool,
     timeout_s: int,
@@ -43,7 +44,9 @@ def define(
 
     async def work(kube: KubeClient, namespace: str) -> None:
         try:
-            written = await write(kube, namespace, name, text, version=version, shared=shared, dry_run=dry_run)
+            written = await write(
+                kube, namespace, name, text, version=version, shared=shared or menu, menu=menu, dry_run=dry_run
+            )
         except DefiningError as error:
             raise click.ClickException(str(error)) from None
         existing, change, owner = written.definition, written.change, written.owner

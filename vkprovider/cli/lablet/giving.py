@@ -11,13 +11,13 @@ from vkprovider.classroom.giving import Given, give_all, preview
 from vkprovider.classroom.handout import lablet_link, ways_in
 from vkprovider.classroom.ledger import shortage
 from vkprovider.classroom.pods import Assignment, LabletPod
-from vkprovider.classroom.roster import RosterError, read_roster
+from vkprovider.classroom.roster import Learner, RosterError, read_roster
 from vkprovider.cli.lablet.addresses import login_url
 from vkprovider.cli.lablet.links import address_of, tell_links
 from vkprovider.cli.lablet.sources import read_bytes
 from vkprovider.cli.lablet.timeslots import check_names, tell_doors, wish_of
 from vkprovider.cli.shared import clock
-from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.output import SHOWN_NAME, Column, Listing, Output
 from vkprovider.cli.shared.page.asking import PageRefused, open_page
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
@@ -42,6 +42,7 @@ class HandOut(msgspec.Struct, frozen=True):
             else the command for a console.
         link: Opens the lablet without an account, if it was made now; else leads to its page, if the address of the
             portal is known.
+        shown: The name by which people know the learner.
     """
 
     learner: str
@@ -49,6 +50,7 @@ class HandOut(msgspec.Struct, frozen=True):
     until: str
     access: str
     link: str = ""
+    shown: str = ""
 
 
 _LINK: Final = "LINK"
@@ -58,6 +60,7 @@ LISTING: Final[Listing[HandOut]] = Listing(
     row=HandOut,
     columns=(
         Column("LEARNER", lambda row: row.learner),
+        Column(SHOWN_NAME, lambda row: row.shown, rare=True),
         Column("UNTIL", lambda row: local(row.until, clock.now())),
         Column("ACCESS", lambda row: row.access),
         Column("NAME", lambda row: row.name),
@@ -101,7 +104,7 @@ def assign_all(
 
     async def work(kube: KubeClient, namespace: str) -> tuple[Given, list[str], dict[str, str]]:
         wishes = await wishes_in(kube)
-        await check_names(kube, namespace, learners, yes=yes)
+        await check_names(kube, namespace, [each.user for each in learners], yes=yes)
         try:
             given = await give_all(kube, namespace, deployment, wishes, refill=refill, links=links)
         except GivingError as error:
@@ -113,8 +116,8 @@ def assign_all(
     given, left, logins = place.run(work)
     made = {learner: address_of(portal, code) for learner, code in given.links.codes.items()}
     rows = [
-        _hand_out(learner, given.done.given.get(learner), logins.get(learner, ""), portal, made.get(learner, ""))
-        for learner in learners
+        _hand_out(each, given.done.given.get(each.user), logins.get(each.user, ""), portal, made.get(each.user, ""))
+        for each in learners
     ]
     LISTING.show(rows, output, nothing="", but=[] if portal else [_LINK])
     tell_links(given.links)
@@ -122,7 +125,7 @@ def assign_all(
         raise click.ClickException(". Besides, ".join(left))
 
 
-def _learners_of(source: str) -> list[str]:
+def _learners_of(source: str) -> tuple[Learner, ...]:
     """Return the learners of a file, and say how it was read.
 
     Raises:
@@ -134,7 +137,7 @@ def _learners_of(source: str) -> list[str]:
         raise click.ClickException(str(error)) from None
     for note in roster.notes:
         click.echo(f"{source}: {note}", err=True)
-    return [learner.user for learner in roster.learners]
+    return roster.learners
 
 
 async def _look(
@@ -184,12 +187,13 @@ async def _logins(
     return found
 
 
-def _hand_out(learner: str, pod: LabletPod | None, login: str, portal: str, made: str) -> HandOut:
+def _hand_out(learner: Learner, pod: LabletPod | None, login: str, portal: str, made: str) -> HandOut:
     if pod is None:
-        return HandOut(learner, "", "", "")
+        return HandOut(learner.user, "", "", "", shown=learner.shown)
     notes = pod.metadata.annotations
     ports = ways_in(ports_of(pod, {}))
     login = login or notes.get(names.ANNOTATION_SESSION_LOGIN_URL, "")
     access = login or "; ".join(ports) or f"kubectl lablet console {pod.metadata.name} DEVICE"
     link = made or lablet_link(portal, pod.metadata.namespace, pod.metadata.name)
-    return HandOut(learner, pod.metadata.name, notes.get(names.ANNOTATION_TIMESLOT_END, ""), access, link)
+    until, shown = notes.get(names.ANNOTATION_TIMESLOT_END, ""), pod.shown or learner.shown
+    return HandOut(learner.user, pod.metadata.name, until, access, link, shown)

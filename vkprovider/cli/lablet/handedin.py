@@ -16,11 +16,12 @@ import msgspec
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.configs import files_of, safe, write
 from vkprovider.cli.shared import clock
-from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.output import SHOWN_NAME, Column, Listing, Output
 from vkprovider.cli.shared.page.archives import NamespaceArchives, open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place, Scope
 from vkprovider.cli.shared.times import local, rfc3339
+from vkprovider.lablet.shownname import by_last_name, tidied
 from vkprovider.lablet.standing import score_in, standing_of
 from vkprovider.lablet.standings import Standing
 from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers
@@ -119,6 +120,7 @@ class LearnerGrade(msgspec.Struct, frozen=True):
         definition: The LabletDefinition.
         version: Of its content.
         id: Of what the learner left, for `kubectl lablet configs`.
+        shown: The name by which people know the learner.
     """
 
     learner: str
@@ -130,6 +132,7 @@ class LearnerGrade(msgspec.Struct, frozen=True):
     definition: str = ""
     version: str = ""
     id: str = ""
+    shown: str = ""
 
 
 def _when(row: LearnerGrade) -> str:
@@ -141,6 +144,7 @@ LISTING: Final[Listing[LearnerGrade]] = Listing(
     row=LearnerGrade,
     columns=(
         Column("LEARNER", lambda row: row.learner),
+        Column(SHOWN_NAME, lambda row: row.shown, rare=True),
         Column("PASSED", lambda row: row.passed, colour=lambda row: {"yes": "green", "no": "red"}.get(row.passed, "")),
         Column("SCORE", lambda row: row.score),
         Column("WHEN", _when),
@@ -168,6 +172,7 @@ def grade_in(entry: ArchiveEntry) -> LearnerGrade:
         definition=entry.definition,
         version=entry.version,
         id=entry.id,
+        shown=tidied(entry.shown),
     )
 
 
@@ -184,11 +189,11 @@ def grade_of(
     """
     if over is not None and over.ended:
         standing, score = standing_of(over)
-        return LearnerGrade(pod.user, _PASSED.get(standing, ""), score, pod.metadata.name)
+        return LearnerGrade(pod.user, _PASSED.get(standing, ""), score, pod.metadata.name, shown=pod.shown)
     old = {entry.at for entry in _of(pod, before)}
     fresh = [entry for entry in _of(pod, after) if entry.at not in old]
     if not fresh:
-        return LearnerGrade(pod.user, "", "", pod.metadata.name)
+        return LearnerGrade(pod.user, "", "", pod.metadata.name, shown=pod.shown)
     return grade_in(max(fresh, key=lambda entry: entry.at))
 
 
@@ -216,7 +221,7 @@ def show_past(*, output: Output, learners: tuple[str, ...], sort: str, page: Pag
         rows = [grade_in(entry) for entry in found if entry.learner and (not learners or entry.learner in learners)]
         rows.sort(key=lambda row: row.at, reverse=True)
         if sort == "learner":
-            rows.sort(key=lambda row: row.learner.casefold())
+            rows.sort(key=lambda row: by_last_name(row.learner, row.shown))
         LISTING.show(rows, output, nothing=f"No learner has left anything in {namespace} namespace within a week.")
 
     scope.run(work)

@@ -9,7 +9,7 @@ import msgspec
 from vkprovider.classroom.access import open_access
 from vkprovider.classroom.links import LinkAccount, LinkCode, LinkRound, links_in, make_links, take_back
 from vkprovider.classroom.pods import LabletPod, pods_in
-from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.output import SHOWN_NAME, Column, Listing, Output
 from vkprovider.cli.shared.page.address import safe
 from vkprovider.cli.shared.place import Place
 from vkprovider.platform.kube.client import KubeClient
@@ -30,6 +30,7 @@ class LinkRow(msgspec.Struct, frozen=True):
         standing: `open`, `waits` for another lablet of the learner, or `ended`.
         since: When it was made.
         link: The address; empty if it was not made now.
+        shown: The name by which people know the learner.
     """
 
     learner: str
@@ -37,6 +38,7 @@ class LinkRow(msgspec.Struct, frozen=True):
     standing: str
     since: str
     link: str = ""
+    shown: str = ""
 
 
 LISTING: Final[Listing[LinkRow]] = Listing(
@@ -44,6 +46,7 @@ LISTING: Final[Listing[LinkRow]] = Listing(
     row=LinkRow,
     columns=(
         Column("LEARNER", lambda row: row.learner),
+        Column(SHOWN_NAME, lambda row: row.shown, rare=True),
         Column("STATE", lambda row: row.standing),
         Column("NAME", lambda row: row.name),
         Column("SINCE", lambda row: row.since),
@@ -158,4 +161,6 @@ async def _taken_back(
 def _row(link: LinkAccount, pods: Mapping[str, LabletPod], base: str, codes: Mapping[str, LinkCode]) -> LinkRow:
     code = codes.get(link.learner)
     made = address_of(base, code) if code is not None else ""
-    return LinkRow(link.learner, link.pod, standing_of_link(link, pods), link.metadata.creation_timestamp, made)
+    pod, since = pods.get(link.pod_uid), link.metadata.creation_timestamp
+    shown = pod.shown if pod is not None and pod.user == link.learner else ""
+    return LinkRow(link.learner, link.pod, standing_of_link(link, pods), since, made, shown)

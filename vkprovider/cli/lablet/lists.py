@@ -11,12 +11,13 @@ import msgspec
 
 from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.cli.shared import clock
-from vkprovider.cli.shared.output import Column, Listing, Output
+from vkprovider.cli.shared.output import SHOWN_NAME, Column, Listing, Output
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Scope
 from vkprovider.cli.shared.times import local, span, time_of
 from vkprovider.lablet import names
 from vkprovider.lablet.inputs import tag_of
+from vkprovider.lablet.shownname import by_last_name
 from vkprovider.lablet.standing import end_of, since_of, standing_of, state_of, why, words_of
 from vkprovider.lablet.standings import Standing, Tone, tone_of
 from vkprovider.labs.pure.definition.status import DIGEST_CHARS
@@ -50,6 +51,7 @@ class ListRow(msgspec.Struct, frozen=True):
         since: Since when it stands so.
         devices: How many are booted, of how many, such as `5/6`.
         ends: When the lablet ends: at `until`, or earlier by the activeDeadlineSeconds of the Pod.
+        shown: The name by which people know the learner.
     """
 
     namespace: str
@@ -74,6 +76,7 @@ class ListRow(msgspec.Struct, frozen=True):
     since: str
     devices: str
     ends: str
+    shown: str = ""
 
     @property
     def words(self) -> str:
@@ -111,6 +114,7 @@ def row_of(pod: LabletPod) -> ListRow:
         since=since_of(pod, standing),
         devices="" if pod.ended else notes.get(names.ANNOTATION_DEVICES, ""),
         ends=end_of(pod),
+        shown=pod.shown,
     )
 
 
@@ -159,6 +163,7 @@ LISTING: Final[Listing[ListRow]] = Listing(
     columns=(
         Column("NAMESPACE", lambda row: row.namespace),
         Column("LEARNER", lambda row: row.user),
+        Column(SHOWN_NAME, lambda row: row.shown, rare=True),
         Column("STATE", lambda row: row.words, colour=_colour),
         Column("SINCE", lambda row: local(row.since, clock.now())),
         Column("LEFT", lambda row: left(row, clock.now())),
@@ -178,7 +183,7 @@ LISTING: Final[Listing[ListRow]] = Listing(
     name=lambda row: f"pod/{row.name}",
 )
 SORTS: Final[dict[str, Callable[[ListRow, datetime], Any]]] = {
-    "learner": lambda row, _: (not row.user, row.user.casefold()),
+    "learner": lambda row, _: (not row.user, by_last_name(row.user, row.shown)),
     "state": lambda row, _: _ORDER.index(row.standing),
     "since": lambda row, _: row.since or "9",
     "left": lambda row, now: left_of(row, now) or timedelta.max,
@@ -189,7 +194,7 @@ SORTS: Final[dict[str, Callable[[ListRow, datetime], Any]]] = {
 
 def sorted_rows(rows: Sequence[ListRow], sort: str, now: datetime) -> list[ListRow]:
     """Sort rows by one of `SORTS`."""
-    first = sorted(rows, key=lambda row: (row.namespace, not row.user, row.user.casefold(), row.name))
+    first = sorted(rows, key=lambda row: (row.namespace, SORTS["learner"](row, now), row.name))
     return sorted(first, key=lambda row: SORTS[sort](row, now))
 
 
@@ -236,7 +241,8 @@ def list_lablets(
         if watch:
             from vkprovider.cli.lablet import following  # noqa: PLC0415 (a fifth of a second that a list need not wait)
 
-            await following.follow(pods, scope, found, row_of, following.Printer(LISTING, output, but))
+            lacking = (*but, *LISTING.lacking([row_of(pod) for pod in found]))
+            await following.follow(pods, scope, found, row_of, following.Printer(LISTING, output, lacking))
         rows = [row for pod in found if _chosen(row := row_of(pod), states, learners)]
         where = f" in {namespace} namespace" if namespace else ""
         such = " of those" if found else ""

@@ -19,8 +19,19 @@ from vkprovider.classroom.deployments import (
     scale_command,
 )
 from vkprovider.classroom.links import LinkRound, end_link, make_links
-from vkprovider.classroom.pods import HINDRANCES_MAX, Assignment, LabletPod, change, give, hindrance, in_order, pods_in
+from vkprovider.classroom.pods import (
+    HINDRANCES_MAX,
+    Assignment,
+    LabletPod,
+    change,
+    give,
+    hindrance,
+    in_order,
+    name_again,
+    pods_in,
+)
 from vkprovider.classroom.preview import strangely_alike
+from vkprovider.classroom.roster import Learner
 from vkprovider.cli.lablet.links import address_of, portal_of, tell_links
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.batch import Chosen
@@ -31,6 +42,7 @@ from vkprovider.cli.shared.pods import NoPod, check_alive, check_not_collecting,
 from vkprovider.cli.shared.times import local, moment, rfc3339, seconds_of, time_of
 from vkprovider.lablet import names
 from vkprovider.lablet.inputs import inputs_of
+from vkprovider.lablet.shownname import tidied
 from vkprovider.lablet.standing import State
 from vkprovider.platform.errors import Conflict, Forbidden, NotFound
 from vkprovider.platform.kube.client import KubeClient
@@ -46,6 +58,7 @@ def assign(
     what: str,
     user: str | None,
     *,
+    shown: str | None,
     until: str | None,
     since: str | None,
     from_file: str | None,
@@ -65,6 +78,8 @@ def assign(
         raise click.UsageError("name a USER, or a file with learners: --from-file names.csv")
     base = portal_of(portal) if links or portal else ""
     if from_file is not None:
+        if shown:
+            raise click.UsageError("--name is for one USER; a list has a column for names")
         if not pooled:
             raise click.UsageError(f"--from-file takes the lablets of a pool; write deployment/NAME instead of {what}")
         from vkprovider.cli.lablet.giving import assign_all  # noqa: PLC0415 (it needs this module)
@@ -88,12 +103,13 @@ def assign(
         raise click.UsageError("--refill, --dry-run and -o are for --from-file")
 
     async def work(kube: KubeClient, namespace: str) -> tuple[LabletPod, Assignment, LinkRound]:
-        wish = wish_of(user or "", since, until, await clock.asked(kube))
+        wish = wish_of(Learner(user or "", tidied(shown or "")), since, until, await clock.asked(kube))
         await check_names(kube, namespace, [wish.user], yes=yes)
         if pooled:
             pod = await _assign_one_of(kube, namespace, name, wish)
         else:
             pod = await _assign_pod(kube, namespace, pod_name(what), wish)
+        await name_again(kube, [(pod, wish)])
         made = await make_links(kube, namespace, [pod]) if links else LinkRound()
         await tell_doors(kube, namespace, [wish.user], await open_access(kube, namespace, [pod, *made.left]))
         return pod, wish, made
@@ -141,7 +157,7 @@ async def tell_doors(kube: KubeClient, namespace: str, learners: Iterable[str], 
         click.echo(f"Warning: {text}", err=True)
 
 
-def wish_of(user: str, since: str | None, until: str | None, now: datetime) -> Assignment:
+def wish_of(learner: Learner, since: str | None, until: str | None, now: datetime) -> Assignment:
     """Parse the arguments.
 
     Raises:
@@ -151,7 +167,7 @@ def wish_of(user: str, since: str | None, until: str | None, now: datetime) -> A
     end = moment(until, start or now) if until else None
     if end is not None and end <= now:
         raise click.UsageError(f"--until {rfc3339(end)} is over already; name a later time")
-    wish = Assignment(user.strip(), rfc3339(start) if start else "", rfc3339(end) if end else "")
+    wish = Assignment(learner.user.strip(), rfc3339(start) if start else "", rfc3339(end) if end else "", learner.shown)
     faults = inputs_of(Metadata("", annotations=wish.annotations())).faults
     if not wish.user:
         faults = ("USER is empty", *faults)

@@ -19,6 +19,7 @@ from vkprovider.cli.shared.batch import select
 from vkprovider.cli.shared.output import shorten
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import find_all, named
+from vkprovider.lablet.shownname import by_last_name, with_name
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.messages import count
 
@@ -205,14 +206,17 @@ def watch_several(learners: Sequence[str], selector: str, device: str | None, pl
 
 
 def named_lanes(pods: Iterable[LabletPod]) -> list[tuple[str, LabletPod]]:
-    """Return lablets in the order of their names on the wall: the learner, with the Pod if the learner has several."""
-    pods = list(pods)
+    """Return lablets with their names on the wall, by last name: the learner, with the Pod if they have several."""
+    pods = sorted(pods, key=lambda pod: (by_last_name(pod.user or pod.metadata.name, pod.shown), pod.metadata.name))
     times = Counter(pod.user for pod in pods)
-    found = [
-        (f"{pod.user} {pod.metadata.name}" if times[pod.user] > 1 and pod.user else pod.user or pod.metadata.name, pod)
-        for pod in pods
-    ]
-    return sorted(found, key=lambda lane: lane[0].casefold())
+
+    def lane(pod: LabletPod) -> str:
+        if not pod.user:
+            return pod.metadata.name
+        learner = with_name(pod.user, pod.shown)
+        return f"{learner} {pod.metadata.name}" if times[pod.user] > 1 else learner
+
+    return [(lane(pod), pod) for pod in pods]
 
 
 def device_of(pod: LabletPod, device: str | None) -> str | None:

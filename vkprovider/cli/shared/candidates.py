@@ -53,7 +53,8 @@ def lablets(ctx: click.Context, param: click.Parameter, incomplete: str) -> list
 def learners(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the learners who have a lablet; one that is named already is not offered again."""
     done = _named_before(ctx, param)
-    found = {pod.user: pod.metadata.name for pod in _pods(ctx) if pod.is_lablet and pod.user and pod.user not in done}
+    theirs = [pod for pod in _pods(ctx) if pod.is_lablet and pod.user and pod.user not in done]
+    found = {pod.user: f"{pod.metadata.name} {pod.shown}".strip() for pod in theirs}
     return _offered(found, incomplete)
 
 

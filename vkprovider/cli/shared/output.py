@@ -25,7 +25,7 @@ import click
 import msgspec
 import yaml
 
-from vkprovider.classroom.roster import sheet
+from vkprovider.classroom.roster import SHEET_MARK, sheet
 from vkprovider.platform.messages import plain
 
 
@@ -129,6 +129,8 @@ class Table:
 API_VERSION: Final = "cli.vkprovider.io/v1"
 """The apiVersion of printed objects; no API server knows it."""
 NONE: Final = "<none>"
+SHOWN_NAME: Final = "SHOWN NAME"
+"""The heading of the names by which people know learners."""
 Output = Literal["table", "wide", "json", "yaml", "csv", "name"]
 Document = Literal["text", "json", "yaml"]
 
@@ -142,12 +144,14 @@ class Column(Generic[T]):
     Attributes:
         text: Returns the cell of a row; an empty one is shown as `<none>`.
         wide: Only with `-o wide`.
+        rare: Left out of a table where every row lacks it.
         colour: Returns the name of the cell's colour, "" for none.
     """
 
     heading: str
     text: Callable[[T], str]
     wide: bool = False
+    rare: bool = False
     colour: Callable[[T], str] = lambda _: ""
 
 
@@ -182,17 +186,22 @@ class Listing(Generic[T]):
             case "csv":
                 headings = [field.encode_name for field in msgspec.structs.fields(self.row)]
                 values = (cast("dict[str, Any]", msgspec.to_builtins(row)) for row in rows)
-                click.echo(sheet(headings, ([*value.values()] for value in values)), nl=False)
+                click.echo(SHEET_MARK + sheet(headings, ([*value.values()] for value in values)), nl=False)
             case "name":
                 for row in rows:
                     click.echo(self.name(row))
             case _ if rows:
+                but = [*but, *self.lacking(rows)]
                 table = self.table(output, but)
                 columns = self._columns(output, but)
                 lines = table.lines([_cells(row, columns) for row in rows])
                 click.echo("\n".join([table.head(), *lines]))
             case _:
                 click.echo(nothing, err=True)
+
+    def lacking(self, rows: Sequence[T]) -> list[str]:
+        """Return the headings of the columns that a table of some rows leaves out, because all of them lack it."""
+        return [column.heading for column in self.columns if column.rare and not any(map(column.text, rows))]
 
     def table(self, output: Output, but: Sequence[str] = ()) -> Table:
         """Make the table for what standard output is."""

@@ -96,6 +96,7 @@ class Happened(Reasons):
     )
     COLLECTING = ("Collecting", "Collecting the learner's work was requested.")
     STOPPING = ("Stopping", "Stopping the lab was requested.")
+    DEVICE_REQUESTED = ("DeviceRequested", "One device is stopped, wiped or started on request; the others run on.")
     BACK_TO_POOL = ("BackToPool", "The learner's time is over, and the lablet goes back to its pool as a warm one.")
     DELETED = ("Deleted", "The Pod was deleted before its end, and a finalizer keeps the object.")
     POD_COMPLETED = ("PodCompleted", "Condition Ready of a Pod with phase Succeeded.")
@@ -224,12 +225,12 @@ class ConsoleReason(Reasons):
     )
     NOT_CONFIRMED = (
         "NotConfirmed",
-        "`hand-in` and `reset` cannot be undone, and nobody was there to confirm it.",
+        "`hand-in`, `reset` and `device` cannot be undone, and nobody was there to confirm it.",
         "Add `--yes`, or ask with a terminal: `kubectl exec -it POD -c lab -- reset`.",
     )
     NOTHING_TO_DO = (
         "NothingToDo",
-        "`hand-in` or `reset` comes too late, or nobody has the lablet.",
+        "`hand-in`, `reset` or `device` comes too early or too late, or nobody has the lablet.",
         "`kubectl lablet list`, or the page of the lab, says how it stands.",
     )
     COMMAND_INVALID = ("CommandInvalid", "The command cannot be typed at a console.", "Correct what the message says.")

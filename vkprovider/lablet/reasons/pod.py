@@ -71,6 +71,18 @@ class Progress(Reasons):
         "Go on with `kubectl lablet start POD`.",
         Trait.ASKED_FOR,
     )
+    DEVICE_OFF = (
+        "StoppedOnRequest",
+        "This device is stopped on request; the lablet is Ready without it.",
+        "Start it with `kubectl lablet device start DEVICE POD`.",
+        Trait.ASKED_FOR,
+    )
+    DEVICE_CHANGING = (
+        "ChangingOnRequest",
+        "This device is stopped, wiped or started on request; the lablet is Ready meanwhile.",
+        "",
+        Trait.DEFERRABLE | Trait.ASKED_FOR,
+    )
     RECOVERING = ("Recovering", "Devices stopped on the worker; they are started again without a wipe, with back-off.")
 
 

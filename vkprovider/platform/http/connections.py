@@ -9,9 +9,11 @@ import ssl
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine
 from functools import partial
+from http import HTTPStatus
 from typing import Any, Final, TypeVar, cast
 
-from aiohttp import web, web_response
+import structlog
+from aiohttp import web, web_protocol, web_response, web_server
 
 T = TypeVar("T")
 CONNECTIONS_MAX: Final = 256
@@ -27,6 +29,35 @@ STUCK_S: Final = 30.0
 SERVER: Final = "vkprovider"
 """The header `Server` of every answer: it names no version, of which a known fault could be looked up."""
 web_response.SERVER_SOFTWARE = SERVER  # type: ignore[attr-defined]  # (no hook sees the answers to requests that are no HTTP)
+_log: Final = structlog.get_logger(__name__)
+_NO_REQUEST: Final = (
+    f"This request cannot be read: it is no HTTP, or a header has more than {FIELD_BYTES_MAX // 1024} KiB. If you see "
+    "this in a browser, have it delete the cookies of this site, and load the page again.\n"
+)
+
+
+class _Quiet(web_protocol.RequestHandler):
+    """Refuses what is no request without a word of it: a header that is too long is a cookie, as a rule."""
+
+    __slots__ = ()
+
+    def handle_error(
+        self,
+        request: web.BaseRequest,
+        status: int = HTTPStatus.INTERNAL_SERVER_ERROR,
+        exc: BaseException | None = None,
+        message: str | None = None,
+    ) -> web.StreamResponse:
+        if status >= HTTPStatus.INTERNAL_SERVER_ERROR or request.writer.output_size > 0:
+            return super().handle_error(request, status, exc, message)
+        _log.info("no request", status=status, error=type(exc).__name__)
+        headers = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+        response = web.Response(status=status, text=_NO_REQUEST, headers=headers)
+        response.force_close()
+        return response
+
+
+web_server.RequestHandler = _Quiet  # type: ignore[attr-defined]  # (as above: nothing else makes them)
 
 
 def uncount(request: web.Request, *, stuck_s: float = STUCK_S) -> None:

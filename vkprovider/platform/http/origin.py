@@ -59,6 +59,17 @@ def safe_next(path: str) -> str:
     return path if is_safe else "/"
 
 
+def leads_on(path: str) -> str | None:
+    """Return the path of the site to which one leads that has a slash at its end; None if it has none.
+
+    >>> leads_on("/labs/alice/?class=net101"), leads_on("//evil.example/"), leads_on("/labs")
+    ('/labs/alice?class=net101', None, None)
+    """
+    there, mark, query = path.partition("?")
+    without = there.rstrip("/")
+    return without + mark + query if there != without and _PATH.fullmatch(without) else None
+
+
 def keeps_cookies(headers: Mapping[str, str]) -> bool:
     """Return whether the browser that sent a form keeps cookies that ask for TLS."""
     scheme, host = _split(headers.get("Origin", ""))

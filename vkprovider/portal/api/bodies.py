@@ -247,10 +247,21 @@ _MARK: Final = "x-dialect"
 
 
 @cache
-def openapi_document(dialect: str) -> dict[str, Any]:
-    """Return the document for a dialect; it is shared, and not to be changed."""
+def openapi_document(dialect: str, extend_s: int = 0, duration_max_s: int = 0) -> dict[str, Any]:
+    """Return the document of the API; it is shared, and not to be changed.
+
+    Args:
+        dialect: The name of one.
+        extend_s: By how many seconds one request may extend a lab; 0 if that is not to be said.
+        duration_max_s: How long a lab may last at most; the same.
+    """
     text = files(__package__).joinpath("openapi.yaml").read_text(encoding="utf-8")
     found: dict[str, Any] = _of(yaml.safe_load(text), dialect)
+    schemas = found["components"]["schemas"]
+    if extend_s:
+        schemas["Extension"]["properties"]["seconds"]["maximum"] = extend_s
+    if duration_max_s:
+        schemas["Options"]["properties"]["duration"]["anyOf"][1]["maximum"] = duration_max_s
     return found
 
 

@@ -25,8 +25,10 @@ from vkprovider.platform.http.answers import NotAllowed, Starting, TokenInvalid,
 from vkprovider.platform.http.origin import may_change
 from vkprovider.platform.kube.flow import TokenBuckets
 from vkprovider.platform.rights import Right, User
+from vkprovider.portal.pure.menu import Menu
 from vkprovider.portal.pure.options import BODY, Grounds
 from vkprovider.portal.pure.portalnames import user_of, username_of
+from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.requests import LabCaller, Rejected
 
 PROOF: Final = "X-Portal-Ingress-Secret"
@@ -242,6 +244,21 @@ class PortalCallers:
         asked = sorted(definitions)
         allowed = [await self._access.may(user, lab_right("use", namespace, name, _DEFINITIONS)) for name in asked]
         return frozenset(name for name, may in zip(asked, allowed, strict=True) if may)
+
+    async def menu(self, known: KnownCaller, choices: Choices, *, require_use: bool) -> Menu:
+        """Return what somebody may choose from: with what the classes share that they attend.
+
+        Args:
+            known: Who asks.
+            choices: The menu.
+            require_use: Whether each definition of the admins takes a right.
+
+        Raises:
+            Refused: 429, or 503.
+        """
+        classes = [each for each in choices.classes_of(known.of_cluster) if await self.attends(known, each)]
+        menu = choices.menu(classes)
+        return menu.only(await self.usable(known, menu.definitions)) if require_use else menu
 
     async def check_class(self, known: KnownCaller, class_: str) -> None:
         """Check that somebody may have a lab of a class; a lab of no class takes no right.

@@ -108,7 +108,8 @@ class PortalApi:
     # ------------------------------------------------------------------------------------------ for hubs and classes
 
     async def _document(self, _: web.Request) -> web.StreamResponse:
-        return web.json_response(openapi_document(self._dialect.name))
+        bounds = self._settings.extend_s, self._settings.duration_max_s
+        return web.json_response(openapi_document(self._dialect.name, *bounds))
 
     async def _labs(self, _: web.Request, known: KnownCaller) -> web.StreamResponse:
         await self._callers.check_manager(known)
@@ -191,7 +192,7 @@ class PortalApi:
         user, caller = request.match_info["username"], known.caller
         of_class = await self._callers.as_owner(known, user, self._class_of(user))
         await self._find(caller, user)
-        asked_s = _seconds(await _json(request, empty={})) or self._settings.extend_s
+        asked_s = seconds_of(await _json(request, empty={})) or self._settings.extend_s
         end = await self._requests.extend(user, caller.username, asked_s, of_class)
         return web.json_response(self._bodies.end(end))
 
@@ -202,10 +203,7 @@ class PortalApi:
 
     async def _menu_of(self, known: KnownCaller) -> Menu:
         """Return the menu of somebody."""
-        menu = self._choices.menu()
-        if not self._settings.require_use:
-            return menu
-        return menu.only(await self._callers.usable(known, menu.definitions))
+        return await self._callers.menu(known, self._choices, require_use=self._settings.require_use)
 
     async def _user_status(self, _: web.Request, known: KnownCaller) -> web.StreamResponse:
         caller = known.caller
@@ -256,7 +254,7 @@ async def _json(request: web.Request, empty: Any = None) -> Any:
         raise Rejected(Grounds.INVALID_JSON, "lists or objects of the body are nested too deeply", (BODY,)) from None
 
 
-def _seconds(body: Any) -> int | None:
+def seconds_of(body: Any) -> int | None:
     """Return the time by which a request extends a lab; None if it names none.
 
     Raises:

@@ -1,7 +1,8 @@
-"""What the doctor looks at of a portal; all but `gather` is pure.
+"""What the doctor looks at of a portal; all but `gather` and `road` is pure.
 
 * `gather`: reads the objects, and passes them to the checks.
 * `doors`: what keeps people out: settings, the key of cookies, certificate, address, bindings, prefix of usernames.
+* `road`: whether WebSockets come through to it at the addresses that people use.
 * `offer`: what is offered: the menu, quotas, how long a lab is waited for.
 * `hub`: the JupyterHub that logs people in.
 """

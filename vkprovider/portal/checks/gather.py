@@ -10,7 +10,7 @@ from vkprovider.doctor.findings import Finding
 from vkprovider.doctor.programs import bindings_of, check_program, deployment, settings_of, variables_of
 from vkprovider.doctor.reading import UserReading
 from vkprovider.platform.objects import ConfigMap, CustomResource, Metadata, RoleBinding, Secret
-from vkprovider.portal.checks import doors, hub, offer
+from vkprovider.portal.checks import doors, hub, offer, road
 from vkprovider.portal.checks.doors import DoorRoute, DoorService
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.settings import PortalSettings
@@ -69,6 +69,8 @@ async def check_portal(
         return [*found, *doors.check_settings(namespace, settings)]
     found += doors.check_key(namespace, settings, has_secret=given is not None)
     found += doors.check_certificate(namespace, tls, now, hub=bool(settings.hub_api_url))
+    for address in settings.addresses:
+        found += road.check_road(namespace, address, await road.ask_road(address))
     bindings = await bindings_of(reading)
     if not reading.failed("RoleBinding"):
         found += doors.check_callers(namespace, settings, bindings)

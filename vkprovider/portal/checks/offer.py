@@ -10,14 +10,13 @@ from pydantic import ValidationError
 from vkprovider.doctor.findings import Finding, fault, note
 from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.lablet import names
-from vkprovider.lablet.models.status import definition_status
 from vkprovider.platform.messages import sentences
 from vkprovider.platform.objects import ConfigMap, CustomResource
 from vkprovider.platform.reasons import StartReason
 from vkprovider.portal.checks.doors import SETTINGS, restart
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.config import LabQuota, PortalConfig, fits, quota_of
-from vkprovider.portal.pure.menu import Menu, menu_of
+from vkprovider.portal.pure.menu import Menu, menu_of, offered_to, owner_of, why_not_offered
 from vkprovider.portal.settings import PortalSettings
 
 CONFIG: Final = f"{portalnames.PORTAL_PROGRAM}-config"
@@ -61,23 +60,7 @@ def check_config(namespace: str, problem: str) -> list[Finding]:
 
 def menu_for(definitions: Sequence[CustomResource], config: PortalConfig) -> Menu:
     """Return the menu of those who are in no class."""
-    return menu_of([each for each in definitions if not _owner(each)], config)
-
-
-def _owner(definition: CustomResource) -> str:
-    return definition.metadata.labels.get(names.LABEL_OWNER_NAMESPACE, "")
-
-
-def why_not_offered(definition: CustomResource) -> str:
-    """Return why a definition is on no menu that everybody has; "" if it is."""
-    meta = definition.metadata
-    if meta.deletion_timestamp is not None:
-        return "is being deleted"
-    if owner := _owner(definition):
-        return f"belongs to the class {owner}"
-    if not meta.labels.get(portalnames.LABEL_FAMILY):
-        return f"has no label {portalnames.LABEL_FAMILY}"
-    return "" if definition_status(definition).versions else "was never READY"
+    return menu_of(offered_to(definitions), config)
 
 
 def check_menu(namespace: str, definitions: Sequence[CustomResource], menu: Menu) -> list[Finding]:
@@ -89,20 +72,20 @@ def check_menu(namespace: str, definitions: Sequence[CustomResource], menu: Menu
         menu: What is made of them.
     """
     about, reason = f"Deployment/{namespace}/{portalnames.PORTAL_PROGRAM}", DoctorReason.MENU_EMPTY
-    why = {each.metadata.name: why_not_offered(each) for each in definitions}
+    why = {each.metadata.name: why_not_offered(each) or f"is of the class {owner_of(each)}" for each in definitions}
     if menu.images:
         return []
     if not why:
         return [note(about, reason, "it offers no lab: there is no LabletDefinition", "docs/first-lablet.md makes one")]
     text = f"it offers no lab: {sentences([f'{name} {said}' for name, said in why.items()], _NAMED_MAX)}"
-    bare = next((name for name, said in why.items() if portalnames.LABEL_FAMILY in said), "")
+    bare = next((name for name, said in why.items() if names.LABEL_FAMILY in said), "")
     unready = next((name for name, said in why.items() if "READY" in said), "")
     if bare:
-        remedy = f"kubectl label labletdefinition {bare} {portalnames.LABEL_FAMILY}={bare}"
+        remedy = f"kubectl label labletdefinition {bare} {names.LABEL_FAMILY}={bare}"
     elif unready:
         remedy = f"kubectl describe labletdefinition {unready}"
     else:
-        remedy = f"Make a definition without {names.LABEL_OWNER_NAMESPACE}, with {portalnames.LABEL_FAMILY}"
+        remedy = f"Make a definition without {names.LABEL_OWNER_NAMESPACE}, with {names.LABEL_FAMILY}"
     return [note(about, reason, text, remedy)]
 
 

@@ -14,6 +14,7 @@ from vkprovider.lablet.devices import DeviceState, devices_in
 from vkprovider.lablet.inputs import annotation_for, message_of
 from vkprovider.lablet.models.status import DefinitionStatus
 from vkprovider.lablet.reasons import Happened
+from vkprovider.lablet.shownname import by_last_name, shown_in
 from vkprovider.lablet.standing import State, has_ended, learner_in, state_of
 from vkprovider.lablet.standings import Standing, Tone, tone_of
 from vkprovider.platform.messages import plain
@@ -103,6 +104,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         key: Names it among the rows of its class: `pod-NAME` of a lablet, `lab-KEY` of a user lab.
         learner: Who has it; "" for one that is free.
+        shown: The name by which people know the learner; "" if there is none.
         user: The user of a user lab, by the exact name; "" for a lablet.
         namespace, pod, uid: Of its Pod; "" before that is made.
         standing: How it stands.
@@ -119,6 +121,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
     key: str
     learner: str
+    shown: str = ""
     user: str = ""
     namespace: str = ""
     pod: str = ""
@@ -178,6 +181,7 @@ def _row(key: str, learner: str, user: str, pod: Pod | None, standing: Standing,
     return Row(
         key=key,
         learner=learner,
+        shown=shown_in(pod),
         user=user,
         namespace=pod.metadata.namespace,
         pod=pod.metadata.name,
@@ -214,7 +218,7 @@ _FIRST: Final = "help"
 """The order of a page that nobody has sorted: who needs help stands first."""
 SORTS: Final[Mapping[str, Callable[[Row], Any]]] = {
     _FIRST: lambda row: row.tone is not Tone.BAD or not row.learner,
-    "learner": lambda row: (not row.learner, row.learner.casefold()),
+    "learner": lambda row: (not row.learner, by_last_name(row.learner, row.shown)),
     "state": lambda row: _ORDER[row.standing],
     "started": lambda row: row.started_at or row.active_at or math.inf,
     "devices": lambda row: (not row.down, row.devices),
@@ -222,7 +226,21 @@ SORTS: Final[Mapping[str, Callable[[Row], Any]]] = {
     "reason": lambda row: (not row.reason, row.reason),
 }
 """By name, the key of an order; rows that are equal in it stand by learner."""
-HEADINGS: Final = ("learner", "state", "started", "active", "devices", "down", "ends", "reason", "why", "lablet")
+
+
+HEADINGS: Final = (
+    "learner",
+    "name",
+    "state",
+    "started",
+    "active",
+    "devices",
+    "down",
+    "ends",
+    "reason",
+    "why",
+    "lablet",
+)
 """Of the columns of a class as CSV."""
 
 
@@ -234,7 +252,7 @@ class RowFilter(NamedTuple):
         falling: Whether the last comes first.
         state: Only those that stand so; "" for any.
         reason: Only those that are held up by this; "" for any.
-        text: Only those whose learner, state or reason contains it; "" for any.
+        text: Only those whose learner, name, state or reason contains it; "" for any.
     """
 
     sort: str = _FIRST
@@ -290,7 +308,7 @@ def wish_of(query: Mapping[str, str]) -> RowFilter:
 def chosen(rows: Iterable[Row], wish: RowFilter) -> list[Row]:
     """Return the rows that somebody wants to see, in the order that they want."""
     found = [row for row in rows if _is_wanted(row, wish)]
-    found.sort(key=lambda row: (not row.learner, row.learner.casefold(), row.key))
+    found.sort(key=lambda row: (SORTS["learner"](row), row.key))
     found.sort(key=SORTS[wish.sort], reverse=wish.falling)
     return found
 
@@ -330,6 +348,7 @@ def as_csv(rows: Iterable[Row]) -> str:
     cells = (
         (
             row.learner,
+            row.shown,
             row.state,
             _time(row.started_at),
             _time(row.active_at),
@@ -351,7 +370,8 @@ def _is_wanted(row: Row, wish: RowFilter) -> bool:
     if wish.reason and _cut(row.reason) != wish.reason:
         return False
     text = wish.text.casefold()
-    return not text or any(text in each.casefold() for each in (row.learner, row.state, row.reason, row.pod, *row.down))
+    cells = (row.learner, row.shown, row.state, row.reason, row.pod, *row.down)
+    return not text or any(text in each.casefold() for each in cells)
 
 
 def _cut(text: str) -> str:

@@ -158,12 +158,14 @@ class FormOffer(NamedTuple):
         others: All images, for the dropdown.
         sizes: The sizes.
         unavailable: Why the user can have no lab now; "" if the user can.
+        hindrances: Why definitions are on no menu, for who can change it: each a name and a reason.
     """
 
     images: tuple[FormEntry, ...] = ()
     others: tuple[FormEntry, ...] = ()
     sizes: tuple[FormEntry, ...] = ()
     unavailable: str = ""
+    hindrances: tuple[str, ...] = ()
 
 
 def offer(menu: Menu, quota: LabQuota, nodes: Sequence[MenuNode]) -> FormOffer:

@@ -4,10 +4,11 @@ A Pod names its learner, and anybody who makes Pods may write that. So a lablet 
 they have a right, too: the Role that `assign` wrote on that Pod, or to attend the class.
 """
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from typing import NamedTuple
 
 from vkprovider.lablet import names
+from vkprovider.lablet.guests import GuestMode, guests_in
 from vkprovider.platform.objects import Pod, RoleBinding
 
 
@@ -36,6 +37,25 @@ def learner_name(pod: Pod) -> str:
     """Return the learner of a lablet as it is written; "" for a warm one."""
     notes = pod.metadata.annotations
     return notes.get(names.ANNOTATION_LEARNER, "") or notes.get(names.ANNOTATION_USERNAME, "")
+
+
+def people_of(pod: Pod) -> set[str]:
+    """Return the learner of a lablet, as it is written, and the guests."""
+    return {learner_name(pod), *guests_in(pod.metadata.annotations)} - {""}
+
+
+def mode_of(pod: Pod, people: Container[str]) -> GuestMode | None:
+    """Return how somebody who has some names is a guest of a lablet; None: they are none.
+
+    Who is named twice only watches.
+    """
+    modes = {mode for guest, mode in guests_in(pod.metadata.annotations).items() if guest in people}
+    return min(modes, key=(GuestMode.WATCH, GuestMode.TYPE).index, default=None)
+
+
+def admits(pod: Pod, people: Iterable[str]) -> bool:
+    """Return whether a lablet is that of somebody who has some names, or they are a guest there."""
+    return not people_of(pod).isdisjoint(people)
 
 
 def is_of(pod: Pod, learners: Iterable[str]) -> bool:

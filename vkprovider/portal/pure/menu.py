@@ -16,6 +16,7 @@ from enum import IntEnum
 from functools import lru_cache
 from typing import Final, NamedTuple, Self
 
+from vkprovider.lablet import names
 from vkprovider.lablet.models.fields import LATEST
 from vkprovider.lablet.models.status import definition_status
 from vkprovider.platform.messages import listed
@@ -118,6 +119,7 @@ class DefinitionVersion(NamedTuple):
         amounts: What a lab needs.
         environment: The workers that may run it.
         image_definitions: The image definitions of its devices; None for a version whose devices nobody lists.
+        class_: The class whose it is, and for whose learners alone; "" for everybody's.
     """
 
     definition: str
@@ -126,6 +128,7 @@ class DefinitionVersion(NamedTuple):
     amounts: Amounts
     environment: str
     image_definitions: frozenset[str] | None
+    class_: str = ""
 
     @property
     def pod_image(self) -> str:
@@ -193,14 +196,14 @@ class Menu(NamedTuple):
 
     @property
     def definitions(self) -> frozenset[str]:
-        """The names of the definitions that it has."""
-        return frozenset(lab.definition for image in self.images for lab in image.sizes.values())
+        """The names of the definitions that it has, but for those of classes."""
+        return frozenset(lab.definition for image in self.images for lab in image.sizes.values() if not lab.class_)
 
     def only(self, definitions: Collection[str]) -> Self:
-        """Return the menu of a user who may use these definitions alone."""
+        """Return the menu of a user who may use these definitions alone, and those of their classes."""
         images = []
         for image in self.images:
-            sizes = {size: lab for size, lab in image.sizes.items() if lab.definition in definitions}
+            sizes = {size: lab for size, lab in image.sizes.items() if lab.class_ or lab.definition in definitions}
             if sizes:
                 images.append(image._replace(sizes=sizes))
         return self._replace(images=tuple(images))
@@ -255,14 +258,56 @@ class Menu(NamedTuple):
         return [image for image in found if config.cycle in {None, image.version.cycle}]
 
 
+def owner_of(definition: CustomResource) -> str:
+    """Return the class whose a definition is; "" for one of the admins."""
+    return definition.metadata.labels.get(names.LABEL_OWNER_NAMESPACE, "")
+
+
+def is_shared(definition: CustomResource) -> bool:
+    """Return whether lablets of all namespaces may run a definition: of a class, one with its topology in itself."""
+    return not owner_of(definition) or "inline" in (definition.spec.get("source") or {})
+
+
+def why_not_offered(definition: CustomResource) -> str:
+    """Return why a definition is on no menu; "" if it is on everybody's, or on that of the learners of its class."""
+    meta = definition.metadata
+    if meta.deletion_timestamp is not None:
+        return "is being deleted"
+    if not is_shared(definition):
+        return f"belongs to the class {owner_of(definition)}, which does not share it"
+    if not meta.labels.get(names.LABEL_FAMILY):
+        return f"has no label {names.LABEL_FAMILY}"
+    return "" if definition_status(definition).versions else "was never READY"
+
+
+def offered_to(definitions: Iterable[CustomResource], classes: Collection[str] = ()) -> list[CustomResource]:
+    """Return the definitions of which the menu of somebody is made: everybody's, and those that the classes share.
+
+    Args:
+        definitions: All of them.
+        classes: Those that they attend.
+    """
+    return [each for each in definitions if owner_of(each) in {"", *classes} and is_shared(each)]
+
+
 def menu_of(definitions: Iterable[CustomResource], config: PortalConfig) -> Menu:
-    """Make the menu of definitions with a family."""
+    """Make the menu of definitions with a family.
+
+    One of a class is a family of its own, whose name is the definition's: so no class changes what another family is.
+    Where a family of the admins has that name, it is left out.
+    """
+    definitions = sorted(definitions, key=lambda each: (owner_of(each) != "", each.metadata.name))
+    common = {each.metadata.labels.get(names.LABEL_FAMILY, "") for each in definitions if not owner_of(each)}
     found: dict[tuple[str, str], dict[str, DefinitionVersion]] = {}
     aliases: dict[tuple[str, str], list[str]] = {}
-    for definition in sorted(definitions, key=lambda each: each.metadata.name):
-        family = definition.metadata.labels.get(portalnames.LABEL_FAMILY, "")
+    for definition in definitions:
+        family = definition.metadata.labels.get(names.LABEL_FAMILY, "")
         if not family or definition.metadata.deletion_timestamp is not None:
             continue
+        if owner_of(definition):
+            family = definition.metadata.name
+            if family in common:
+                continue
         size = definition.metadata.labels.get(portalnames.LABEL_SIZE, "") or config.default_size or config.sizes[0]
         status = definition_status(definition)
         for lab in _labs_of(definition):
@@ -279,9 +324,9 @@ def menu_of(definitions: Iterable[CustomResource], config: PortalConfig) -> Menu
         )
         for (family, version), sizes in found.items()
     ]
-    families = sorted(tags)
-    usual = config.images.family if config.images.family in tags else next(iter(families), "")
-    images.sort(key=lambda image: (image.family != usual, image.family, _order(image, config)))
+    families = sorted(tags, key=lambda family: (family not in common, family))
+    usual = config.images.family if config.images.family in common & tags.keys() else next(iter(families), "")
+    images.sort(key=lambda image: (image.family != usual, families.index(image.family), _order(image, config)))
     return Menu(config, tuple(images), usual)
 
 
@@ -293,7 +338,13 @@ def _labs_of(definition: CustomResource) -> Iterable[DefinitionVersion]:
         amounts = amounts_of(kept.resources or status.resources)
         listed_devices = devices if number == 0 else None  # the status lists those of the newest version
         yield DefinitionVersion(
-            definition.metadata.name, kept.version, kept.digest, amounts, environment, listed_devices
+            definition.metadata.name,
+            kept.version,
+            kept.digest,
+            amounts,
+            environment,
+            listed_devices,
+            owner_of(definition),
         )
 
 
@@ -335,16 +386,13 @@ def resolve(menu: Menu, wanted: LabWish, quota: LabQuota) -> LabChoice | Rejecti
 def _images(menu: Menu, wanted: LabWish) -> list[MenuImage] | Rejection:
     """Return the images that a request may mean, the best first: definitions of one family may differ in versions."""
     loc = (*_OPTIONS, str(wanted.by))
-    family, colon, tag = wanted.image.partition(":")
+    family, _, tag = wanted.image.partition(":")
     if wanted.by is ImageBy.TYPE:
         found = menu.of_type(wanted.image)
     elif wanted.by is ImageBy.TAG:
         found = [image for image in menu.images if image.family == menu.family and wanted.image in image.tags]
-    elif colon and family and tag:
-        found = [image for image in menu.images if image.family == family and tag in image.tags]
     else:
-        told = f"{wanted.image[:80]!r} is no reference; write FAMILY:TAG"
-        return Rejection(Grounds.INVALID_REFERENCE, told, loc)
+        found = [image for image in menu.images if image.family == family and tag in image.tags]
     if found:
         return found
     shown = [image.version.tag if wanted.by is ImageBy.TAG else image.reference for image in menu.listed]

@@ -194,6 +194,11 @@ def parse(body: object, *, one_image: bool = False) -> LabWish | list[Rejection]
     except pydantic.ValidationError as error:
         return [_rejection(each) for each in error.errors(include_input=False, include_url=False)]
     options = found.options
+    references = {"image_list": options.image_list, "image_dropdown": options.image_dropdown}
+    for name, text in references.items():
+        if text is not None and not _REFERENCE.match(text) and (name, text) != ("image_list", USE_DROPDOWN):
+            told = f"{text[:80]!r} is no reference; write FAMILY:TAG"
+            return [Rejection(Grounds.INVALID_REFERENCE, told, (BODY, "options", name))]
     named = _images(options)
     if not named:
         told = "name the image: image_list, image_tag or image_type"
@@ -212,6 +217,9 @@ def parse(body: object, *, one_image: bool = False) -> LabWish | list[Rejection]
         options.class_,
         found.env,
     )
+
+
+_REFERENCE: Final = re.compile("[^:]+:.")
 
 
 def _images(options: _Options) -> dict[ImageBy, str]:

@@ -13,9 +13,11 @@ import msgspec
 
 from vkprovider.lablet import names
 from vkprovider.lablet.devices import SeenDevice, devices_in
+from vkprovider.lablet.guests import GuestMode, guests_in
 from vkprovider.lablet.inputs import InstructorMessage, message_of, tag_of
 from vkprovider.lablet.models.status import DefinitionStatus
 from vkprovider.lablet.reasons import WORKERS, Happened, Progress, Trouble
+from vkprovider.lablet.shownname import shown_in, spoken, with_name
 from vkprovider.lablet.standing import end_of, learner_in, standing_of, why, words_of
 from vkprovider.lablet.standings import Standing, Tone, tone_of
 from vkprovider.platform.messages import plain
@@ -202,6 +204,7 @@ class LabView(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         name: The user of a user lab; else the learner, or "".
+        greeting: To whom it speaks, by the name that people know; "" if there is none, or somebody else reads it.
         namespace, pod: Of its Pod, for commands; "" before it is made.
         class_: The namespace of its class; "" if it is of none.
         definition: `NAME:VERSION`.
@@ -215,12 +218,14 @@ class LabView(msgspec.Struct, frozen=True, kw_only=True):
         ends: The same as a clock shows it.
         left: How long that is from now; "" if it is over.
         message: What an instructor has told the learner last; None if that is nothing.
+        guests: Who shares it with the learner, each with what they do: sentences.
         failure: What is wrong; None if nothing is.
         replaceable: Whether a new request replaces it.
         extend, reset, stop, configurations: What can be done now.
     """
 
     name: str
+    greeting: str = ""
     namespace: str = ""
     pod: str = ""
     class_: str = ""
@@ -235,6 +240,7 @@ class LabView(msgspec.Struct, frozen=True, kw_only=True):
     ends: str = ""
     left: str = ""
     message: InstructorMessage | None = None
+    guests: tuple[str, ...] = ()
     failure: LabFailure | None = None
     replaceable: bool = False
     extend: Availability = _NO
@@ -334,7 +340,8 @@ def from_pod(
         definition,
         standing,
         score,
-        whose=_MINE if mine else _of(learner),
+        whose=_MINE if mine else _of(with_name(learner, shown_in(pod)) if learner else ""),
+        greeting=f"Hello, {spoken(shown)}." if mine and (shown := shown_in(pod)) else "",
         progress=going_on(started_again(pod, events), now) if standing in _UNDER_WAY else None,
         end=end,
         now=now,
@@ -358,6 +365,7 @@ def _view(
     now: float,
     failure: LabFailure | None,
     stop: Availability,
+    greeting: str = "",
     replaceable: bool = False,
     extend: Availability = _NO,
 ) -> LabView:
@@ -369,6 +377,7 @@ def _view(
     )
     return LabView(
         name=plain(name),
+        greeting=greeting,
         namespace=pod.metadata.namespace if pod is not None else "",
         pod=pod.metadata.name if pod is not None else "",
         class_=class_,
@@ -382,6 +391,7 @@ def _view(
         end_at=end,
         ends=clock(end, now) if end is not None else "",
         message=message_of(pod.metadata.annotations) if pod is not None and not over else None,
+        guests=guests_said(pod) if pod is not None and not over else (),
         left=length(end - now) if end is not None and end > now else "",
         failure=failure,
         replaceable=replaceable,
@@ -390,6 +400,14 @@ def _view(
         stop=stop,
         configurations=_YES if imported and standing in _WORKING else _NO,
     )
+
+
+_DOES: Final = {GuestMode.WATCH: "watches", GuestMode.TYPE: "works in this lab, too"}
+
+
+def guests_said(pod: Pod) -> tuple[str, ...]:
+    """Return who shares a lablet with its learner, each with what they do: `bob watches`."""
+    return tuple(f"{plain(guest)} {_DOES[mode]}" for guest, mode in guests_in(pod.metadata.annotations).items())
 
 
 def standing_of_lab(lab: UserLab, status: UserLabStatus) -> tuple[Standing, str]:

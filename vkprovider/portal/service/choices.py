@@ -1,5 +1,11 @@
-"""What users may choose: the menu, made of definitions, and the quotas of the configuration."""
+"""What users may choose: the menu, made of definitions, and the quotas of the configuration.
 
+A definition with a family that is of no class is on the menu of everybody. One of a class that shares it is on that of
+the learners whom a RoleBinding of the class names: its lablets may run in any namespace, so that nothing of the
+provider's admission depends on who asks, and nobody gets a right by it.
+"""
+
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,54 +16,70 @@ from vkprovider.lablet import names
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.objects import CustomResource, Node
 from vkprovider.platform.reasons import StartReason
+from vkprovider.platform.rights import User
 from vkprovider.portal.pure.config import Amounts, LabQuota, PortalConfig, quota_of
 from vkprovider.portal.pure.form import MenuNode
-from vkprovider.portal.pure.menu import LabChoice, Menu, menu_of, resolve
+from vkprovider.portal.pure.menu import LabChoice, Menu, menu_of, offered_to, owner_of, resolve, why_not_offered
 from vkprovider.portal.pure.options import LabWish, Rejection
 from vkprovider.portal.service.informers import PortalInformers
+from vkprovider.portal.service.learners import LabletLearners
 
 if TYPE_CHECKING:
     from vkprovider.portal.service.requests import LabCaller
 
 _DEFAULT_ENVIRONMENT = "default"
+_MENUS_KEPT_MAX = 64
 
 
 class Choices:
     """The menu, and what of it a user may have."""
 
-    def __init__(self, config: PortalConfig, objects: PortalInformers) -> None:
+    def __init__(self, config: PortalConfig, objects: PortalInformers, learners: LabletLearners) -> None:
         """Offer what is defined.
 
         Args:
             config: The configuration of user labs.
             objects: What is followed: the definitions are the menu.
+            learners: Knows who attends which class.
         """
         self._config = config
         self._objects = objects
-        self._menu: Menu | None = None
+        self._learners = learners
+        self._menus: dict[frozenset[str], Menu] = {}
 
     def definition_changed(self, old: CustomResource | None, new: CustomResource | None) -> None:  # noqa: ARG002 (a handler)
-        """Make the menu again when it is asked for the next time."""
-        self._menu = None
+        """Make the menus again when they are asked for the next time."""
+        self._menus.clear()
 
-    def menu(self) -> Menu:
-        """Return the menu: the definitions with a family that are of no class, which alone may use its own."""
-        if self._menu is None:
-            shared = [
-                definition
-                for definition in self._objects.definitions.items.values()
-                if not definition.metadata.labels.get(names.LABEL_OWNER_NAMESPACE)
-            ]
-            self._menu = menu_of(shared, self._config)
-        return self._menu
+    def classes_of(self, user: User) -> list[str]:
+        """Return the classes whose definitions are on a menu, and that somebody attends as a RoleBinding says it."""
+        owners = {owner_of(each) for each in self._objects.definitions.items.values() if not why_not_offered(each)}
+        owners.discard("")
+        return [name for name in self._learners.attended_by(user.username, user.groups) if name in owners]
+
+    def menu(self, classes: Collection[str] = ()) -> Menu:
+        """Return the menu of everybody, with what some classes share with their learners."""
+        key = frozenset(classes)
+        if (found := self._menus.get(key)) is None:
+            found = menu_of(offered_to(self._objects.definitions.items.values(), key), self._config)
+            if len(self._menus) >= _MENUS_KEPT_MAX:
+                self._menus.clear()
+            self._menus[key] = found
+        return found
+
+    def hindrances(self) -> dict[str, str]:
+        """Return why definitions are not on the menu of everybody, by their names, for those who can change it."""
+        found = {each.metadata.name: _hindrance(each) for each in self._objects.definitions.items.values()}
+        return {name: why for name, why in sorted(found.items()) if why}
 
     def quota(self, caller: "LabCaller") -> LabQuota:
         """Return the quota of a user."""
         return quota_of(caller.user, caller.groups, self._config.quotas)
 
     def amounts_of(self, image: str) -> Amounts:
-        """Return what the lab of a Pod's image needs of its worker; nothing if the image is not on the menu."""
-        labs = (lab for found in self.menu().images for lab in found.sizes.values())
+        """Return what the lab of a Pod's image needs of its worker; nothing if the image is on no menu."""
+        every = self.menu({owner_of(each) for each in self._objects.definitions.items.values()} - {""})
+        labs = (lab for found in every.images for lab in found.sizes.values())
         return next((lab.amounts for lab in labs if lab.pod_image == image), Amounts())
 
     def nodes(self) -> list[MenuNode]:
@@ -67,6 +89,11 @@ class Choices:
     def choose(self, caller: "LabCaller", wanted: LabWish, menu: Menu) -> LabChoice | Rejection:
         """Return the lab that a request gets of the caller's menu, or why it gets none."""
         return resolve(menu, wanted, self.quota(caller))
+
+
+def _hindrance(definition: CustomResource) -> str:
+    owner = owner_of(definition)
+    return why_not_offered(definition) or (f"is for the learners of the class {owner} alone" if owner else "")
 
 
 def menu_node(node: Node) -> MenuNode:

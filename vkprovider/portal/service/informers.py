@@ -37,7 +37,7 @@ from vkprovider.platform.objects import (
 )
 from vkprovider.platform.runtime.context import Context
 from vkprovider.portal.pure import portalnames
-from vkprovider.portal.pure.given import is_of, learner_name
+from vkprovider.portal.pure.given import is_of, learner_name, people_of
 from vkprovider.portal.pure.leading import CLASS_ROLE, LAB_ROLE
 from vkprovider.portal.service.index import Listeners
 
@@ -246,7 +246,7 @@ class OtherLablets:
         return self.listen(namespace, name)
 
     def listen_learner(self, learner: str) -> AbstractAsyncContextManager[asyncio.Event]:
-        """Yield an event that is set whenever a lablet has changed that names a learner, or did; as `listen`."""
+        """Yield an event that is set whenever a lablet has changed that names somebody, or did; as `listen`."""
         return self._learners.listen(learner)
 
     @property
@@ -289,7 +289,7 @@ class OtherLablets:
         self._tell_learners(old, new)
 
     def _tell_learners(self, old: Pod | None, new: Pod | None) -> None:
-        for learner in {learner_name(pod) for pod in (old, new) if pod is not None}:
+        for learner in set[str]().union(*(people_of(pod) for pod in (old, new) if pod is not None)):
             self._learners.tell(learner)
 
     def _all(self, namespace: str) -> Mapping[str, Pod]:

@@ -6,7 +6,7 @@ from contextlib import AbstractAsyncContextManager
 
 from vkprovider.lablet import names
 from vkprovider.platform.objects import Pod, RoleBinding
-from vkprovider.portal.pure.given import OpenedLablet, is_of, opened_by
+from vkprovider.portal.pure.given import OpenedLablet, admits, opened_by
 from vkprovider.portal.pure.leading import names_somebody
 from vkprovider.portal.service.index import Listeners
 from vkprovider.portal.service.informers import OtherLablets
@@ -50,7 +50,7 @@ class LabletLearners:
         )
 
     def lablets_of(self, username: str, learners: Collection[str], classes: Collection[str]) -> list[Pod]:
-        """Return the lablets that somebody has, by namespace and name.
+        """Return the lablets that somebody has, or is a guest of, by namespace and name.
 
         Args:
             username: Theirs, of the cluster: what `assign` has opened to it.
@@ -66,7 +66,7 @@ class LabletLearners:
             for pod in self._lablets.of_learner(learner):
                 if pod.metadata.namespace in classes:
                     found[pod.metadata.namespace, pod.metadata.name] = pod
-        return [pod for _, pod in sorted(found.items()) if is_of(pod, learners)]
+        return [pod for _, pod in sorted(found.items()) if admits(pod, learners)]
 
     def listen(self, username: str) -> AbstractAsyncContextManager[asyncio.Event]:
         """Yield an event that is set whenever a lablet was opened to somebody, or closed; the caller clears it."""

@@ -162,6 +162,7 @@ class Requests:
         choice = self._choices.choose(caller, wanted, menu)
         if isinstance(choice, Rejection):
             raise Rejected(*choice)
+        wanted = wanted._replace(class_=wanted.class_ or choice.lab.class_)  # whose learner the caller is, by the menu
         duration_s = facts.duration_of(wanted.duration_s, self._settings)
         if isinstance(duration_s, Rejection):
             raise Rejected(*duration_s)

@@ -1,7 +1,7 @@
 """The web pages of the portal, made of all their views, and how each request ends."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import Final, NamedTuple
 
@@ -35,7 +35,17 @@ from vkprovider.portal.web.live.streams import Live, live_parts
 from vkprovider.portal.web.live.streams import routes as live_routes
 from vkprovider.portal.web.login import Login
 from vkprovider.portal.web.openid import openid_login
-from vkprovider.portal.web.visitors import BASE, SECURE, AsVisitor, Visitors, source_of
+from vkprovider.portal.web.visitors import (
+    BASE,
+    PATH_BASE,
+    SECURE,
+    AsVisitor,
+    OldForm,
+    Visitors,
+    below_base,
+    link,
+    source_of,
+)
 
 _REDIRECTS: Final = range(300, 400)
 _WORDS: Final = {
@@ -53,27 +63,42 @@ def answering(layout: Layout, route: Route) -> Route:
     return route._replace(handler=served(handle, HEADERS, route.path))
 
 
-def located(addresses: Sequence[SiteAddress], route: Route) -> Route:
-    """Return a route whose requests have scheme and host of the address that the browser used, if that is known."""
+def located(addresses: Sequence[SiteAddress], route: Route, left: str = "") -> Route:
+    """Return a route whose requests have scheme and host of the address that the browser used, if that is known.
+
+    Args:
+        addresses: Those of the site.
+        route: The route.
+        left: The base that is before its path, if a proxy leaves it there.
+    """
     if not addresses:
         return route
     secure = addresses[0].scheme == "https"
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        used = address_used(addresses, request.headers, request.host, request.path)
+        used = address_used(addresses, request.headers, request.host, left)
         if used is not None:
             request = request.clone(scheme=used.scheme, host=used.host)
             request.setdefault(BASE, used.base)
+            request.setdefault(PATH_BASE, left)
         request[SECURE] = secure
         return await route.handler(request)
 
     return route._replace(handler=handle)
 
 
-def _below(addresses: Iterable[SiteAddress], routes: Sequence[Route]) -> Iterator[Route]:
-    """Yield routes below the paths of addresses, for a proxy that leaves its path as it is."""
-    for base in sorted({each.base for each in addresses} - {""}):
-        yield from (route._replace(path=base + route.path) for route in routes)
+def _at_addresses(addresses: Sequence[SiteAddress], routes: Sequence[Route]) -> list[Route]:
+    """Return routes where a proxy may have them: below the path of an address, which it leaves, and without it.
+
+    Those that take any path come last: with the address https://example.com/labs the path /labs/alice may be either.
+    """
+    bases = sorted({each.base for each in addresses} - {""})
+    kept = [located(addresses, route._replace(path=base + route.path), base) for base in bases for route in routes]
+    return sorted([*kept, *(located(addresses, route) for route in routes)], key=_takes_any)
+
+
+def _takes_any(route: Route) -> bool:
+    return route.path.endswith(".*}")
 
 
 async def _answer(layout: Layout, handler: Handler, request: web.Request) -> web.StreamResponse:
@@ -81,6 +106,11 @@ async def _answer(layout: Layout, handler: Handler, request: web.Request) -> web
         return await handler(request)
     except Rejected as error:
         return _refusal(layout, request, error.rejection.grounds.status, error.rejection.msg)
+    except OldForm as refusal:
+        if not refusal.fields or PIECE in request.headers or "application/json" in request.headers.get("Accept", ""):
+            return _refusal(layout, request, refusal.status_code, refusal.message)
+        action = link(request, below_base(request))
+        return layout.render(request, "again.html", status=refusal.status_code, fields=refusal.fields, action=action)
     except Refused as refusal:
         response = _refusal(layout, request, refusal.status_code, refusal.message)
         response.headers.update(refusal.directions())
@@ -176,7 +206,7 @@ def portal_site(
         layout=layout,
         as_visitor=AsVisitor(settings.kube, ctx.replica),
     )
-    live, consoles = live_parts(site), BrowserConsoles()
+    live, consoles = live_parts(site), BrowserConsoles(ctx.wall)
     login, of_logins = _login(site, live, keys, codes)
     served_here = (
         Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),
@@ -204,15 +234,14 @@ def _placed(
     """
     settings, addresses = site.settings, site.settings.addresses
     by_link = [route._replace(path=LINK_BASE + route.path, handler=below_link(route.handler)) for route in links]
-    linked, answered = ([located(addresses, route) for route in each] for each in (by_link, here))
     if place is None or settings.hub_token is None:
-        yield from _below(addresses, [*linked, *answered])
-    else:
-        logins = HubLogins(place, settings.hub_token.get_secret_value())
-        hub = HubLogin(place, logins, login, site.callers, site.layout, site.ctx.wall)
-        at_hub = (answering(site.layout, route) for route in hub_routes(hub, site.visitors))
-        yield from mounted(place, [located(addresses, route) for route in at_hub], answered)
-    yield from (*linked, *answered)
+        yield from _at_addresses(addresses, [*by_link, *here])
+        return
+    logins = HubLogins(place, settings.hub_token.get_secret_value())
+    hub = HubLogin(place, logins, login, site.callers, site.layout, site.ctx.wall)
+    of_hub = [answering(site.layout, route) for route in hub_routes(hub, site.visitors)]
+    yield from mounted(place, *([located(addresses, route, place.base) for route in each] for each in (of_hub, here)))
+    yield from (located(addresses, route) for route in (*by_link, *here))
 
 
 def _login(site: SiteContext, live: Live, keys: Keys | None, codes: Codes | None) -> tuple[Login, tuple[Route, ...]]:

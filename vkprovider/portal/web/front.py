@@ -23,7 +23,7 @@ from vkprovider.portal.web.lab.routes import LabTopics, offer_for
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live, merged
 from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView, time_left
-from vkprovider.portal.web.visitors import BASE, Visitor, link
+from vkprovider.portal.web.visitors import BASE, Visitor, lead_on, link
 
 _ELSEWHERE: Final = "/{path:(?!nublado/).*}"
 """Every path but those of the routes for hubs."""
@@ -222,6 +222,7 @@ class Front:
         return await self._classrooms.of(known) if teaches or everywhere else []
 
     async def _nowhere(self, request: web.Request) -> web.StreamResponse:
+        lead_on(request)
         await self._site.visitors.of(request)
         raise web.HTTPNotFound
 

@@ -24,7 +24,7 @@ from vkprovider.portal.web.cookie import Keys, is_marked, mark
 from vkprovider.portal.web.journeys import LOST, Journeys
 from vkprovider.portal.web.layout import Layout
 from vkprovider.portal.web.login import Login
-from vkprovider.portal.web.visitors import BASE, KnownVisitor, Visitors, VisitorSource, link
+from vkprovider.portal.web.visitors import BASE, PATH_BASE, KnownVisitor, Visitors, VisitorSource, link
 
 _log: Final = structlog.get_logger(__name__)
 
@@ -334,7 +334,7 @@ def mounted(place: HubPlace, hub: Iterable[Route], site: Iterable[Route]) -> Ite
 
 def _based(base: str, handler: Handler) -> Handler:
     async def handle(request: web.Request) -> web.StreamResponse:
-        request[BASE] = base
+        request[BASE] = request[PATH_BASE] = base
         return await handler(request)
 
     return handle

@@ -40,10 +40,11 @@ from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import PortalCallers
 from vkprovider.portal.web.cookie import SESSION_S_MAX, Keys, seal, unseal
 from vkprovider.portal.web.layout import Layout, led_to
-from vkprovider.portal.web.login import Login
+from vkprovider.portal.web.login import OLD_FORM, Login
 from vkprovider.portal.web.visitors import (
     BASE,
     CSRF_FIELD,
+    PATH_BASE,
     SECURE,
     VISITOR,
     AsVisitor,
@@ -209,13 +210,13 @@ def _is_of_link(account: LinkAccount) -> bool:
     """Return whether an account is one that `assign` has made for its learner."""
     meta = account.metadata
     is_marked = meta.labels.get(names.LABEL_COMPONENT) == names.COMPONENT_LINK
-    return is_marked and meta.name == names.link_account(account.learner)
+    return is_marked and account.is_whole
 
 
 def leads_to(account: LinkAccount, pod: LabletPod) -> bool:
     """Return whether a link leads to a Pod, and not to a later one of its name, or to another learner's."""
     meta = pod.metadata
-    return (meta.name, meta.uid, pod.user) == (account.pod, account.pod_uid, account.learner) and not pod.ended
+    return (meta.name, meta.uid) == (account.pod, account.pod_uid) and account.admits_to(pod) and not pod.ended
 
 
 class ByLink:
@@ -360,10 +361,13 @@ class LinkPages:
     async def _open(self, request: web.Request) -> web.StreamResponse:
         """Give a browser the cookie of the link whose code it sends."""
         keys = self._login.keys(request)
-        self._login.check_form(request, await form_field(request, CSRF_FIELD, _BODY))
+        fresh = self._login.is_fresh(request, await form_field(request, CSRF_FIELD, _BODY))
         if not keeps_cookies(request.headers):
             return await self._form(request, _NO_TLS, HTTPStatus.BAD_REQUEST)
-        code = read_code(await form_field(request, "code", _BODY))
+        sent = await form_field(request, "code", _BODY)
+        if not fresh:
+            return await self._form(request, OLD_FORM, HTTPStatus.FORBIDDEN, sent)
+        code = read_code(sent)
         if code is None:
             return await self._form(request, _WRONG, HTTPStatus.FORBIDDEN)
         attempt = f"{request.remote or ''} {code.namespace} {code.account}"
@@ -408,10 +412,11 @@ class LinkPages:
         _set(request, response, written_link(keys.session, session), SESSION_S_MAX)
 
     async def _form(
-        self, request: web.Request, words: str = "", status: HTTPStatus = HTTPStatus.OK
+        self, request: web.Request, words: str = "", status: HTTPStatus = HTTPStatus.OK, code: str = ""
     ) -> web.StreamResponse:
+        """Return the form, with a code where one was sent with a form that has grown old."""
         bound, csrf = self._login.bind_form(request)
-        response = self._layout.render(request, "link.html", status=status, form_csrf=csrf, words=words)
+        response = self._layout.render(request, "link.html", status=status, form_csrf=csrf, words=words, code=code)
         self._login.set_form_cookie(request, response, bound)
         return response
 
@@ -425,7 +430,8 @@ def below_link(handler: Handler) -> Handler:
     """Return a handler of the site for the paths below `/link`."""
 
     async def handle(request: web.Request) -> web.StreamResponse:
-        request[BASE] = request.get(BASE, "") + LINK_BASE
+        for key in (BASE, PATH_BASE):
+            request[key] = request.get(key, "") + LINK_BASE
         return await handler(request)
 
     return handle

@@ -16,7 +16,7 @@ from vkprovider.portal.web.live.streams import Live, Streams
 from vkprovider.portal.web.live.streams import routes as live_routes
 from vkprovider.portal.web.live.topics import Topics
 from vkprovider.portal.web.login import Login
-from vkprovider.portal.web.visitors import VisitorReviews, Visitors
+from vkprovider.portal.web.visitors import VisitorReviews, Visitors, lead_on
 
 _GIVEN: Final = "/lablets/"
 """What the paths of given lablets begin with."""
@@ -44,6 +44,7 @@ def links_site(
         return given_place(namespace, pod).path
 
     async def nowhere(request: web.Request) -> web.StreamResponse:
+        lead_on(request)
         await visitors.of(request)
         raise web.HTTPNotFound
 

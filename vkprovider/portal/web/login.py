@@ -69,7 +69,13 @@ _LEFT: Final = {
     "here": "You are logged out here. Your session at {} goes on: log out there too, if others use this browser.",
 }
 """After a logout, by what the issuer did."""
+OLD_FORM: Final = (
+    "This form had grown old, or this browser had forgotten it. Here it is again, as it was: send it once more. If "
+    "that does not help, the browser keeps no cookies of this page."
+)
 _CODE: Final = "/login/{code:[A-Za-z0-9_-]{20,64}}"
+UPGRADE: Final = "/login/upgrade"
+"""Opens a WebSocket to anybody, and closes it: the form finds out by it whether a proxy lets consoles through."""
 _LOGIN_BODY: Final = Body(32 * 1024, (FORM,))
 """The forms of strangers: a token, or nothing but the mark of the form."""
 _FORM_BYTES: Final = 16
@@ -123,6 +129,7 @@ class Login:
             Route("GET", "/login", self._show),
             Route("POST", "/login", self._log_in),
             Route("POST", "/login/code", self._make_code),
+            Route("GET", UPGRADE, self._upgrade),
             Route("GET", _CODE, self._show_code),
             Route("POST", _CODE, self._redeem),
             Route("POST", "/logout", self._visitors.posting(self._log_out)),
@@ -140,11 +147,13 @@ class Login:
     async def _log_in(self, request: web.Request) -> web.StreamResponse:
         """Begin the session of a token that the cluster knows."""
         keys = self.keys(request)
-        self.check_form(request, await form_field(request, CSRF_FIELD, _LOGIN_BODY))
+        fresh = self.is_fresh(request, await form_field(request, CSRF_FIELD, _LOGIN_BODY))
         token = (await form_field(request, "token", _LOGIN_BODY)).strip()
         then = safe_next(await form_field(request, "next", _LOGIN_BODY))
         if not keeps_cookies(request.headers):
             return self._form(request, then, _NO_TLS, HTTPStatus.BAD_REQUEST)
+        if not fresh:
+            return self._form(request, then, OLD_FORM, HTTPStatus.FORBIDDEN, token)
         attempt = attempt_of(request.remote or "", token)
         self._check(attempt)
         try:
@@ -153,6 +162,14 @@ class Login:
             self._failures.take(attempt)
             return self._form(request, then, refusal.message, HTTPStatus.UNAUTHORIZED)
         return self.begun(request, keys, token, then)
+
+    async def _upgrade(self, request: web.Request) -> web.StreamResponse:
+        socket = web.WebSocketResponse()
+        if not socket.can_prepare(request).ok:
+            return web.Response(status=HTTPStatus.UPGRADE_REQUIRED, headers={"Upgrade": "websocket"})
+        await socket.prepare(request)
+        await socket.close()
+        return socket
 
     async def _log_out(self, request: web.Request) -> web.StreamResponse:
         return self.ended(request, link(request, "/login"))
@@ -185,22 +202,31 @@ class Login:
         to work in somebody else's name without having noticed.
         """
         self.keys(request)
+        return await self._code_form(request)
+
+    async def _code_form(
+        self, request: web.Request, words: str = "", status: HTTPStatus = HTTPStatus.OK
+    ) -> web.StreamResponse:
         try:
             other = (await self._visitors.of(request)).known.of_cluster.username
         except (web.HTTPSeeOther, TokenMissing):
             other = ""
         bound, csrf = self.bind_form(request)
-        at_once = not other and is_own(request.headers, request.host)
-        response = self._layout.render(request, "code.html", form_csrf=csrf, other=other, at_once=at_once)
+        at_once = not (other or words) and is_own(request.headers, request.host)
+        response = self._layout.render(
+            request, "code.html", status=status, form_csrf=csrf, other=other, at_once=at_once, words=words
+        )
         self.set_form_cookie(request, response, bound)
         return response
 
     async def _redeem(self, request: web.Request) -> web.StreamResponse:
         """Begin the session of what a code stands for."""
         keys = self.keys(request)
-        self.check_form(request, await form_field(request, CSRF_FIELD, _LOGIN_BODY))
+        fresh = self.is_fresh(request, await form_field(request, CSRF_FIELD, _LOGIN_BODY))
         if not keeps_cookies(request.headers):
             return self._form(request, "/", _NO_TLS, HTTPStatus.BAD_REQUEST)
+        if not fresh:
+            return await self._code_form(request, OLD_FORM, HTTPStatus.FORBIDDEN)
         code = request.match_info["code"]
         attempt = attempt_of(request.remote or "", code)
         self._check(attempt)
@@ -235,16 +261,15 @@ class Login:
             raise web.HTTPServiceUnavailable(text=NO_KEY)
         return self._keys
 
-    def check_form(self, request: web.Request, sent: str) -> None:
-        """Refuse a form that another site sends, or that was made for another browser.
+    def is_fresh(self, request: web.Request, sent: str) -> bool:
+        """Return whether a form was made for this browser, within the hour; else it is shown again.
 
         Raises:
-            Refused: 403.
+            Refused: 403: another site sends it.
         """
         require_own(request)
         bound = request.cookies.get(cookie_name(request, FORM_COOKIE), "")
-        if not bound or not is_marked(self.keys(request).form, bound, sent):
-            raise NotAllowed("this form is of another browser, or too old: load the page again, and send it once more")
+        return bool(bound) and is_marked(self.keys(request).form, bound, sent)
 
     def bind_form(self, request: web.Request) -> tuple[str, str]:
         """Return the cookie of a form, and the token that the form sends along."""
@@ -283,8 +308,14 @@ class Login:
         return cookie.read(key, name, request.cookies, self._wall(), request.get(BASE, ""))
 
     def _form(
-        self, request: web.Request, then: str, words: str = "", status: HTTPStatus = HTTPStatus.OK
+        self,
+        request: web.Request,
+        then: str,
+        words: str = "",
+        status: HTTPStatus = HTTPStatus.OK,
+        token: str = "",
     ) -> web.Response:
+        """Return the form, with a token where one was sent with a form that has grown old."""
         bound, csrf = self.bind_form(request)
         here = shlex.quote(f"{'http' if is_plain(request) else 'https'}://{request.host}{link(request, '')}")
         response = self._layout.render(
@@ -295,7 +326,11 @@ class Login:
             then=then,
             words=words,
             here=here,
+            host=request.host,
+            upgrade=UPGRADE,
+            token=token,
             organisation=self._organisation,
+            refused=status is HTTPStatus.UNAUTHORIZED,
         )
         self.set_form_cookie(request, response, bound)
         return response

@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import hmac
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
 from typing import Final, NamedTuple, Protocol
@@ -18,10 +18,10 @@ import msgspec
 from aiohttp import web
 
 from vkprovider.platform.errors import Forbidden, Unauthorized
-from vkprovider.platform.http.answers import NotAllowed, TokenInvalid, TokenMissing
+from vkprovider.platform.http.answers import NotAllowed, Refused, TokenInvalid, TokenMissing
 from vkprovider.platform.http.bodies import FORM, Body, read_form
 from vkprovider.platform.http.open import OpenLogins, Reviews, ReviewTimes, answer_of
-from vkprovider.platform.http.origin import is_loopback, is_own
+from vkprovider.platform.http.origin import is_loopback, is_own, leads_on
 from vkprovider.platform.http.served import Handler
 from vkprovider.platform.kube.access import may
 from vkprovider.platform.kube.client import KubeClient, user_agent
@@ -84,6 +84,10 @@ class Visitor(NamedTuple):
 
 BASE: Final = web.RequestKey("base", str)
 """Under this key a request knows the path that is before those of the site; without it there is none."""
+PATH_BASE: Final = web.RequestKey("path_base", str)
+"""Under this key a request knows how much of that is in its own path: a proxy may have taken it away."""
+ASKED_FROM: Final = "X-Asked-From"
+"""The header with the origin of a page, which browsers send with a WebSocket, and not with a plain request."""
 SECURE: Final = web.RequestKey("secure", bool)
 """Under this key a request knows whether people reach the site by TLS, where the addresses of the site are known."""
 VISITOR: Final = web.RequestKey("visitor", Visitor)
@@ -371,10 +375,14 @@ class Visitors:
     async def watching(self, request: web.Request) -> Visitor:
         """Return the sender of a request that opens a WebSocket, which a page of the site made.
 
+        A page asks by a plain request, too, why its WebSocket did not open; the answer is that of the WebSocket.
+
         Raises:
             Refused: 401, 403, or 503.
         """
         require_own(request)
+        if asked := request.headers.get(ASKED_FROM):
+            _require_own(request, {"Origin": asked})
         return await self.of(request)
 
     def posting(self, handler: Handler, body: Body = FORM_BODY) -> Handler:
@@ -392,10 +400,36 @@ class Visitors:
             visitor = await self.of(request)
             sent = request.headers.get(CSRF_HEADER) or await form_field(request, CSRF_FIELD, body)
             if not hmac.compare_digest(visitor.csrf.encode(), sent.encode(errors="replace")):
-                raise NotAllowed("this form is of another session: load the page again, and send it once more")
+                raise OldForm(await _sent_again(request, body))
             return await handler(request)
 
         return handle
+
+
+class OldForm(Refused):
+    """A page of the site sends a form that it got in another session.
+
+    Attributes:
+        fields: What is in it; none if it cannot be shown again, as where it has a file.
+    """
+
+    status_code = 403
+    remedy = "Load the page again, and send the form once more."
+
+    def __init__(self, fields: Mapping[str, Sequence[str]]) -> None:
+        """Refuse it."""
+        super().__init__("this form is of another session: load the page again, and send it once more")
+        self.fields = fields
+
+
+async def _sent_again(request: web.Request, body: Body) -> dict[str, list[str]]:
+    """Return the fields of a form, but for its token; none if a script sends it, or if there is a file."""
+    if CSRF_HEADER in request.headers:
+        return {}
+    form = await read_form(request, body)
+    fields = {name: form.getall(name) for name in dict.fromkeys(form) if name != CSRF_FIELD}
+    is_text = all(isinstance(each, str) for values in fields.values() for each in values)
+    return {name: [str(each) for each in values] for name, values in fields.items()} if is_text else {}
 
 
 def cookie_name(request: web.Request, name: str) -> str:
@@ -423,8 +457,12 @@ def require_own(request: web.Request) -> None:
     Raises:
         Refused: 403.
     """
-    if not is_own(request.headers, request.host):
-        page = request.headers.get("Origin", "none")[:_ORIGIN_CHARS_MAX]
+    _require_own(request, request.headers)
+
+
+def _require_own(request: web.Request, headers: Mapping[str, str]) -> None:
+    if not is_own(headers, request.host):
+        page = headers.get("Origin", "none")[:_ORIGIN_CHARS_MAX]
         raise NotAllowed(
             f"a page of another site asks, in your name; nothing was done. The page is of {page}, and the portal is "
             f"asked at {request.host}: if both are this portal, a proxy in front of it rewrites Host, and whoever runs "
@@ -440,7 +478,19 @@ def wants_page(request: web.Request) -> bool:
 
 def below_base(request: web.Request) -> str:
     """Return path and query of a request without the base."""
-    return request.path_qs.removeprefix(request.get(BASE, "").rstrip("/"))
+    return request.path_qs.removeprefix(request.get(PATH_BASE, ""))
+
+
+def lead_on(request: web.Request) -> None:
+    """Lead on who writes a slash behind a path of the site, or none behind the one where the whole site is.
+
+    Raises:
+        HTTPPermanentRedirect: To where they want to go.
+    """
+    path = below_base(request)
+    there = leads_on(path) if path.startswith("/") else f"/{path}"
+    if there is not None:
+        raise web.HTTPPermanentRedirect(link(request, there))
 
 
 def source_of(

@@ -20,15 +20,30 @@ NOISY_S: Final = 0.01
 SCREEN_KEPT: Final = 64 * 1024
 """Characters of a line's output that a new terminal is shown."""
 RFB_BANNER: Final = b"RFB 003.008\n"
+CARRIED_S: Final = 0.01
+"""How often a device looks whether the line has carried keys, where it has a speed."""
+INPUT_CHARS: Final = 128
+"""The keys that wait at a device whose line has a speed; it drops those that find no room."""
+_BITS: Final = 10
+"""Of a key: start, eight, stop."""
 
 Send = Callable[[bytes], Awaitable[None]]
 
 
 class Line:
-    """One serial line of one run of a node, with all terminals that are connected to it."""
+    """One serial line of one run of a node, with all terminals that are connected to it.
 
-    def __init__(self, node: Node, line: int) -> None:
+    Args:
+        node: The node.
+        line: The number of the line.
+        baud: Its speed in bit/s, at which the device reads; 0: it reads at once.
+    """
+
+    def __init__(self, node: Node, line: int, baud: int = 0) -> None:
         self._node = node
+        self._baud = baud
+        self._waiting = ""
+        self._carried_at = 0.0
         self._shell = Shell(node, line)
         self._run_at = node.boots[-1].started_at
         self._seen = -1.0
@@ -55,16 +70,33 @@ class Line:
         if self._shell.is_endless and now >= self._noisy_at + NOISY_S:
             self._noisy_at = now
             self._print(ENDLESS)
+        self._carry(now)
 
     @property
     def follow_s(self) -> float:
         """How often a terminal looks for what appears by itself."""
+        if self._waiting:
+            return CARRIED_S
         return NOISY_S if self._shell.is_endless else FOLLOW_S
 
     def press(self, now: float, keys: str) -> None:
-        """Press keys; before it has booted a device does not listen."""
+        """Press keys; before it has booted a device does not listen, and it drops those for which it has no room."""
         self.look(now)
-        if self._awake:
+        if not self._awake:
+            return
+        if not self._baud:
+            self._print(self._shell.press(now, keys))
+            return
+        if not self._waiting:
+            self._carried_at = now
+        self._waiting = (self._waiting + keys)[:INPUT_CHARS]
+
+    def _carry(self, now: float) -> None:
+        """Have the device read the keys that the line has carried by now."""
+        count = min(len(self._waiting), int((now - self._carried_at) * self._baud / _BITS))
+        if count > 0:
+            self._carried_at += count * _BITS / self._baud
+            keys, self._waiting = self._waiting[:count], self._waiting[count:]
             self._print(self._shell.press(now, keys))
 
     def since(self, printed: int) -> str:
@@ -78,10 +110,11 @@ class Line:
 
 
 class Consoles:
-    """The consoles of one controller."""
+    """The consoles of one controller, whose lines have a speed in bit/s; 0: none."""
 
-    def __init__(self, world: World, now: Callable[[], float], changed: Callable[[], None]) -> None:
+    def __init__(self, world: World, now: Callable[[], float], changed: Callable[[], None], baud: int = 0) -> None:
         self._world = world
+        self._baud = baud
         self._now = now
         self._changed = changed
         self._sockets: set[web.WebSocketResponse] = set()
@@ -162,7 +195,7 @@ class Consoles:
     def _line(self, node: Node, number: int) -> Line:
         found = self._lines.get((node.id, number))
         if found is None or not found.is_current:
-            found = self._lines[node.id, number] = Line(node, number)
+            found = self._lines[node.id, number] = Line(node, number, self._baud)
         return found
 
     async def _press(self, node: Node, number: int, keys: str) -> None:

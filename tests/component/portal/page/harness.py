@@ -34,7 +34,8 @@ from vkprovider.portal.pure.portalnames import namespace_of, pod_name, user_key
 from vkprovider.portal.pure.record import Ending, LabOutcome, LabRequest, annotation, annotations_for, labels_for
 from vkprovider.portal.service.choices import Choices, read_config
 from vkprovider.portal.service.index import UserLabIndex
-from vkprovider.portal.service.informers import informers
+from vkprovider.portal.service.informers import OtherLablets, informers
+from vkprovider.portal.service.learners import LabletLearners
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.making import lab_objects
 from vkprovider.portal.service.requests import Requests
@@ -116,7 +117,8 @@ class PageWorld:
         index = UserLabIndex(SYSTEM, settings.portal.starts_max, _nobody, age_s=objects.age_s)
         membership = Membership(ctx, settings.replica.lease_ttl_s)
         locks = Locks(ctx, membership, _nobody, index.about)
-        choices = Choices(read_config(settings.portal.config), objects)
+        learners = LabletLearners(OtherLablets(index.strays, index.stray_namespaces))
+        choices = Choices(read_config(settings.portal.config), objects, learners)
         requests = Requests(ctx, lab_objects(ctx, objects), settings.portal, index, locks, membership, choices, _nobody)
         shown = portal_api(
             ctx,

@@ -128,7 +128,7 @@ class Bench:
 
 @asynccontextmanager
 async def console_bench(
-    server: ApiServer, folder: Path, intervals: Groups = SHORT, /, **env: str
+    server: ApiServer, folder: Path, intervals: Groups = SHORT, console_baud: int = 0, /, **env: str
 ) -> AsyncIterator[Bench]:
     (folder / "portal").mkdir()
     async with (
@@ -136,7 +136,7 @@ async def console_bench(
         open_world(server, folder / "portal") as portal,
         aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http,
     ):
-        site = await open_site(world, intervals=intervals)
+        site = await open_site(world, intervals=intervals, console_baud=console_baud)
         people = People(portal.admin)
         await people.open()
         given = {"VKPROVIDER_PORTAL_USERNAME_PREFIX": people.prefix, "VKPROVIDER_PORTAL_COOKIE_KEY": KEY, **env}

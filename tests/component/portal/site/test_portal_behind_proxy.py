@@ -9,8 +9,10 @@ import pytest
 from selenium.webdriver import Keys
 from selenium.webdriver.common.by import By
 
+from tests.component.portal.asking import setting
+from tests.component.portal.harness import PortalWorld
 from tests.component.portal.site.browsing import Browsing
-from tests.component.portal.site.consolebench import console_bench
+from tests.component.portal.site.consolebench import KEY, console_bench
 from tests.support.apiserver import ApiServer
 from tests.support.mosquitto import free_port
 from tests.support.nginx import proxied
@@ -51,12 +53,34 @@ async def test_consoles_open_at_each_address_of_the_site(portal_server: ApiServe
                 assert (await page.run(lambda driver: driver.current_url)).startswith(f"{url}/classes/")
 
 
+@pytest.mark.parametrize("path", ["/labs/alice", "/labs/labs/alice"])
+async def test_a_path_of_the_site_itself_may_be_where_all_of_it_is(world: PortalWorld, path: str) -> None:
+    """A proxy takes `/labs` away, or leaves it; where both could be meant, what there is decides."""
+    url = "https://example.com/labs"
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY, VKPROVIDER_PORTAL_URLS=url) as made,
+        Browsing(made.client.url) as browser,
+    ):
+        there = {"Host": "10.0.0.1:8083", "Sec-Fetch-Site": "same-origin"}
+        led = await browser.get(path, **there)
+        assert led.headers["location"] == "/labs/login?next=/labs/alice"
+        base = path.removesuffix("/labs/alice")
+        await browser.get(f"{base}/login?next=/labs/alice", **there)
+        sent = {**there, "Origin": "https://example.com"}
+        token = made.alice["Authorization"].removeprefix("Bearer ")
+        begun = await browser.post(f"{base}/login", sent, token=token, next="/labs/alice")
+        assert (begun.status_code, begun.headers["location"]) == (303, "/labs/labs/alice")
+        assert "You have no lab" in (await browser.get(path, **there)).text
+        assert all("Path=/labs;" in line for line in begun.headers.get_list("set-cookie"))
+        assert (await browser.get(f"{base}/", **there)).headers["location"] == "/labs/labs/alice"
+
+
 async def test_a_proxy_that_keeps_the_upgrade_to_itself_is_named_on_the_page(
     portal_server: ApiServer, tmp_path: Path
 ) -> None:
     async with (
         console_bench(portal_server, tmp_path) as bench,
-        proxied(tmp_path / "nginx", bench.url) as url,
+        proxied(tmp_path / "nginx", bench.url, "proxy_set_header Host $http_host;") as url,
         visiting(url) as page,
     ):
         page.expects(r"WebSocket connection to .* failed")
@@ -86,3 +110,12 @@ async def test_a_portal_that_does_not_know_its_address_says_so(portal_server: Ap
                 assert (answer.status == 403, "VKPROVIDER_PORTAL_URLS" in text) == (refused, refused), text
         with pytest.raises(aiohttp.WSServerHandshakeError):
             await bench.http.ws_connect(stream, headers={"Origin": url, "Cookie": cookie})
+        async with visiting(url) as page:
+            page.expects(r"WebSocket connection to .* failed")
+            page.expects(r"/stream.* - Failed to load resource: .* 403")
+            await page.log_in(token, f"{bench.lablet}/consoles/h0")
+            await page.shows(
+                "The portal opens no console: a page of another site asks, in your name", "#console-status"
+            )
+            await page.shows("a proxy in front of it rewrites Host, and whoever runs it", "#console-status")
+            await page.shows("names the former in VKPROVIDER_PORTAL_URLS", "#console-status")

@@ -183,6 +183,39 @@ async def test_the_rows_as_a_file_for_a_spreadsheet(world: PortalWorld) -> None:
         ]
 
 
+async def test_names_for_people_stand_beside_the_users(world: PortalWorld) -> None:
+    """A stranger writes them: they are escaped, and no cell of a spreadsheet computes."""
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        Browsing(has.client.url) as who,
+    ):
+        for user, shown in (("zz1", "Adams, Bert"), ("aa1", "Anna Zimmer"), ("mm1", f"=1+1{EVIL}\u202e"), ("bb1", "")):
+            await room.lablet(f"warm-{user}", user, shown_name=shown)
+        await room.lablet("warm-free", shown_name="Left, Over")
+        await room.known(5)
+        await who.log_in(room.teacher)
+        page = (await who.get(f"{room.path}?sort=learner")).text
+        assert EVIL not in page
+        assert "Left, Over" not in page
+        found = re.findall(r'<th scope="row"><a[^>]*>(\w+)</a>(?: <span class="shown">(.*?)</span>)?', page)
+        evil = "=1+1&lt;script&gt;alert(1)&lt;/script&gt;"
+        assert found == [("mm1", evil), ("zz1", "Adams, Bert"), ("bb1", ""), ("aa1", "Anna Zimmer"), ("free", "")]
+        only = (await who.get(f"{room.path}?q=zimmer")).text
+        assert re.findall(r'<span class="shown">(.*?)</span>', only) == ["Anna Zimmer"]
+        for path in ("csv?sort=learner", "hand-out/csv"):
+            answer = await who.get(f"{room.path}/{path}")
+            rows = list(csv.DictReader(io.StringIO(answer.content.decode("utf-8-sig"))))
+            assert [(row["learner"], row["name"]) for row in rows if row["learner"]] == [
+                ("mm1", f"'=1+1{EVIL}"),
+                ("zz1", "Adams, Bert"),
+                ("bb1", ""),
+                ("aa1", "Anna Zimmer"),
+            ]
+        of_lablet = (await who.get(f"{room.path}/lablets/warm-zz1")).text
+        assert "The lab of zz1 (Adams, Bert) is ready" in of_lablet
+
+
 async def test_each_request_is_written_on_the_lablets_that_are_meant(world: PortalWorld) -> None:
     async with (
         setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
@@ -381,6 +414,7 @@ async def test_the_hand_out_says_where_each_learner_begins(world: PortalWorld) -
         assert set(rows) == {EVIL, "carl"}, "who has a lab that goes on"
         assert rows[EVIL] == {
             "learner": EVIL,
+            "name": "",
             "lablet": "warm-1",
             "class": room.namespace,
             "link": f"{who.url}/lablets/{room.namespace}/warm-1",

@@ -16,6 +16,12 @@ const spans = [...document.querySelectorAll(".xterm-rows span")];
 const found = spans.find((each) => each.textContent.includes(arguments[0]));
 return found ? getComputedStyle(found).color : "";
 """
+PASTE = """
+const data = new DataTransfer();
+data.setData("text/plain", arguments[0]);
+const event = new ClipboardEvent("paste", {clipboardData: data, bubbles: true, cancelable: true});
+document.querySelector(".xterm-helper-textarea").dispatchEvent(event);
+"""
 RED, BLUE = "rgb(255, 128, 128)", "rgb(180, 215, 250)"
 
 
@@ -61,25 +67,40 @@ async def test_type_see_red_leave_by_keyboard_and_take_over(bench: Bench) -> Non
         await screen(page, "never mind^C")
         await page.judge(changed=False)
         await page.keys(Keys.F6)
-        assert await page.run(lambda driver: driver.switch_to.active_element.get_attribute("id")) == "console-again"
+        assert await page.run(lambda driver: driver.switch_to.active_element.get_attribute("id")) == "console-watch"
+        offered = [each for each in await page.texts("#console-bar button") if each]
+        assert not {"Connect again", "Take over"} & {*offered}, "a button that would do nothing is not there"
+        await page.shows("You type since", "#console-status")
         await page.keys(Keys.TAB, Keys.TAB)
 
         await other.log_in(ben, console)
         await state(other, "watching")
-        await other.shows("Somebody else types at the console of h0 since")
+        await other.shows("You watch; ann types since", "#console-status")
         await screen(other, "backup.tgz")
         await other.keys("not typed")
         await other.press("#console-take-over")
         await state(other, "typing")
         await screen(page, "another session has taken over")
+        await state(page, "taken")
+        await page.shows("ben types since", "#console-status")
+        await page.shows("you watch, and type again when it has left", "#console-status")
+        await page.run(lambda driver: driver.execute_script(PASTE, "not pasted"))
+        await page.shows("You do not type here: nothing was pasted.", "#console-unsent")
         await other.keys("echo by ben", Keys.ENTER)
         await screen(page, "by ben")
         assert "not typed" not in await page.run(rows)
+        assert "not pasted" not in await page.run(rows)
         await other.keys(Keys.CONTROL + "]")
         await state(other, "ended")
         await screen(page, "you type again")
-        await other.press("#console-watch")
+        await state(page, "typing")
+        await page.shows("You type since", "#console-status")
+        await other.press("#console-again")
         await state(other, "watching")
+        await other.shows("ann types since", "#console-status")
+        await page.press("#console-watch")
+        await state(page, "watching")
+        await other.shows("You watch.", "#console-status")
         await other.judge(html=False)
 
 
@@ -118,7 +139,7 @@ async def test_who_is_logged_out_meanwhile_is_told_to_log_in_and_comes_back(benc
         await page.log_in(ann, f"{bench.lablet}/consoles/h0?as=type")
         await screen(page, "h0:~#")
         await page.run(lambda driver: driver.delete_all_cookies())
-        await page.press("#console-again")
+        await page.press("#console-watch")
         await state(page, "signed-out")
         await page.shows("Your login has ended: log in again. Your lab goes on. Log in", "#console-status")
         await page.press("#console-status a")

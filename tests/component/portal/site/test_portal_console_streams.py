@@ -36,18 +36,21 @@ async def test_one_types_others_watch_and_somebody_takes_over(bench: Bench) -> N
         await first.shows("r1>")
         await first.type("show version\r")
         await first.shows("Cisco IOS Software")
-        assert first.messages == [{"type": "open", "watches": False}]
+        opened, you = first.messages
+        assert (opened["type"], opened["watches"], you["type"], you["you"]) == ("open", False, "typist", True)
         refused = await bench.screen(ben, "r1")
         code, why, text = await refused.ends()
         assert (code, why) == (4409, "in-use")
-        assert text.startswith("Somebody else types at the console of r1 since "), text
+        assert text.startswith("ann types at the console of r1 since "), text
         async with await bench.screen(ben, "r1", "watch") as watcher:
             await watcher.shows("You watch.")
             await watcher.type("this is never typed\r")
             await first.type("show version\r")
             await watcher.shows("Cisco IOS Software")
             assert "never typed" not in watcher.out
-            assert watcher.messages == [{"type": "open", "watches": True}]
+            opened, typist = watcher.messages
+            assert (opened["type"], opened["watches"]) == ("open", True)
+            assert typist == {**you, "you": False, "who": "ann"}, "also who watches is told who types, and since when"
         async with await bench.screen(ben, "r1", "take-over") as second:
             await second.shows("you have taken over")
             await first.shows("another session has taken over")

@@ -49,7 +49,7 @@ async def test_a_learner_who_was_given_a_lablet_lands_in_it(world: PortalWorld) 
     """Without any right in the portal: the Role that `assign` writes is enough, and what it opens is that lablet."""
     async with class_with(world) as (made, room, bob):
         for name, learner in (("warm-1", "bob"), ("warm-2", "ann"), ("warm-3", "")):
-            await room.lablet(name, learner, message="", state="READY", devices="2/2")
+            await room.lablet(name, learner, message="", state="READY", devices="2/2", shown_name="O'Neil, Bob")
         await room.known(3)
         assert await leads(bob) == "/labs", "it is not open to him yet"
         await opened(world.admin, room.namespace, "warm-1", made.people.prefix)
@@ -57,6 +57,7 @@ async def test_a_learner_who_was_given_a_lablet_lands_in_it(world: PortalWorld) 
         await eventually(lambda: is_led(bob, mine), "he is led to his lab")
         page = (await bob.get(mine)).text
         assert "Your lab is ready" in page
+        assert "<p>Hello, Bob O&#39;Neil.</p>" in page
         assert f"Class <strong>{room.namespace}</strong>" in page
         assert f'href="{mine}/consoles/r1"' in page
         for act in ("reset", "hand-in"):
@@ -213,6 +214,16 @@ async def test_a_learner_types_resets_and_hands_in_with_the_own_token(bench: Ben
             await screen.shows("h0:~# ")
         archive = await bob.get(f"{mine}/configurations")
         assert archive.headers["content-type"] == "application/zip"
+        for act, device in (("explode", "h0"), ("stop", "")):
+            assert (await bob.post(f"{mine}/devices/{act}", device=device)).status_code == 404
+        unknown = await bob.post(f"{mine}/devices/stop", device="h9")
+        assert (unknown.status_code, "Nothing was done." in unknown.text) == (409, True), unknown.text
+        stopped = await bob.post(f"{mine}/devices/stop", device="h0")
+        assert (stopped.status_code, stopped.headers["location"]) == (303, mine), stopped.text
+        await eventually(lambda: shows(bob, mine, "Start it"), "h0 is off on the page")
+        assert "Your lab is ready" in (await bob.get(mine)).text
+        assert (await bob.post(f"{mine}/devices/start", device="h0")).status_code == 303
+        await eventually(lambda: shows(bob, mine, "Start it", there=False), "h0 runs again")
         done = await bob.post(f"{mine}/reset")
         assert (done.status_code, done.headers["location"]) == (303, mine), done.text
         found = await bench.portal.admin.get(pod)
@@ -227,6 +238,10 @@ async def test_a_learner_types_resets_and_hands_in_with_the_own_token(bench: Ben
             lambda it: it["metadata"]["annotations"].get(names.ANNOTATION_DESIRED_STATE) == "COLLECTING",
             "is collected",
         )
+
+
+async def shows(browser: Browsing, path: str, text: str, *, there: bool = True) -> bool:
+    return (text in (await browser.get(path)).text) is there
 
 
 async def answers(browser: Browsing, path: str, status: int) -> bool:

@@ -403,8 +403,8 @@ async def test_the_page_of_a_class_gives_links_once(world: PortalWorld) -> None:
         path = f"{room.path}/assign"
         assert 'name="links"' in (await who.get(path)).text
 
-        async def give(words: str = "") -> str:
-            sent = {"csrf": who.csrf, "pool": "warm", "hours": "2", "names": "bob", "links": "yes"}
+        async def give(words: str = "", whom: str = "bob") -> str:
+            sent = {"csrf": who.csrf, "pool": "warm", "hours": "2", "names": whom, "links": "yes"}
             answer = await who.ask("POST", f"{path}{words}", {"Origin": who.url}, data=sent)
             assert (answer.status_code, answer.headers["Cache-Control"]) == (200, "no-store")
             return answer.text
@@ -434,3 +434,5 @@ async def test_the_page_of_a_class_gives_links_once(world: PortalWorld) -> None:
         again = await give()
         assert code not in again
         assert "bob: a link of before goes on" in again
+        both = await give(whom="bob\nann")
+        assert len(set(re.findall(r"/link#[a-z0-9.-]+", both))) == 1, "ann's, beside bob, who keeps his"

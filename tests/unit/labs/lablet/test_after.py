@@ -9,6 +9,7 @@ import pytest
 from tests.unit.labs.builders import POD_UID, claim, devices, facts_with, pod
 from tests.unit.labs.lablet.test_steps import step_classes
 from vkprovider.lablet import observations
+from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.exposure import Exposure
 from vkprovider.lablet.inputs import Inputs
 from vkprovider.lablet.reasons import EnvironmentReason, Happened, Progress, Trouble, WorkerReason
@@ -58,6 +59,7 @@ EVERY: list[Step] = [
     steps.Start(ROW),
     steps.Stop(ROW),
     steps.Wipe(ROW),
+    steps.ChangeDevice(ROW, DEVICES[0], DeviceAct.STOP),
     steps.DeleteLab(ROW),
     steps.Extract(*EXTRACT),
     steps.Collect(*EXTRACT),
@@ -129,6 +131,13 @@ def test_many_long_warnings_of_an_import_fit_into_one_event() -> None:
         (steps.Stop(ROW), Acted(gone=True), ROW, {"acted_at": NOW, "stop_sent_at": NOW, "absent": True}, []),
         (steps.Wipe(ROW), Acted(devices=DEVICES), ROW, {"acted_at": NOW, "assumed": DEVICES}, []),
         (steps.Wipe(ROW), Acted(gone=True), ROW, {"acted_at": NOW, "absent": True}, []),
+        (
+            steps.ChangeDevice(ROW, DEVICES[0], DeviceAct.STOP),
+            Acted(devices=DEVICES),
+            ROW,
+            {"acted_at": NOW, "assumed": DEVICES},
+            [],
+        ),
         (steps.DeleteLab(ROW), Acted(gone=True), ROW, {"absent": True}, []),
         (steps.Extract(*EXTRACT), Archived(LEFT, {}), ROW, {"extracted": True}, []),
         (steps.Extract(*EXTRACT), Archived(LEFT, {"r1": Unavailable("x")}), ROW, {"extracted": True}, ["NotKept"]),
@@ -317,7 +326,7 @@ def test_what_must_hold_even_if_the_answer_is_lost(step: Step) -> None:
 
 # ------------------------------------------------------------------------------------------ steps that fail
 
-COMMANDS = {steps.Start, steps.Stop, steps.Wipe, steps.DeleteLab}
+COMMANDS = {steps.Start, steps.Stop, steps.Wipe, steps.ChangeDevice, steps.DeleteLab}
 
 ERRORS: list[OutsideError | None] = [
     None,

@@ -24,6 +24,7 @@ TABLE: dict[type[Step], tuple[str, System]] = {
     steps.Start: ("START", System.WORKER),
     steps.Stop: ("STOP", System.WORKER),
     steps.Wipe: ("WIPE", System.WORKER),
+    steps.ChangeDevice: ("DEVICE", System.WORKER),
     steps.DeleteLab: ("DELETE_LAB", System.WORKER),
     steps.Extract: ("EXTRACT", System.WORKER),
     steps.Collect: ("COLLECT", System.LDS | System.WORKER),
@@ -40,7 +41,7 @@ TABLE: dict[type[Step], tuple[str, System]] = {
     steps.ReturnToPool: ("RETURN_TO_POOL", System.API_SERVER),
 }
 """Class: its label in metrics, and what it calls."""
-CHANGE_LABS = {steps.Start, steps.Stop, steps.Wipe, steps.DeleteLab}
+CHANGE_LABS = {steps.Start, steps.Stop, steps.Wipe, steps.ChangeDevice, steps.DeleteLab}
 
 
 def test_the_table_has_every_class() -> None:

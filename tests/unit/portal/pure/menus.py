@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from vkprovider.lablet import names
 from vkprovider.platform.objects import CustomResource, Metadata
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.config import PortalConfig
@@ -23,19 +24,25 @@ def definition(
     devices: tuple[str, ...] = ("iosv-159",),
     environment: str = "default",
     name: str = "",
+    owner: str = "",
+    shared: bool = True,
 ) -> CustomResource:
     """A definition `FAMILY-SIZE` with these versions, the newest first."""
     kept = [
         {"version": version, "digest": f"sha256:{family}-{size}-{version}", "resources": AMOUNTS.get(size, {})}
         for version in versions
     ]
-    labels = {portalnames.LABEL_FAMILY: family} | ({portalnames.LABEL_SIZE: size} if size else {})
+    labels = {names.LABEL_FAMILY: family} | ({portalnames.LABEL_SIZE: size} if size else {})
+    labels |= {names.LABEL_OWNER_NAMESPACE: owner} if owner else {}
+    source = {"inline": "lab: {}"} if shared else {"configMap": {"namespace": owner, "name": "x", "key": "cml.yaml"}}
     status: dict[str, Any] = {
         "version": versions[0] if current is None and versions else current or "",
         "versions": kept,
         "devices": [{"label": image, "imageDefinition": image} for image in devices],
     }
-    return CustomResource(Metadata(name or f"{family}-{size}", labels=labels), {"environment": environment}, status)
+    return CustomResource(
+        Metadata(name or f"{family}-{size}", labels=labels), {"environment": environment, "source": source}, status
+    )
 
 
 def menu(*definitions: CustomResource, **config: Any) -> Menu:

@@ -154,8 +154,6 @@ def test_a_size_of_another_version_is_found_by_an_alias() -> None:
         (ImageBy.TAG, "9.9", "", Grounds.UNKNOWN_IMAGE, "image_tag", "there is no image '9.9'; there is 1.0"),
         (ImageBy.REFERENCE, "netlab:9.9", "", Grounds.UNKNOWN_IMAGE, "image_list", "there is netlab:1.0"),
         (ImageBy.REFERENCE, "other:1.0", "", Grounds.UNKNOWN_IMAGE, "image_list", "there is netlab:1.0"),
-        (ImageBy.REFERENCE, "netlab", "", Grounds.INVALID_REFERENCE, "image_list", "write FAMILY:TAG"),
-        (ImageBy.REFERENCE, ":1.0", "", Grounds.INVALID_REFERENCE, "image_list", "write FAMILY:TAG"),
         (ImageBy.TYPE, "latest-daily", "", Grounds.UNKNOWN_IMAGE, "image_type", "no image of type latest-daily"),
         (ImageBy.TAG, "1.0", "huge", Grounds.INVALID_LAB_SIZE, "size", "has no size 'huge'; there is small, medium"),
     ],

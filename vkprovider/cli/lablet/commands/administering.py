@@ -16,6 +16,11 @@ from vkprovider.cli.shared.options import START_WAIT, context_options, document_
     is_flag=True,
     help="Let instructors of all classes read the topology of a class's definition, and run it.",
 )
+@click.option(
+    "--menu",
+    is_flag=True,
+    help="Let learners of the class start it on the portal; its topology is --shared then.",
+)
 @click.option("--dry-run", is_flag=True, help="Check the file, and say what would be done; nothing is written.")
 @click.option("--try", "try_it", is_flag=True, help="Boot one lablet of it in the namespace, and remove it again.")
 @timeout_option(START_WAIT)
@@ -29,7 +34,8 @@ def define() -> None:
 
     A definition that an instructor makes belongs to the namespace of the class (label vkprovider.io/owner-namespace),
     and is changed by its instructors. Its topology is in a ConfigMap there, and only Pods of the namespace run it,
-    unless it is --shared.
+    unless it is --shared. With --menu who attends the class may start it on the portal as a lab of their own, which the
+    class's instructors see.
     """
 
 

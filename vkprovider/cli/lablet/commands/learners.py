@@ -1,5 +1,7 @@
 """Commands for learners: their time, and their labs' stop, start and reset."""
 
+from typing import Final
+
 import click
 
 from vkprovider.cli.shared import candidates
@@ -16,10 +18,14 @@ from vkprovider.cli.shared.options import (
 )
 from vkprovider.cli.shared.page.options import page_options
 
+ACTS: Final = ("start", "stop", "restart", "wipe")
+"""Those of `DeviceAct`, which costs more to import than a help text may."""
+
 
 @click.command(epilog="Example: kubectl lablet assign deployment/warm alice --until 16:00")
 @click.argument("what", metavar="POD|deployment/NAME", shell_complete=candidates.lablets_and_pools)
 @click.argument("user", metavar="[USER]", required=False)
+@click.option("--name", "shown", metavar="NAME", help='How people know USER, such as "Müller, Anna".')
 @click.option(
     "--from-file",
     metavar="FILE",
@@ -78,6 +84,27 @@ def links() -> None:
     What a link is opened with is printed when it is made (`kubectl lablet assign --links`), and cannot be read again.
     With --renew a learner gets another link, which is printed, and with --revoke none; both need -u or --all. What is
     open of the link before ends within a minute. A link ends by itself with the learner's time.
+    """
+
+
+@click.command(epilog="Example: kubectl lablet share alice bob --type")
+@click.argument("lablet", metavar="POD|LEARNER", shell_complete=candidates.lablets)
+@click.argument("guest", metavar="GUEST")
+@click.option("--type", "types", is_flag=True, help="The guest works at the consoles, too, instead of watching.")
+@click.option("--end", is_flag=True, help="Let the guest in no more.")
+@click.option("--link", is_flag=True, help="Give the guest a link, which opens that lablet without an account.")
+@portal_option
+@place_options
+@runs("share", of="vkprovider.cli.lablet.sharing")
+def share() -> None:
+    """Let GUEST into the lablet of a learner, to watch the consoles, or with --type to work at them.
+
+    The guest sees that lablet on the portal as its learner does, and neither hands it in nor resets it; that ends with
+    the learner's time. The same command with or without --type changes what the guest does. A lablet has three guests
+    at most. GUEST is a name as `assign` takes it. With --link it may be anybody's, who gets an address of the portal;
+    it is printed once, and the same command makes another one in its place.
+
+    That a guest only watches is kept by the portal: a guest with a token of the cluster could type by kubectl.
     """
 
 
@@ -173,6 +200,22 @@ def stop() -> None:
 @runs("start", of="vkprovider.cli.lablet.acts")
 def start() -> None:
     """Start the lab of each POD again after `stop`; its disks are as they were."""
+
+
+@click.command(epilog="Example: kubectl lablet device restart r1 mylab-0")
+@click.argument("act", type=click.Choice(ACTS))
+@click.argument("device", metavar="DEVICE")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@chosen_options
+@runs("device", of="vkprovider.cli.lablet.acts")
+def device() -> None:
+    """Start, stop, restart or wipe one device of the lab of each POD, while the others run on.
+
+    All but `start` ask, for what is not saved on the device is lost; `wipe` gives it back as it was delivered, and
+    starts it again if it was on. A device that is stopped this way stays off until it is started, and the lablet is
+    Ready without it. Who may open the consoles of a lablet may do this: the provider does it, by `kubectl exec POD -c
+    lab -- device restart r1`.
+    """
 
 
 @click.command(epilog="Example: kubectl lablet reset mylab-0")

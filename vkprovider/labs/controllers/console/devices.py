@@ -15,7 +15,7 @@ from vkprovider.labs.controllers.console.commands import CONFIG, Execution, atta
 from vkprovider.labs.controllers.console.finding import Finder, FoundDevice, FoundLablet, told
 from vkprovider.labs.controllers.console.logs import Followed, chosen
 from vkprovider.labs.controllers.console.open import OpenConsoles
-from vkprovider.labs.controllers.console.requests import REQUESTS, request
+from vkprovider.labs.controllers.console.requests import REQUESTS, device_asked, request, request_of_device
 from vkprovider.labs.controllers.console.usage import UsageFigures
 from vkprovider.labs.kubelet.spi import DeviceUsage, Exit, LogLine, LogOptions, RemoteCommand, Target
 from vkprovider.labs.pure.console.dialogue import Dialogue
@@ -151,6 +151,10 @@ class LabletDevices:
             return await request(
                 self._ctx, self._finder.place(target.namespace, target.pod, target.uid), words, command
             )
+        if words and words[0] == names.DEVICE and await self._finder.is_whole(target):
+            act, label, sure = device_asked(words)
+            found = await self._finder.any_device(target, named=label)
+            return await request_of_device(self._ctx, found, act, command, sure=sure)
         if moves_files(words):
             raise InputError(
                 ConsoleReason.NO_FILES,

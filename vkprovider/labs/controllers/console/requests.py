@@ -1,22 +1,25 @@
-"""`exec -c lab -- hand-in` and `-- reset`: a learner asks for what an instructor writes on the Pod.
+"""`exec -c lab -- hand-in`, `-- reset` and `-- device ACT DEVICE`: a learner asks for what is written on the Pod.
 
 Who may open the consoles of a lablet may ask for these, and needs no right to change the Pod: the provider writes the
-same annotation that `kubectl lablet collect` and `reset` write. It stands on the Pod, so that a request that was taken
-survives every replica. Both cannot be undone, so both ask, or want to be told `--yes`.
+annotation, for `hand-in` and `reset` the one that `kubectl lablet collect` and `reset` write. It stands on the Pod, so
+that a request that was taken survives every replica. What cannot be undone asks, or wants to be told `--yes`.
 """
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
 from typing import Final
 
 from vkprovider.lablet import names
+from vkprovider.lablet.deviceacts import DeviceAct, act_of, noted, written
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.lablet.standing import State, has_ended, learner_in
 from vkprovider.labs.controllers.console.commands import ESCAPE
-from vkprovider.labs.controllers.console.finding import FoundLablet, check
+from vkprovider.labs.controllers.console.finding import FoundDevice, FoundLablet, check
 from vkprovider.labs.kubelet.spi import Exit, RemoteCommand
-from vkprovider.platform.errors import Conflict, InputError, NotFound
+from vkprovider.labs.pure.claims.claim import Wish
+from vkprovider.platform.errors import Conflict, InputError, NotFound, Unavailable
 from vkprovider.platform.kube.flow import Lane
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.runtime.context import Context
@@ -29,6 +32,10 @@ _ANSWER_CHARS_MAX: Final = 16
 _LEAVING: Final = (b"\x03", b"\x04", ESCAPE)
 _RUBOUT: Final = ("\x7f", "\x08")
 _YES: Final = frozenset({"y", "yes"})
+_SURE: Final = frozenset({"--yes", "-y"})
+_NOTHING_DONE: Final = "Nothing was done."
+_DEVICE_WORDS: Final = 2
+_TRIES: Final = 5
 
 
 async def request(ctx: Context, place: FoundLablet, words: Sequence[str], command: RemoteCommand) -> Exit:
@@ -45,14 +52,14 @@ async def request(ctx: Context, place: FoundLablet, words: Sequence[str], comman
         OutsideError: It was not written.
     """
     word, options = words[0], set(words[1:])
-    if options - {"--yes", "-y"}:
+    if options - _SURE:
         raise InputError(ConsoleReason.COMMAND_INVALID, f"write `{word}` or `{word} --yes`")
     pod = _pod_of(place)
     question, done = _words(word, pod, place)
     if place.claim.closing_reason and word == names.HAND_IN:
         return await _say(command, done, 0)
     if not options and not await _agrees(question, word, pod, command):
-        return await _say(command, "Nothing was done.", 1)
+        return await _say(command, _NOTHING_DONE, 1)
     meta = pod.metadata
     pods = ctx.api.pods.within(meta.namespace).metadata_only
     body = {"metadata": {"annotations": _notes(word, pod, ctx.now_unix)}}
@@ -62,6 +69,83 @@ async def request(ctx: Context, place: FoundLablet, words: Sequence[str], comman
     except Conflict:
         raise NotFound(f"pod {meta.name} is another one now") from None
     return await _say(command, done, 0)
+
+
+async def request_of_device(
+    ctx: Context, device: FoundDevice, act: DeviceAct, command: RemoteCommand, *, sure: bool
+) -> Exit:
+    """Ask, where something is lost by it and it was not said to be meant; write the request on the Pod.
+
+    Args:
+        ctx: The replica.
+        device: The device.
+        act: What is asked of it.
+        command: The session; it ends with the answer, not with what was asked for.
+        sure: Whether it was said to be meant.
+
+    Raises:
+        InputError: `NotConfirmed`, `NothingToDo`.
+        OutsideError: It was not written.
+    """
+    pod, claim, label = _pod_of(device.place), device.place.claim, device.label
+    if claim.closing_reason:
+        raise _nothing(f"the time of {learner_in(pod) or 'its learner'} with {claim.pod} is over")
+    if not claim.ready_at or claim.stopped_at or claim.resetting:
+        raise _nothing(f"the lab of {claim.pod} does not run: wait until it is Ready")
+    if act is DeviceAct.START and device.is_on and label not in claim.wishes:
+        raise _nothing(f"{label} runs")
+    if act is DeviceAct.STOP and claim.wishes.get(label) is Wish.OFF:
+        raise _nothing(f"{label} is stopped already")
+    question = act.question(label)
+    if question and not sure and not await _agrees(question, f"{names.DEVICE} {act} {label}", pod, command):
+        return await _say(command, _NOTHING_DONE, 1)
+    await _note_device(ctx, device, written(act, ctx.now_unix))
+    return await _say(command, act.told(label), 0)
+
+
+def device_asked(words: Sequence[str]) -> tuple[DeviceAct, str, bool]:
+    """Return what `device ACT DEVICE` asks for, of which device, and whether it says that it is meant.
+
+    Raises:
+        InputError: `CommandInvalid`.
+    """
+    named = [word for word in words[1:] if word not in _SURE]
+    act = act_of(named[0]) if len(named) == _DEVICE_WORDS else None
+    if act is None:
+        acts = "|".join(DeviceAct)
+        raise InputError(ConsoleReason.COMMAND_INVALID, f"write `{names.DEVICE} {acts} DEVICE [--yes]`")
+    return act, named[1], not _SURE.isdisjoint(words)
+
+
+async def _note_device(ctx: Context, device: FoundDevice, request_: str) -> None:
+    """Add a request to those that the Pod has and that are not taken up yet: two may come at the same moment.
+
+    Raises:
+        OutsideError: It was not written; `NotFound`: the Pod is another one now.
+    """
+    worker, claim = device.worker, device.place.claim
+    pods = ctx.api.pods.within(claim.namespace).metadata_only
+    for _ in range(_TRIES):
+        found = await pods.get(claim.pod)
+        if found is None or found.metadata.uid != claim.pod_uid:
+            break
+        meta = found.metadata
+        waiting = {label: text for label, text in inputs_of(meta).devices if claim.device_requests.get(label) != text}
+        notes = {names.ANNOTATION_DEVICE_REQUESTS: noted(waiting | {device.label: request_})}
+        check(worker)
+        with contextlib.suppress(Conflict):
+            await pods.patch_status(
+                meta.name,
+                {"metadata": {"annotations": notes}},
+                uid=meta.uid,
+                resource_version=meta.resource_version,
+                guard=worker.guard,
+                lane=Lane.RESULT,
+            )
+            return
+    else:
+        raise Unavailable(f"pod {claim.pod} changes all the time: run the command again")
+    raise NotFound(f"pod {claim.pod} is another one now")
 
 
 def _pod_of(place: FoundLablet) -> Pod:

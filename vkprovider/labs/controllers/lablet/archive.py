@@ -13,6 +13,7 @@ from vkprovider.lablet import names, observations
 from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.ports import INFRASTRUCTURE_NODE_TYPES
 from vkprovider.lablet.reasons import Happened
+from vkprovider.lablet.shownname import name_in
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import leftovers
@@ -67,7 +68,7 @@ class Archive:
         why = {label: error.message for label, error in faults.items()}
         left = leftovers.of_claim(claim, configs, why, at=self._ctx.now_unix, username=username, responses=responses)
         if configs or responses is not None:
-            await self._write(worker, msgspec.structs.replace(left, labels=await self._labels_of(claim)))
+            await self._write(worker, await self._described(left, claim))
         return left, {label: error for label, error in faults.items() if not isinstance(error, Invalid)}
 
     async def grade(self, worker: Worker, claim: Claim, left: Leftovers | None, verdict: Verdict) -> None:
@@ -85,12 +86,20 @@ class Archive:
             OutsideError: The API server refused the write.
         """
         graded = leftovers.graded(left, claim, verdict, at=claim.collected_at or self._ctx.now_unix)
-        await self._write(worker, msgspec.structs.replace(graded, labels=await self._labels_of(claim)))
+        await self._write(worker, await self._described(graded, claim))
 
-    async def _labels_of(self, claim: Claim) -> dict[str, str]:
-        """Return all labels of a lablet's Pod, of which the informer keeps only ours; none if it is gone."""
+    async def _described(self, left: Leftovers, claim: Claim) -> Leftovers:
+        """Add what a lablet's Pod says: all its labels, of which the informer keeps only ours, and the learner's name.
+
+        Without the Pod there is neither.
+        """
         pod = await self._ctx.api.pods.within(claim.namespace).metadata_only.get(claim.pod)
-        return pod.metadata.labels if pod is not None and pod.metadata.uid == claim.pod_uid else {}
+        if pod is None or pod.metadata.uid != claim.pod_uid:
+            return msgspec.structs.replace(left, labels={})
+        notes = pod.metadata.annotations
+        theirs = left.username in {notes.get(names.ANNOTATION_LEARNER), notes.get(names.ANNOTATION_USERNAME)}
+        shown = name_in(notes) if theirs else ""
+        return msgspec.structs.replace(left, labels=pod.metadata.labels, shown=shown or left.shown)
 
     async def _write(self, worker: Worker, left: Leftovers) -> None:
         ctx = self._ctx

@@ -7,6 +7,7 @@ from typing import Final, TypeVar
 
 from vkprovider.lablet import names
 from vkprovider.lablet import observations as words
+from vkprovider.lablet.guests import guests_in
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.ports import wanted_of
@@ -38,10 +39,13 @@ from vkprovider.platform.runtime.context import Context
 T = TypeVar("T")
 _LEARNERS: Final = (
     names.ANNOTATION_USERNAME,
+    names.ANNOTATION_SHOWN_NAME,
     names.ANNOTATION_TIMESLOT_START,
     names.ANNOTATION_TIMESLOT_END,
     names.ANNOTATION_DESIRED_STATE,
+    names.ANNOTATION_DEVICE_REQUESTS,
     names.ANNOTATION_MESSAGE,
+    names.ANNOTATION_GUESTS,
     names.ANNOTATION_LEARNER,
     names.ANNOTATION_SESSION_ID,
     names.ANNOTATION_SESSION_BASE_URL,
@@ -161,7 +165,8 @@ class Effects:
             digest=content.digest,
             asked_at=0 if begun else worker.labs.time(),
             restarts=restarts_shown(pod),
-            reset=inputs_of(pod.metadata).reset,
+            reset=(inputs := inputs_of(pod.metadata)).reset,
+            device_requests=dict(inputs.devices),
             ports=ports,
             udp=udp_names(wanted),
         )
@@ -186,15 +191,18 @@ class Effects:
     async def _shut_out(self, pod: Pod, worker: Worker) -> None:
         """Take back what `classroom.access` gave the last learner of a Pod, before the Pod is anybody else's."""
         api, name, namespace = self.ctx.api, names.assignment_name(pod.metadata.name), pod.metadata.namespace
+        uid = pod.metadata.uid
         if learner := learner_in(pod):
-            await self._end_link(pod, learner, worker)
+            await self._end_link(pod, names.link_account(learner), worker)
+        for guest in guests_in(pod.metadata.annotations):
+            await self._end_link(pod, names.link_account(guest, uid), worker)
         if await api.role_bindings.within(namespace).delete(name, guard=worker.guard):
             await api.roles.within(namespace).delete(name, guard=worker.guard)
 
-    async def _end_link(self, pod: Pod, learner: str, worker: Worker) -> None:
-        """Delete the account of the link of a Pod's learner, unless the link leads elsewhere already."""
+    async def _end_link(self, pod: Pod, account: str, worker: Worker) -> None:
+        """Delete the account of a link of a Pod's learner or guest, unless the link leads elsewhere already."""
         accounts = self.ctx.api.service_accounts.within(pod.metadata.namespace).metadata_only
-        found = await accounts.get(names.link_account(learner))
+        found = await accounts.get(account)
         if found is None or names.link_target(found.metadata.annotations)[1] != pod.metadata.uid:
             return
         meta = found.metadata
@@ -252,6 +260,9 @@ class Effects:
                 return await _unless_gone(worker, claim, labs.stop_lab(claim.lab_id))
             case steps.Wipe(claim=claim):
                 return await _unless_gone(worker, claim, labs.wipe_lab(claim.lab_id))
+            case steps.ChangeDevice(claim=claim, device=device, act=act):
+                await labs.change_device(claim.lab_id, device, act)
+                return Acted(devices=await _assumed(worker, claim.lab_id))
             case steps.DeleteLab(claim=claim):
                 with contextlib.suppress(NotFound):
                     await labs.delete_lab(claim.lab_id)

@@ -3,6 +3,8 @@
 A claim changes by its verbs alone; each returns the changed claim. Times are Unix seconds.
 """
 
+from collections.abc import Mapping
+from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +19,23 @@ from vkprovider.platform.reasons import NO_REASON, Reason
 _replace = msgspec.structs.replace
 _SET_BACK_S: Final = 10
 """A worker's clock that is set back by more is believed; two notes in one second are not the same."""
+
+
+class Wish(StrEnum):
+    """What becomes of a device that is stopped, wiped or started on request."""
+
+    OFF = "off"
+    """It is stopped, and stays so."""
+    RESTART = "restart"
+    """It is stopped, then started."""
+    WIPE = "wipe"
+    """It is stopped and wiped, then started."""
+    CLEAR = "clear"
+    """It is stopped and wiped, and stays so."""
+    START = "start"
+    """It is started."""
+    BOOT = "boot"
+    """It was told to start, and boots."""
 
 
 class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -53,6 +72,8 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         verdict: The grader's verdict.
         stopped_at: Since when the lab is stopped on request (Unix seconds).
         reset: The last reset request that was carried out.
+        device_requests: What was asked of single devices and is taken up in `wishes`, by label, as the Pod has it.
+        wishes: The devices that are stopped, wiped or started on request, by label; nobody judges the lab by them.
         lent_by: The pool to which the lablet returns when the learner's time is over.
         lent_back: The pool whose label is set on the Pod again once it is ready.
         exposed: The mux to which it lends its ports, from right before that until that is withdrawn; "" else.
@@ -99,6 +120,8 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     verdict: Verdict | None = None
     stopped_at: int = msgspec.field(name="stopped", default=0)
     reset: str = ""
+    device_requests: dict[str, str] = {}
+    wishes: dict[str, Wish] = {}
     lent_by: str = ""
     lent_back: str = ""
     ports_fault: Fault | None = None
@@ -171,7 +194,14 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         The worker's time is noted with that, so that no copy of the old lab can be taken for the new one.
         """
         return _replace(
-            self, lab_id="", asked_at=self._asked_after(at), first_asked_at=0, started_at=0, resetting=False, later={}
+            self,
+            lab_id="",
+            asked_at=self._asked_after(at),
+            first_asked_at=0,
+            started_at=0,
+            resetting=False,
+            later={},
+            wishes={},
         )
 
     def _asked_after(self, at: int) -> int:
@@ -220,11 +250,16 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 
     def paused(self, now: int) -> "Claim":
         """Record that it is stopped on request; a start after that is no recovery."""
-        return _replace(self, stopped_at=now, recoveries=0)
+        return _replace(self, stopped_at=now, recoveries=0, wishes={})
 
     def resumed(self, now: int) -> "Claim":
         """Record that it is started on request."""
         return _replace(self, stopped_at=0, started_at=now, later={})
+
+    def wishing(self, wishes: Mapping[str, Wish], requests: Mapping[str, str] | None = None) -> "Claim":
+        """Record what becomes of single devices; with `requests`, that these are taken up in it."""
+        taken = self.device_requests if requests is None else dict(requests)
+        return _replace(self, wishes=dict(wishes), device_requests=taken)
 
     def continued(self, labels: tuple[str, ...], message: str, now: int) -> "Claim":
         """Record a start of devices that had stopped, without a wipe; it stays ready, for a learner may have worked."""
@@ -292,7 +327,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         )
 
     def _forgets_that_it_ran(self, **changes: Any) -> "Claim":
-        return _replace(self, started_at=0, ready_at=0, recoveries=0, later={}, **changes)
+        return _replace(self, started_at=0, ready_at=0, recoveries=0, later={}, wishes={}, **changes)
 
     def wiped(self) -> "Claim":
         """Record that the lab is wiped, and may be started."""

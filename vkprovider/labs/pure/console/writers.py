@@ -77,9 +77,9 @@ def _is_due(before: str, at: int) -> bool:
     return reported_at is None or at - reported_at >= EVERY_S
 
 
-TAKEN: Final = "another session has taken over: you watch until it leaves, and type again then; Ctrl-] leaves"
+TAKEN: Final = f"{names.CONSOLE_TAKEN}: you watch until it leaves, and type again then; Ctrl-] leaves"
 """The line for a person who does not type any more."""
-RETURNED: Final = "the session that had taken over has left: you type again"
+RETURNED: Final = f"{names.CONSOLE_RETURNED}: you type again"
 """The line for the same person afterwards."""
 
 S = TypeVar("S", bound=Hashable)

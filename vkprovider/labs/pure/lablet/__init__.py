@@ -4,6 +4,7 @@
 * `memory`: what a replica remembers of one lablet.
 * `decisions`: what to do next with one lablet, and what to report meanwhile: from facts to one step.
 * `boots`: how long the devices of a lab may take to boot, and since when each is on its way.
+* `devicework`: one device of a lab that runs: stopped, wiped or started on request, while all others go on.
 * `steps`: the steps of a lablet, one side effect each, with their operands.
 * `outcomes`: what a step yields: an outcome if it went well, a failure if not; and where and when that was.
 * `after`: what decisions and steps leave behind in memory and claim, and which Events they call for.

@@ -99,6 +99,8 @@ def _is_awaited(before: Claim | None, claim: Claim) -> bool:
         return True
     if claim.exposed and (before is None or before.exposed != claim.exposed):
         return True
+    if before is not None and before.wishes != claim.wishes:
+        return True
     if claim.renews and (before is None or not before.renews):
         return True
     return bool(claim.outcome or claim.closing_reason) or (claim.session is not None and not claim.session.ready_at)
@@ -280,6 +282,8 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
             claim = before  # a start that was refused, or not even sent, does not count as an attempt
             if not unsure or not before.started_at:  # a lab that boots all the same gets it from the next observation
                 changes["starting_since"] = 0.0
+        case steps.ChangeDevice(claim=before) if claim is not None:
+            claim = before
         case steps.RestoreUsername():
             changes["restored_at"] = place.now + failure.pause_s
         case steps.Expose():

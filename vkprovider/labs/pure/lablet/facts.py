@@ -10,6 +10,7 @@ from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet.boots import NO_PATIENCE, Boots, StartPatience, under_way
+from vkprovider.labs.pure.lablet.devicework import judged
 from vkprovider.labs.pure.lablet.exposing import NOT_EXPOSED, Exposing
 from vkprovider.labs.pure.lablet.memory import BLANK, Memory, Presence
 from vkprovider.labs.pure.lablet.steps import Step
@@ -70,6 +71,11 @@ class Facts(msgspec.Struct, frozen=True, gc=False):
     exposing: Exposing = NOT_EXPOSED
     now_unix: int = 0
     sure: bool = True
+
+    @property
+    def judged(self) -> tuple[DeviceFact, ...]:
+        """The devices by which the lab is judged; the others are stopped, wiped or started on request."""
+        return judged(self.claim, self.devices)
 
 
 class Report(msgspec.Struct, frozen=True, gc=False):
@@ -143,7 +149,7 @@ def boots_of(facts: Facts, now: float) -> Boots | None:
     return under_way(
         memory.boots,
         facts.claim,
-        facts.devices,
+        facts.judged,
         starting_since=memory.starting_since,
         now=now,
         now_unix=facts.now_unix,

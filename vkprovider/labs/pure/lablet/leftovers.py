@@ -96,6 +96,7 @@ class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
         at: When it was collected (Unix seconds).
         labels: Of the Pod.
         grade: The grader's verdict on the learner's work; None if it is not graded.
+        shown: The name by which people know the learner.
     """
 
     namespace: str
@@ -112,6 +113,7 @@ class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     responses: Any = None
     labels: dict[str, str] = {}
     grade: Verdict | None = None
+    shown: str = ""
 
 
 class ArchiveEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -120,6 +122,7 @@ class ArchiveEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     Attributes:
         id: The Pod's UID, or UID-TIME of what an earlier learner of that Pod left.
         at: When it was collected (Unix seconds).
+        shown: The name by which people know the learner.
     """
 
     id: str
@@ -132,6 +135,7 @@ class ArchiveEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     version: str = ""
     labels: dict[str, str] = {}
     grade: Verdict | None = None
+    shown: str = ""
 
 
 _decoder: Final = msgspec.json.Decoder(Leftovers)
@@ -204,8 +208,8 @@ def merged(old: Leftovers | None, new: Leftovers) -> Leftovers:
     configs = dict(old.configs) | dict(new.configs)
     faults = {label: why for label, why in new.faults.items() if label not in configs}
     responses = new.responses if new.responses is not None else old.responses
-    labels = new.labels or old.labels
-    return msgspec.structs.replace(new, configs=configs, faults=faults, responses=responses, labels=labels)
+    labels, shown = new.labels or old.labels, new.shown or old.shown
+    return msgspec.structs.replace(new, configs=configs, faults=faults, responses=responses, labels=labels, shown=shown)
 
 
 def build(left: Leftovers, *, namespace: str, installation: str, name: str = "") -> dict[str, Any]:
@@ -264,6 +268,7 @@ def described(left: Leftovers, name: str) -> ArchiveEntry:
         version=left.version,
         labels=labels,
         grade=left.grade,
+        shown=left.shown,
     )
 
 

@@ -76,7 +76,8 @@ def recovered(labs: Iterable[MarkedLab], pods: Mapping[str, Pod], contents: Mapp
             session=origin.session,
             sessions=origin.sessions,
             restarts=restarts_shown(pod),
-            reset=inputs_of(pod.metadata).reset,
+            reset=(inputs := inputs_of(pod.metadata)).reset,
+            device_requests=dict(inputs.devices),
         )
         row = row.with_notes(row.binding)
         rows.append(_with_ports(row, lab, contents.get(origin.digest), usage))

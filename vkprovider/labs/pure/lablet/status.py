@@ -12,9 +12,9 @@ import msgspec
 
 from vkprovider.lablet import names, observations
 from vkprovider.lablet.ports import INFRASTRUCTURE_NODE_TYPES
-from vkprovider.lablet.reasons import Happened, Trouble
+from vkprovider.lablet.reasons import Happened, Progress, Trouble
 from vkprovider.lablet.standing import State
-from vkprovider.labs.pure.claims.claim import Claim
+from vkprovider.labs.pure.claims.claim import Claim, Wish
 from vkprovider.labs.pure.console.writers import NO_ACTIVITY, Activity, reported
 from vkprovider.labs.pure.lablet.facts import Report
 from vkprovider.labs.pure.lablet.memory import last_end_of, restarts_of
@@ -223,12 +223,20 @@ def _container(
     if report.terminal is not None:
         return (name, False, restarts, "terminated", report.terminal.reason, report.terminal.message, last_end)
     state = next((device.state for device in report.devices if device.label == label), "") if label else ""
+    if wish := claim.wishes.get(label) if claim is not None and label else None:
+        return (name, False, restarts, "waiting", *_wished(wish, str(label)), last_end)
     if report.waiting is None or (state == observations.BOOTED and report.state is not State.STOPPING):
         return _running(name, restarts, last_end)
     off = state in {observations.STOPPED, observations.DEFINED} and claim is not None and claim.ready_at
     if off and not report.waiting.reason.asked_for:
         return (name, False, restarts, "waiting", Trouble.DEVICE_STOPPED, f"{label} is off", last_end)
     return (name, False, restarts, "waiting", report.waiting.reason, report.waiting.message, last_end)
+
+
+def _wished(wish: Wish, label: str) -> tuple[Reason, str]:
+    if wish in {Wish.OFF, Wish.CLEAR}:
+        return Progress.DEVICE_OFF, f"{label} is stopped on request; start it with: kubectl lablet device start {label}"
+    return Progress.DEVICE_CHANGING, f"{label} is being started on request"
 
 
 @lru_cache(maxsize=256)

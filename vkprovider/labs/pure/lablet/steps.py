@@ -9,6 +9,7 @@ from typing import ClassVar, Final
 
 import msgspec
 
+from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.exposure import Exposure
 from vkprovider.lablet.observations import DeviceFact
 from vkprovider.labs.pure.claims.claim import Claim
@@ -161,6 +162,23 @@ class Wipe(Step, frozen=True, gc=False):
     calls: ClassVar[System] = System.WORKER
     changes_lab: ClassVar[bool] = True
     claim: Claim
+
+
+class ChangeDevice(Step, frozen=True, gc=False):
+    """Start, stop or wipe one device.
+
+    Attributes:
+        claim: As it was before the decision; a refused start leaves the wish.
+        device: The device.
+        act: Never RESTART, which CML does not know.
+    """
+
+    label: ClassVar[str] = "DEVICE"
+    calls: ClassVar[System] = System.WORKER
+    changes_lab: ClassVar[bool] = True
+    claim: Claim
+    device: DeviceFact
+    act: DeviceAct
 
 
 class DeleteLab(Step, frozen=True, gc=False):

@@ -54,11 +54,13 @@ class Outcome(NamedTuple):
         learner: Who has it, or the name of its Pod.
         done: Whether it was taken.
         words: What happens, or why nothing does.
+        shown: The name by which people know the learner; "" if there is none.
     """
 
     learner: str
     done: bool
     words: str
+    shown: str = ""
 
 
 class _NothingDoneError(Exception):
@@ -92,12 +94,12 @@ class Acting:
             kube = await stack.enter_async_context(own) if visitor.token else None
 
             async def one(row: Row) -> Outcome:
+                whose = row.learner or row.pod
                 try:
-                    return Outcome(
-                        row.learner or row.pod, done=True, words=await self._one(kube, visitor, class_, row, wanted)
-                    )
+                    words = await self._one(kube, visitor, class_, row, wanted)
                 except _NothingDoneError as error:
-                    return Outcome(row.learner or row.pod, done=False, words=str(error))
+                    return Outcome(whose, done=False, words=str(error), shown=row.shown)
+                return Outcome(whose, done=True, words=words, shown=row.shown)
 
             return await at_most(_AT_ONCE, one, rows)
 

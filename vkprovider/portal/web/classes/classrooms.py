@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, quote, urlencode
 
 from aiohttp import web
 
+from vkprovider.classroom.roster import SHEET_MARK
 from vkprovider.lablet.standings import Standing
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.messages import count, listed
@@ -356,8 +357,7 @@ def csv_answer(text: str, name: str) -> web.Response:
         name: Of the file, without its ending.
     """
     headers = {"Content-Disposition": f'attachment; filename="{name}.csv"'}
-    marked = f"\ufeff{text}"  # without the mark Excel takes it for Windows-1252
-    return web.Response(text=marked, content_type="text/csv", charset="utf-8", headers=headers)
+    return web.Response(text=SHEET_MARK + text, content_type="text/csv", charset="utf-8", headers=headers)
 
 
 def path_of(namespace: str) -> str:

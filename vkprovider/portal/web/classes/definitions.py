@@ -22,6 +22,7 @@ from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.messages import plain
 from vkprovider.platform.objects import CustomResource
 from vkprovider.platform.rights import Right
+from vkprovider.portal.pure.menu import why_not_offered
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.classes.classrooms import ClassRequests, path_of
@@ -63,6 +64,7 @@ class ShownDefinition(NamedTuple):
         devices: How many it has.
         ready: Whether lablets can be made of it.
         why: Why not.
+        menu: Whether learners of the class may start it on the portal.
         trials: Those that there are now.
     """
 
@@ -71,6 +73,7 @@ class ShownDefinition(NamedTuple):
     devices: int
     ready: bool
     why: str
+    menu: bool
     trials: tuple[ShownTrial, ...]
 
 
@@ -123,10 +126,12 @@ class DefinitionsPage:
         namespace, visitor = await self._requests.allowed(request, defining_rights, _LOOK_ONLY)
         form = await read_form(request, FILE_BODY)
         text, name = topology_of(form)
-        version = str(form.get("version", "")).strip() or None
+        version, menu = str(form.get("version", "")).strip() or None, form.get("menu") == "yes"
         async with as_visitor(self._site, visitor, "Nothing was made") as kube:
             try:
-                written = await write(kube, namespace, name, text, version=version, shared=False, dry_run=False)
+                written = await write(
+                    kube, namespace, name, text, version=version, shared=menu, menu=menu, dry_run=False
+                )
                 if form.get("try") == "yes":
                     status = await until_read(kube, name, written.definition, _READ_S, lambda: None)
                     await begin_trial(kube, namespace, name, status.version)
@@ -185,9 +190,9 @@ def shown(definitions: Sequence[CustomResource], pods: Sequence[LabletPod], name
         said = plain(f"{ready.reason}: {ready.message}") if ready is not None else "the provider has not read it yet"
         mine = tuple(_trial(pod) for pod in trials if pod.spec.runtime_class_name == name)
         version = str(each.spec.get("version", ""))
-        found.append(
-            ShownDefinition(name, version, len(status.devices), status.is_ready, "" if status.is_ready else said, mine)
-        )
+        why_not = "" if status.is_ready else said
+        menu = not why_not_offered(each)
+        found.append(ShownDefinition(name, version, len(status.devices), status.is_ready, why_not, menu, mine))
     return found
 
 

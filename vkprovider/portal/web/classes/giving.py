@@ -114,7 +114,7 @@ class Assigning:
             pools=pools.names,
             fault=pools.fault,
             hours=[text for text in _HOURS if text],
-            linkable=self._has_links(request),
+            linkable=has_links(self._site, request),
         )
 
     async def check(self, request: web.Request) -> web.StreamResponse:
@@ -136,7 +136,7 @@ class Assigning:
                 found = await preview(kube, namespace, asked.pool, asked.wishes, refill=asked.refill)
                 if found.alike:
                     return self._preview(request, namespace, asked, found)
-            links = asked.links and self._has_links(request)
+            links = asked.links and has_links(self._site, request)
             given = await give_all(kube, namespace, asked.pool, asked.wishes, refill=asked.refill, links=links)
         outcomes = outcomes_of(given, asked.wishes)
         failed = sum(not each.done for each in outcomes)
@@ -157,11 +157,6 @@ class Assigning:
             gave=True,
         )
 
-    def _has_links(self, request: web.Request) -> bool:
-        """Return whether links open anything at the address of a request: behind a hub or an ingress there are none."""
-        bases = {"", *(each.base for each in self._site.settings.addresses)}
-        return self._site.settings.callers != "headers" and request.get(BASE, "") in bases
-
     async def back(self, request: web.Request) -> web.StreamResponse:
         """Lead who loads a preview again to the form: nothing is kept of what was sent."""
         await self._site.visitors.of(request)
@@ -170,7 +165,6 @@ class Assigning:
     def _preview(
         self, request: web.Request, namespace: str, asked: AskedList, found: GivingPreview
     ) -> web.StreamResponse:
-        shown = {learner.user: learner.shown for learner in asked.roster.learners}
         fates = [
             *((learner, "lacks one", "bad") for learner in found.lacks),
             *((learner, "gets one", "good") for learner in found.gets),
@@ -182,8 +176,8 @@ class Assigning:
             namespace=namespace,
             path=path_of(namespace),
             found=found,
-            fates=[(learner, shown[learner], words, tone) for learner, words, tone in fates],
-            named=any(shown.values()),
+            fates=[(learner, found.shown.get(learner, ""), words, tone) for learner, words, tone in fates],
+            named=bool(found.shown),
             names=as_list(asked.roster),
             hours=asked.hours,
             refill=asked.refill,
@@ -199,6 +193,12 @@ class Assigning:
         except (OutsideError, InputError) as error:
             return Pools(fault=str(error))
         return Pools(tuple(sorted(each.metadata.name for each in found if _is_pool(each))))
+
+
+def has_links(site: SiteContext, request: web.Request) -> bool:
+    """Return whether links open anything at the address of a request: behind a hub or an ingress there are none."""
+    bases = {"", *(each.base for each in site.settings.addresses)}
+    return site.settings.callers != "headers" and request.get(BASE, "") in bases
 
 
 @asynccontextmanager
@@ -238,7 +238,7 @@ def wishes_of(roster: Roster, hours: str, now: float) -> list[Assignment]:
     if hours not in _HOURS:
         raise Rejected(Grounds.INVALID_BODY, "Say for how many hours the learners get a lablet.")
     end = iso(int(now) + _HOURS[hours] * _HOUR_S) if _HOURS[hours] else ""
-    wishes = [Assignment(learner.user, end=end) for learner in roster.learners]
+    wishes = [Assignment(learner.user, end=end, shown=learner.shown) for learner in roster.learners]
     faults = [fault for wish in wishes for fault in inputs_of(Metadata("", annotations=wish.annotations())).faults]
     if faults:
         raise Rejected(Grounds.INVALID_BODY, f"Nothing was given: {faults[0]}.")
@@ -281,9 +281,9 @@ def outcomes_of(given: Given, wishes: list[Assignment]) -> list[Outcome]:
     short = "; ".join([f"got none, for no lablet is free: {why}", *given.faults])
     having = given.done.given
     return [
-        Outcome(wish.user, done=True, words=f"has {having[wish.user].metadata.name}")
+        Outcome(wish.user, done=True, words=f"has {having[wish.user].metadata.name}", shown=wish.shown)
         if wish.user in having
-        else Outcome(wish.user, done=False, words=short)
+        else Outcome(wish.user, done=False, words=short, shown=wish.shown)
         for wish in wishes
     ]
 

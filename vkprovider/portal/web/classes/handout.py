@@ -77,4 +77,4 @@ class HandingOut:
         ports = [port for device in devices_in(pod, DefinitionStatus()) for port in device.ports] if pod else []
         until = iso(int(row.ends_at)) if row.ends_at is not None else ""
         link = lab_link(portal, row.user) if row.user else lablet_link(portal, row.namespace, row.pod)
-        return HandOutRow(row.learner, row.pod, link, until, tuple(ways_in(ports)))
+        return HandOutRow(row.learner, row.pod, link, until, tuple(ways_in(ports)), row.shown)

@@ -39,6 +39,7 @@ from vkprovider.portal.web.classes.classrooms import (
 )
 from vkprovider.portal.web.classes.definitions import FILE_BODY, DefinitionsPage
 from vkprovider.portal.web.classes.giving import LIST_BODY, Assigning, giving_rights
+from vkprovider.portal.web.classes.guests import GuestsPage
 from vkprovider.portal.web.classes.handout import HandingOut
 from vkprovider.portal.web.classes.pools import PoolsPage, pool_rights
 from vkprovider.portal.web.classes.wall import Wall
@@ -175,7 +176,7 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
     acting = Acting(site, classrooms)
     requests = ClassRequests(site, classrooms)
     assigning, handing_out = Assigning(site, requests), HandingOut(site, classrooms, requests)
-    pools, definitions = PoolsPage(site, requests), DefinitionsPage(site, requests)
+    pools, definitions, guests = PoolsPage(site, requests), DefinitionsPage(site, requests), GuestsPage(site, requests)
     view = Classes(site, live, classrooms, acting, requests)
     lablets = ClassLablets(site, live, classrooms, acting)
     post = site.visitors.posting
@@ -202,6 +203,9 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
         Route("GET", "/classes/{namespace}/{action}", view.back),
         Route("POST", "/classes/{namespace}/{action}", post(view.act)),
         Route("GET", "/classes/{namespace}/lablets/{pod}", lablets.show),
+        Route("GET", "/classes/{namespace}/lablets/{pod}/guests", guests.show),
+        Route("POST", "/classes/{namespace}/lablets/{pod}/guests", post(guests.add)),
+        Route("POST", "/classes/{namespace}/lablets/{pod}/guests/end", post(guests.remove)),
         Route("POST", "/classes/{namespace}/lablets/{pod}/{action}", post(lablets.act)),
     )
 

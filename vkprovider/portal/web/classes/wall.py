@@ -22,6 +22,7 @@ class Tile(NamedTuple):
         console: The path of the page of that console, which watches and is one of many.
         state: How the lab stands.
         tone: The colour of that.
+        shown: The name by which people know the learner.
     """
 
     learner: str
@@ -30,6 +31,7 @@ class Tile(NamedTuple):
     console: str
     state: str
     tone: str
+    shown: str = ""
 
 
 class Wall:
@@ -70,4 +72,4 @@ class Wall:
             return None
         path = path_of_row(namespace, row)
         console = f"{path}/consoles/{quote(device, safe='')}?as=watch&panel=tile"
-        return Tile(row.learner, path, device, console, row.state, row.tone)
+        return Tile(row.learner, path, device, console, row.state, row.tone, row.shown)

@@ -2,6 +2,8 @@
 
 * `frames`: what goes between a browser's console and the portal: frames, output that waits for a slow browser, and why
   it ends.
+* `opening`: which console a visitor opens, as whom, and how.
+* `typists`: who types at the consoles of a replica, as far as its own sessions show it.
 * `routes`: the paths of the view: consoles of devices and their configurations, and which console a path names.
 * `bridge`: consoles of browsers: each is a WebSocket of a page, and behind it a session of `exec` with the person's own
   token.

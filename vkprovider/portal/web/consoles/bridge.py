@@ -9,8 +9,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Final, NamedTuple
-from urllib.parse import quote
+from typing import Final
 
 import structlog
 from aiohttp import WSMsgType, web
@@ -34,6 +33,8 @@ from vkprovider.portal.web.consoles.frames import (
     Typed,
     end_of,
 )
+from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
+from vkprovider.portal.web.consoles.typists import BrowserSession, NoticeReader, Typists
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _STDIN, _STDOUT, _STDERR, _ERROR = range(4)
@@ -43,31 +44,6 @@ _TYPED_BYTES_MAX: Final = 32 * 1024
 
 _COMMAND_S_MAX: Final = 120.0
 _OUTPUT_BYTES_MAX: Final = 4 * 1024 * 1024
-
-
-class ConsoleTarget(NamedTuple):
-    """A console.
-
-    Attributes:
-        namespace, pod: The lablet.
-        container: Its container that is the lablet as a whole.
-        device: The label of the device, or the name of its container.
-    """
-
-    namespace: str
-    pod: str
-    container: str
-    device: str
-
-    def path(self) -> str:
-        """Return the path of `exec`."""
-        return f"/api/v1/namespaces/{quote(self.namespace, safe='')}/pods/{quote(self.pod, safe='')}/exec"
-
-    def command(self, words: Sequence[str], *, stdin: bool, tty: bool) -> list[tuple[str, str]]:
-        """Return the query by which words are executed in the container of the lablet as a whole."""
-        wants = {"stdin": stdin, "stdout": True, "tty": tty, "stderr": not tty}
-        flags = [(name, "true") for name, wanted in wants.items() if wanted]
-        return [("container", self.container), *(("command", word) for word in words), *flags]
 
 
 class UpstreamConsole:
@@ -171,25 +147,13 @@ class TooManyConsoles(Refused):
     retry_s = 5
 
 
-class _Typist(NamedTuple):
-    """A session in which somebody types, or did.
-
-    Attributes:
-        moved: Is set when the same person opens the console elsewhere.
-        over: Is set when it has ended.
-    """
-
-    moved: asyncio.Event
-    over: asyncio.Event
-
-
 class BrowserConsoles:
     """The open consoles of a replica."""
 
-    def __init__(self) -> None:
-        """Begin without consoles."""
+    def __init__(self, wall: Callable[[], float]) -> None:
+        """Begin without consoles; `wall` returns Unix seconds."""
         self._places = Places(CONSOLES_MAX, OF_CALLER_MAX, lambda _: TooManyConsoles(_TOO_MANY))
-        self._typists: dict[tuple[str, ConsoleTarget], _Typist] = {}
+        self._typists = Typists(wall)
 
     def __len__(self) -> int:
         """Count the consoles."""
@@ -199,33 +163,12 @@ class BrowserConsoles:
         """End all consoles, and those that begin later at once: their pages go to another replica."""
         self._places.close()
 
-    @contextlib.asynccontextmanager
-    async def _alone(self, caller: str, target: ConsoleTarget, mode: Mode) -> AsyncIterator[asyncio.Event]:
-        """Yield an event that tells when to give way; one's own earlier session, maybe of a broken connection, has."""
-        here, key = _Typist(asyncio.Event(), asyncio.Event()), (caller, target)
-        if mode is Mode.WATCH:
-            yield here.moved
-            return
-        earlier, self._typists[key] = self._typists.get(key), here
-        try:
-            if earlier is not None:
-                earlier.moved.set()
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(_SAY_S):
-                        await earlier.over.wait()
-            yield here.moved
-        finally:
-            here.over.set()
-            if self._typists.get(key) is here:
-                del self._typists[key]
-
     async def serve(
         self,
         request: web.Request,
-        caller: str,
+        opening: Opening,
         kube: KubeClient,
         target: ConsoleTarget,
-        mode: Mode,
         withdrawn: asyncio.Event,
         renewed: Callable[[str], None],
     ) -> web.StreamResponse:
@@ -233,10 +176,9 @@ class BrowserConsoles:
 
         Args:
             request: Opens the WebSocket; a page of the site made it, and its sender may see the lab.
-            caller: The username of its sender.
+            opening: Who its sender is, and what they want.
             kube: A client with the token of its sender, and no other credentials.
             target: The console.
-            mode: Whether they type, watch, or take over.
             withdrawn: Is set when they may not use it any more.
             renewed: Called with the ticket of their session when it goes on with another token.
 
@@ -244,23 +186,39 @@ class BrowserConsoles:
             Refused: There are too many.
         """
         leaving = asyncio.Event()
-        with self._places.taken(caller, leaving):
+        with self._places.taken(opening.caller, leaving):
             uncount(request)
             socket = web.WebSocketResponse(
                 compress=False, heartbeat=_PING_S, max_msg_size=frames.TYPED_BYTES_MAX + 1, timeout=_SAY_S
             )
             await socket.prepare(request)
-            about = {"user": caller, "namespace": target.namespace, "pod": target.pod, "device": target.device}
-            _log.info("a console begins", mode=mode, **about)
-            async with self._alone(caller, target, mode) as moved:
-                bridge = Bridge(socket, target, mode, withdrawn, moved, leaving, renewed)
-                end = await bridge.run(kube)
-            _log.info("a console has ended", why=end.why, bytes=bridge.sent_bytes, **about)
+            end = await self._run(socket, opening, kube, target, withdrawn, leaving, renewed)
             with suppress(ConnectionResetError, TimeoutError):
                 async with asyncio.timeout(_SAY_S):
                     await socket.send_str(frames.ended(end))
                     await socket.close(code=frames.CLOSE_CODES[end.why], message=_cut(end.text))
             return socket
+
+    async def _run(
+        self,
+        socket: web.WebSocketResponse,
+        opening: Opening,
+        kube: KubeClient,
+        target: ConsoleTarget,
+        withdrawn: asyncio.Event,
+        leaving: asyncio.Event,
+        renewed: Callable[[str], None],
+    ) -> ConsoleEnd:
+        """Pass on what comes both ways; return why it has ended."""
+        if self._typists.has_moved(target, opening):
+            return frames.MOVED
+        about = {"user": opening.caller, "namespace": target.namespace, "pod": target.pod, "device": target.device}
+        _log.info("a console begins", mode=opening.mode, **about)
+        async with self._typists.session(target, opening) as session:
+            bridge = Bridge(socket, target, self._typists, session, withdrawn, leaving, renewed)
+            end = await bridge.run(kube)
+        _log.info("a console has ended", why=end.why, bytes=bridge.sent_bytes, **about)
+        return end
 
 
 class Bridge:
@@ -270,9 +228,9 @@ class Bridge:
         self,
         socket: web.WebSocketResponse,
         target: ConsoleTarget,
-        mode: Mode,
+        typists: Typists,
+        session: BrowserSession,
         withdrawn: asyncio.Event,
-        moved: asyncio.Event,
         leaving: asyncio.Event,
         renewed: Callable[[str], None],
     ) -> None:
@@ -281,17 +239,18 @@ class Bridge:
         Args:
             socket: To the browser.
             target: The console.
-            mode: Whether the person types, watches, or takes over.
+            typists: Of the replica.
+            session: What the person wants, and whether they type.
             withdrawn: Is set when the person may not use it any more.
-            moved: Is set when the person types elsewhere.
             leaving: Is set when the replica ends.
             renewed: Called with the ticket of their session when it goes on with another token.
         """
         self._socket = socket
         self._target = target
-        self._mode = mode
+        self._typists = typists
+        self._session = session
+        self._mode = session.opening.mode
         self._withdrawn = withdrawn
-        self._moved = moved
         self._leaving = leaving
         self._renewed = renewed
         self._window = OutputWindow()
@@ -308,14 +267,16 @@ class Bridge:
         """Open the console and pass on what comes both ways; return why it has ended."""
         try:
             async with upstream(kube, self._target, self._mode) as console:
-                return await self._pass_on(console)
+                end = await self._pass_on(console)
         except OutsideError as error:
             return frames.refusal(error, self._target.device)
         except ConnectionResetError:
             return frames.ENDED  # the browser has left
+        other = self._typists.other(self._target, self._session)
+        return end.by(other.opening.name) if other is not None else end
 
     async def _pass_on(self, console: UpstreamConsole) -> ConsoleEnd:
-        await self._socket.send_str(frames.opened(watches=self._mode is Mode.WATCH))
+        await self._socket.send_str(frames.opened(watches=self._mode is Mode.WATCH, began=self._session.began))
         tasks = [
             asyncio.create_task(each, name=f"console: {name}")
             for name, each in {
@@ -323,7 +284,8 @@ class Bridge:
                 "sending": self._send(),
                 "input": self._input(console),
                 "right": _after(self._withdrawn, frames.WITHDRAWN),
-                "elsewhere": _after(self._moved, frames.MOVED),
+                "elsewhere": _after(self._session.moved, frames.MOVED),
+                "typist": self._tell(),
                 "leaving": _after(self._leaving, frames.LEAVING),
             }.items()
         ]
@@ -338,7 +300,13 @@ class Bridge:
 
     async def _read(self, console: UpstreamConsole) -> ConsoleEnd:
         """Read what the device prints, whether the browser keeps up or not; at the end, wait until it has got all."""
+        notices, heard = NoticeReader(), False
         while data := await console.read():
+            said = notices.feed(data)
+            if self._mode is not Mode.WATCH:  # who is not refused types, until another session takes over
+                types = self._session.types or not heard if said is None else said
+                self._typists.note(self._target, self._session, types=types)
+            heard = True
             self._backlog.feed(data)
             self._changed.set()
         with suppress(TimeoutError):
@@ -366,6 +334,18 @@ class Bridge:
                         await self._changed.wait()
                 except TimeoutError:
                     await self._socket.send_str(frames.ALIVE)
+
+    async def _tell(self) -> ConsoleEnd:
+        """Tell the page who types, for ever.
+
+        Raises:
+            ConnectionResetError: The browser has left.
+        """
+        while True:
+            await self._session.changed.wait()
+            self._session.changed.clear()
+            if message := self._typists.message(self._target, self._session):
+                await self._socket.send_str(message)
 
     async def _input(self, console: UpstreamConsole) -> ConsoleEnd:
         async for message in self._socket:

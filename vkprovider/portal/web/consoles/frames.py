@@ -8,8 +8,9 @@ Binary messages carry what the device prints, and what a person types. Text mess
 
 * of the browser, `{"shown": 4096}`: how many bytes the terminal has written since the beginning; and
   `{"ticket": "…"}`: its session goes on with another token.
-* of the portal, `{"type": "open", "watches": false}`, `{"type": "alive"}` where there is no other word, and at the end
-  `{"type": "end", "why": "in-use", "text": "…"}`.
+* of the portal, `{"type": "open", "watches": false, "began": 1764340000.5}`, `{"type": "typist", "you": false,
+  "who": "ann", "since": "2026-11-28T14:32:00Z"}` whenever that changes, with "" for what is not known,
+  `{"type": "alive"}` where there is no other word, and at the end `{"type": "end", "why": "in-use", "text": "…"}`.
 """
 
 from enum import StrEnum
@@ -115,6 +116,12 @@ class ConsoleEnd(msgspec.Struct, frozen=True):
     why: Why
     text: str
 
+    def by(self, who: str) -> "ConsoleEnd":
+        """Return the same with the name of the person who types, if it is that somebody does."""
+        if self.why is not Why.IN_USE or not who:
+            return self
+        return ConsoleEnd(self.why, self.text.replace(_SOMEBODY, who, 1))
+
 
 class Typed(msgspec.Struct, frozen=True):
     """Keys."""
@@ -197,9 +204,14 @@ def parse(message: bytes | str) -> Typed | BytesShown | SessionRenewed:
     raise FrameError("too long a text")
 
 
-def opened(*, watches: bool) -> str:
-    """Return the first message of the portal."""
-    return _text({"type": "open", "watches": watches})
+def opened(*, watches: bool, began: float) -> str:
+    """Return the first message of the portal; with `began` a page says which of its sessions it connects again."""
+    return _text({"type": "open", "watches": watches, "began": began})
+
+
+def typist(*, you: bool, who: str, since: str) -> str:
+    """Return the message that says who types, and since when (RFC 3339); "" for what is not known."""
+    return _text({"type": "typist", "you": you, "who": who, "since": since})
 
 
 def ended(end: ConsoleEnd) -> str:
@@ -224,6 +236,7 @@ WITHDRAWN: Final = ConsoleEnd(
 )
 MOVED: Final = ConsoleEnd(Why.MOVED, "You have opened this console elsewhere, where you type now.")
 NONSENSE: Final = ConsoleEnd(Why.REFUSED, "The browser sent what is no part of a console; load the page again.")
+_SOMEBODY: Final = "Somebody else"
 _SUCCESS: Final = "Success"
 _EXITED: Final = "NonZeroExitCode"
 _AGAIN: Final = ": run the command again"
@@ -287,7 +300,7 @@ def in_use(message: str, device: str) -> str:
     since = message.partition(" since ")[2].partition(": ")[0]
     when = f" since {since}" if since else ""
     return (
-        f"Somebody else types at the console of {device}{when}. You watch; if you take over, the other one watches "
+        f"{_SOMEBODY} types at the console of {device}{when}. You watch; if you take over, the other one watches "
         "until you leave."
     )
 

@@ -11,10 +11,14 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from vkprovider.lablet import names
+from vkprovider.lablet.deviceacts import act_of
+from vkprovider.lablet.guests import GuestMode
 from vkprovider.lablet.standing import learner_in
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.bodies import read_form
 from vkprovider.platform.http.connections import unless_left
 from vkprovider.platform.http.open import Places
 from vkprovider.platform.http.served import Handler
@@ -24,12 +28,13 @@ from vkprovider.platform.rights import Right
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller
 from vkprovider.portal.web.consoles import frames
-from vkprovider.portal.web.consoles.bridge import BrowserConsoles, ConsoleTarget, printed
+from vkprovider.portal.web.consoles.bridge import BrowserConsoles, printed
 from vkprovider.portal.web.consoles.frames import Mode, Why
-from vkprovider.portal.web.lab.given import given_place, given_to
+from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
+from vkprovider.portal.web.lab.given import given_place, given_to, have_done
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live
-from vkprovider.portal.web.visitors import Visitor, VisitorReviews, link
+from vkprovider.portal.web.visitors import FORM_BODY, Visitor, VisitorReviews, link
 
 _AT_ONCE: Final = 4
 """As many as a worker extracts at once."""
@@ -140,13 +145,15 @@ class LabPlace(NamedTuple):
         path: Of its page.
         whose: What it is called there.
         pod: The lablet; None if there is none now.
-        mine: Whether the visitor is who works in it.
+        mine: Whether the visitor is who works in it, or a guest.
+        watches: Whether the visitor is a guest who only watches.
     """
 
     path: str
     whose: str
     pod: Pod | None
     mine: bool
+    watches: bool = False
 
     def target(self, device: str) -> ConsoleTarget:
         """Return the console of a device; there is a lablet.
@@ -220,7 +227,10 @@ class LabFinder:
         """
         namespace, name = request.match_info["namespace"], request.match_info["pod"]
         found = await given_to(self._site, visitor, namespace, name)
-        return LabPlace(given_place(namespace, name).path, f"My lab of {namespace}", found.pod, mine=True)
+        path, whose = given_place(namespace, name).path, f"My lab of {namespace}"
+        if found.guest is not None:
+            whose = f"Lab of {learner_in(found.pod)}"
+        return LabPlace(path, whose, found.pod, mine=True, watches=found.guest is GuestMode.WATCH)
 
     async def _sees_lab(self, known: KnownCaller, user: str) -> bool:
         """Return whether somebody owns a user's lab, teaches its class, or manages all labs."""
@@ -267,6 +277,7 @@ class ConsoleViews(NamedTuple):
                 Route("GET", f"{lab}/consoles/{{device}}", self._page_of(find)),
                 Route("GET", f"{lab}/consoles/{{device}}/stream", self._stream_of(find)),
                 Route("GET", f"{lab}/configurations", self._configurations_of(find)),
+                Route("POST", f"{lab}/devices/{{act}}", self.site.visitors.posting(self._device_act_of(find))),
             ]
         return tuple(found)
 
@@ -292,6 +303,7 @@ class ConsoleViews(NamedTuple):
                 mode=_first_mode(request, place),
                 command=kubectl_command(place.target(device)),
                 has_token=bool(visitor.token),
+                only_watches=place.watches,
             )
 
         return page
@@ -299,12 +311,14 @@ class ConsoleViews(NamedTuple):
     def _stream_of(self, find: Finder) -> Handler:
         async def stream(request: web.Request) -> web.StreamResponse:
             visitor = await self.site.visitors.watching(request)
-            place, mode = await find(request, visitor), _mode(request)
+            place = await find(request, visitor)
+            mode = Mode.WATCH if place.watches else _mode(request)
             target = place.target(request.match_info["device"])
             user, right = (
                 visitor.known.of_cluster.username,
                 Right("create", "pods/exec", target.namespace, target.pod),
             )
+            opening = Opening(user, visitor.user or user, mode, _again(request))
 
             def renewed(ticket: str) -> None:
                 session = self.site.visitors.of_ticket(ticket, self.site.ctx.wall())
@@ -315,7 +329,7 @@ class ConsoleViews(NamedTuple):
                 self.site.as_visitor.client(visitor.token) as kube,
                 self.reviews.holding(visitor, right) as withdrawn,
             ):
-                return await self.consoles.serve(request, user, kube, target, mode, withdrawn, renewed)
+                return await self.consoles.serve(request, opening, kube, target, withdrawn, renewed)
 
         return stream
 
@@ -338,6 +352,19 @@ class ConsoleViews(NamedTuple):
 
         return configurations
 
+    def _device_act_of(self, find: Finder) -> Handler:
+        async def change(request: web.Request) -> web.StreamResponse:
+            """Do it to one device, by the visitor's own right, and lead back to the page."""
+            visitor, act = await self.site.visitors.of(request), act_of(request.match_info["act"])
+            place = await find(request, visitor)
+            device = str((await read_form(request, FORM_BODY)).get("device", ""))
+            if act is None or not device or place.watches:
+                raise web.HTTPNotFound
+            await have_done(self.site, visitor, place.target(device), (names.DEVICE, act, device))
+            raise web.HTTPSeeOther(link(request, place.path))
+
+        return change
+
 
 def _mode(request: web.Request) -> Mode:
     """Return what a visitor wants at a console.
@@ -351,6 +378,18 @@ def _mode(request: web.Request) -> Mode:
         raise web.HTTPBadRequest from None
 
 
+def _again(request: web.Request) -> float:
+    """Return when a page that connects once more by itself opened its console (Unix seconds); else 0.
+
+    Raises:
+        HTTPBadRequest: The request does not say so in our words.
+    """
+    try:
+        return float(request.query.get("again", "0"))
+    except ValueError:
+        raise web.HTTPBadRequest from None
+
+
 def _first_mode(request: web.Request, place: LabPlace) -> Mode:
     """Return how a page opens its console at first: who looks at the lab of somebody else watches.
 
@@ -359,6 +398,8 @@ def _first_mode(request: web.Request, place: LabPlace) -> Mode:
     Raises:
         HTTPBadRequest: The request does not say it in our words.
     """
+    if place.watches:
+        return Mode.WATCH
     mode = _mode(request) if place.mine or "as" in request.query else Mode.WATCH
     return Mode.TYPE if mode is Mode.TAKE_OVER else mode
 

@@ -4,26 +4,28 @@ All is done with the learner's own token: consoles and configurations by `exec`,
 reset, which the provider serves inside `exec -c lab`. The portal has no right for any of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
 from aiohttp import web
 
 from vkprovider.lablet import names
+from vkprovider.lablet.guests import GuestMode
 from vkprovider.lablet.standings import Standing
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.rights import Right
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import lab_right
-from vkprovider.portal.pure.given import is_of
+from vkprovider.portal.pure.given import admits, is_of, mode_of
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.pure.view import LabView, from_pod
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.consoles import frames
-from vkprovider.portal.web.consoles.bridge import ConsoleTarget, printed
+from vkprovider.portal.web.consoles.bridge import printed
 from vkprovider.portal.web.consoles.frames import Why
+from vkprovider.portal.web.consoles.opening import ConsoleTarget
 from vkprovider.portal.web.lab.pieces import WIPES, Audience, Deed, LabPaths, lab_page, pieces, status_of
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live
@@ -40,16 +42,18 @@ MY_LABS: Final = ("My labs", "/labs")
 
 
 class GivenLablet(NamedTuple):
-    """A lablet of a class, for the learner who has it.
+    """A lablet of a class, for the learner who has it, or a guest.
 
     Attributes:
         right: By which they see it.
         opens: Whether they may open consoles.
+        guest: What a guest does at its consoles; None: it is the learner's own.
     """
 
     pod: Pod
     right: Right
     opens: bool
+    guest: GuestMode | None = None
 
 
 def given_place(namespace: str, pod: str) -> LabPaths:
@@ -58,7 +62,7 @@ def given_place(namespace: str, pod: str) -> LabPaths:
 
 
 def given_lablets(site: SiteContext, visitor: Visitor) -> list[Pod]:
-    """Return the lablets of classes that a visitor has, by namespace and name, without a request."""
+    """Return the lablets of classes that a visitor has, or is a guest of, by namespace and name, without a request."""
     user = visitor.known.of_cluster
     classes = site.learners.attended_by(user.username, user.groups)
     return site.learners.lablets_of(user.username, names_of(visitor), classes)
@@ -70,7 +74,7 @@ def names_of(visitor: Visitor) -> frozenset[str]:
 
 
 async def given_to(site: SiteContext, visitor: Visitor, namespace: str, name: str) -> GivenLablet:
-    """Return a lablet of a class that a visitor has.
+    """Return a lablet of a class that a visitor has, or is a guest of.
 
     One that names somebody else takes no review: anybody may write names into an address.
 
@@ -79,14 +83,15 @@ async def given_to(site: SiteContext, visitor: Visitor, namespace: str, name: st
         Refused: 429, or 503.
     """
     pod, only = site.lablets.pod(namespace, name), visitor.only
-    if pod is None or not is_of(pod, names_of(visitor)):
+    if pod is None or not admits(pod, names_of(visitor)):
         raise web.HTTPNotFound
+    guest = None if is_of(pod, names_of(visitor)) else mode_of(pod, names_of(visitor))
     if only is not None and (only.namespace, only.pod) != (namespace, name):
         raise web.HTTPNotFound
     exec_right = Right("create", "pods/exec", namespace, name)
     if await site.callers.may(visitor.known, exec_right):
-        return GivenLablet(pod, exec_right, opens=True)
-    if await site.callers.attends(visitor.known, namespace):
+        return GivenLablet(pod, exec_right, opens=True, guest=guest)
+    if guest is None and await site.callers.attends(visitor.known, namespace):
         return GivenLablet(pod, lab_right("attend", namespace), opens=False)
     raise web.HTTPNotFound
 
@@ -101,6 +106,21 @@ def deeds_for_learner(view: LabView, path: str) -> Iterable[Deed]:
         yield Deed(
             f"{path}/{names.HAND_IN}", "Hand in", question, "Hand it in now", done="Your work is being collected."
         )
+
+
+async def have_done(site: SiteContext, visitor: Visitor, target: ConsoleTarget, words: Sequence[str]) -> None:
+    """Have the provider do what is served inside `exec -c lab`, by the visitor's own right, who was asked.
+
+    Raises:
+        Rejected: It was not done; the text says why.
+    """
+    async with site.as_visitor.client(visitor.token) as kube:
+        try:
+            _, end = await printed(kube, target, (*words, "--yes"))
+        except OutsideError as error:
+            end = frames.refusal(error, target.device)
+    if end.why is not Why.ENDED:
+        raise Rejected(Grounds.CANNOT_RESET, f"Nothing was done. {end.text}")
 
 
 class GivenTopics:
@@ -130,12 +150,13 @@ class GivenTopics:
         namespace, _, pod_name = name.partition("/")
         word, *learners = role.split("\n")
         pod = self._site.lablets.pod(namespace, pod_name)
-        if pod is None or not is_of(pod, learners):
+        if pod is None or not admits(pod, learners):
             return None
+        guest = None if is_of(pod, learners) else mode_of(pod, learners)
         now, place = self._site.ctx.wall(), given_place(namespace, pod_name)
-        view = from_pod(pod, status_of(self._site.index, pod.spec.runtime_class_name), (), now, mine=True)
-        deeds = deeds_for_learner(view, place.path) if word == _OPENS else ()
-        audience = Audience(consoles=word == _OPENS, mine=True, locked=word == _LOOKS)
+        view = from_pod(pod, status_of(self._site.index, pod.spec.runtime_class_name), (), now, mine=guest is None)
+        deeds = deeds_for_learner(view, place.path) if word == _OPENS and guest is None else ()
+        audience = Audience(consoles=word == _OPENS, mine=guest is None, locked=word == _LOOKS, guest=guest)
         return Rendered(pieces(self._site.layout, view, place, deeds, audience, base, now))
 
 
@@ -177,17 +198,11 @@ class GivenPages:
         namespace, name, action = (request.match_info[key] for key in ("namespace", "pod", "action"))
         visitor = await self._site.visitors.of(request)
         found = await given_to(self._site, visitor, namespace, name)
-        if action not in ACTS or not found.opens:
+        if action not in ACTS or not found.opens or found.guest is not None:
             raise web.HTTPNotFound
         containers = found.pod.spec.containers
         target = ConsoleTarget(namespace, name, containers[0].name if containers else names.LAB_CONTAINER, "the lab")
-        async with self._site.as_visitor.client(visitor.token) as kube:
-            try:
-                _, end = await printed(kube, target, (action, "--yes"))
-            except OutsideError as error:
-                end = frames.refusal(error, target.device)
-        if end.why is not Why.ENDED:
-            raise Rejected(Grounds.CANNOT_RESET, f"Nothing was done. {end.text}")
+        await have_done(self._site, visitor, target, (action,))
         raise web.HTTPSeeOther(link(request, given_place(namespace, name).path))
 
 

@@ -11,7 +11,9 @@ from urllib.parse import quote
 from aiohttp import web
 from markupsafe import Markup
 
+from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.devices import Port, SeenDevice
+from vkprovider.lablet.guests import GuestMode
 from vkprovider.lablet.models.status import DefinitionStatus, definition_status
 from vkprovider.platform.times import clock, iso, length
 from vkprovider.portal.pure import options
@@ -89,7 +91,7 @@ def deeds_of(view: LabView, path: str, role: str, extend_s: int) -> Iterable[Dee
         yield Deed(f"{path}/stop", "End the lab", question, "End it now", done="The lab is being removed.")
 
 
-PIECES: Final = ("ending", "state", "time", "message", "failure", "progress", "picture", "devices", "acts")
+PIECES: Final = ("ending", "state", "time", "people", "message", "failure", "progress", "picture", "devices", "acts")
 """The pieces, in the order of the page; the id of each is `lab-NAME`."""
 _CODE: Final = re.compile(r"`([^`]+)`")
 
@@ -123,11 +125,15 @@ class Audience(NamedTuple):
         consoles: Whether they can open consoles here; else they are told the command.
         mine: Whether the lab is their own.
         locked: Whether the cluster gives them no right to its consoles.
+        guest: What they do at its consoles, if they are guests there.
+        guests: The path of the page where they name guests; "" if they may not.
     """
 
     consoles: bool = True
     mine: bool = True
     locked: bool = False
+    guest: GuestMode | None = None
+    guests: str = ""
 
 
 def pieces(
@@ -150,7 +156,7 @@ def pieces(
         base: The path before those of the site.
         now: Unix seconds.
     """
-    if view is not None and audience.mine:
+    if view is not None and (audience.mine or audience.guest is not None):
         view = learners_view(view)
     end = view.end_at if view is not None else None
     said = view.message.at if view is not None and view.message is not None else None
@@ -158,6 +164,8 @@ def pieces(
         "view": view,
         "place": place,
         "mine": audience.mine,
+        "guest": audience.guest,
+        "guests_path": audience.guests,
         "locked": audience.locked,
         "deeds": tuple(deeds),
         "devices": [_row(device, view, place, audience) for device in view.devices] if view is not None else [],
@@ -176,6 +184,14 @@ def status_of(index: UserLabIndex, definition: str) -> DefinitionStatus:
     """Return the status of a definition; an empty one if there is none."""
     found = index.definition(definition)
     return definition_status(found) if found is not None else DefinitionStatus()
+
+
+_ACTS: Final = {
+    DeviceAct.START: "Start it",
+    DeviceAct.STOP: "Stop it",
+    DeviceAct.RESTART: "Restart it",
+    DeviceAct.WIPE: "Wipe it",
+}
 
 
 class PortCell(NamedTuple):
@@ -200,18 +216,25 @@ class DeviceRow(NamedTuple):
         console: The path of its console below the base; "" if it cannot be opened here.
         command: The command that opens it; "" where that is not needed.
         ports: Its ports.
+        deeds: What may be done with it here.
     """
 
     device: SeenDevice
     console: str
     command: str
     ports: Sequence[PortCell]
+    deeds: Sequence[Deed]
 
 
 def _row(device: SeenDevice, view: LabView, place: LabPaths, audience: Audience) -> DeviceRow:
     console = f"{place.path}/consoles/{quote(device.label, safe='')}" if device.console and audience.consoles else ""
     command = command_for(view, device.label) if device.console and not (audience.consoles or audience.locked) else ""
-    return DeviceRow(device, console, command, tuple(shown_port(port) for port in device.ports))
+    acts = device.acts if audience.consoles else ()
+    deeds = tuple(
+        Deed(f"{place.path}/devices/{act}", _ACTS[act], name="device", value=device.label, done=act.told(device.label))
+        for act in acts
+    )
+    return DeviceRow(device, console, command, tuple(shown_port(port) for port in device.ports), deeds)
 
 
 def shown_port(port: Port) -> PortCell:

@@ -145,10 +145,10 @@ class LabletTopics:
             return None
         now = self._site.ctx.wall()
         view = from_pod(pod, status_of(self._site.index, pod.spec.runtime_class_name), (), now)
-        place, audience = lablet_place(namespace, pod_name), Audience(consoles=role == TEACHER, mine=False)
-        return Rendered(
-            pieces(self._site.layout, view, place, self._deeds(view, namespace, pod_name), audience, base, now)
-        )
+        place, deeds = lablet_place(namespace, pod_name), tuple(self._deeds(view, namespace, pod_name))
+        guests = f"{place.path}/guests" if view.name and deeds else ""
+        audience = Audience(consoles=role == TEACHER, mine=False, guests=guests)
+        return Rendered(pieces(self._site.layout, view, place, deeds, audience, base, now))
 
 
 def split(role: str) -> tuple[str, str | None]:
@@ -165,6 +165,7 @@ def role_for(visitor: Visitor, role: str) -> str:
     return role if visitor.token else f"{role}{_COMMANDS}"
 
 
+_HINDRANCES_MAX: Final = 5
 _CLASS: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 
 
@@ -293,8 +294,7 @@ async def menu_for(site: SiteContext, known: KnownCaller) -> Menu:
     Raises:
         Refused: 429, or 503.
     """
-    menu = site.choices.menu()
-    return menu.only(await site.callers.usable(known, menu.definitions)) if site.settings.require_use else menu
+    return await site.callers.menu(known, site.choices, require_use=site.settings.require_use)
 
 
 async def offer_for(site: SiteContext, known: KnownCaller) -> FormOffer:
@@ -303,7 +303,22 @@ async def offer_for(site: SiteContext, known: KnownCaller) -> FormOffer:
     Raises:
         Refused: 429, or 503.
     """
-    return offer(await menu_for(site, known), site.choices.quota(known.caller), site.choices.nodes())
+    found = offer(await menu_for(site, known), site.choices.quota(known.caller), site.choices.nodes())
+    return found if found.images else found._replace(hindrances=await _told(site, known))
+
+
+async def _told(site: SiteContext, known: KnownCaller) -> tuple[str, ...]:
+    """Return why definitions are on no menu, for who can change it: who manages labs, or teaches.
+
+    Raises:
+        Refused: 429, or 503.
+    """
+    user = known.of_cluster
+    teaches = bool(site.instructors.classes_of(user.username, user.groups))
+    if not teaches and not await site.callers.manages(known, ""):
+        return ()
+    found = [f"{name} {why}" for name, why in site.choices.hindrances().items()]
+    return tuple(found[:_HINDRANCES_MAX]) or ("There is no LabletDefinition that has a menu to be on.",)
 
 
 def _class_of(request: web.Request) -> str:

@@ -21,8 +21,8 @@ it follows from claim, Pod and devices, so that every replica finds the same one
 A booting lab may crash as well, and one that is lost on the worker is FRESH again. ENDING may follow every stage, and
 CLOSING every one with a claim: the end of a Pod, or of a learner's time, waits for no lab to boot. For as long as it
 lasts, a lablet is UNEXAMINED (the claims were lost), UNSEEN (the lab cannot be seen), UNCLEAR (it shows nothing to go
-by), UNNOTED (its notes are behind) or PORTLESS (its ports cannot be used). CML wants stop before wipe and wipe before
-delete.
+by), UNNOTED (its notes are behind), PORTLESS (its ports cannot be used) or CHANGING (single devices are stopped, wiped
+or started on request). CML wants stop before wipe and wipe before delete.
 
 What stages share stands below them: `living` (what they receive, what they report, and whose lablet it is), `takedown`
 (stop, wipe, delete, finish, start afresh after a failure) and `session` (the learner's LDS session, and a mux's address

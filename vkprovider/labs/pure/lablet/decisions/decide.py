@@ -25,6 +25,7 @@ _LIVING: Final[Mapping[Stage, StageConduct]] = {
     Stage.IMPORTED: start.while_imported,
     Stage.BOOTING: start.while_booting,
     Stage.UNCLEAR: unsure.while_unclear,
+    Stage.CHANGING: serve.while_changing,
     Stage.CRASHED: serve.while_crashed,
     Stage.UNNOTED: start.while_unnoted,
     Stage.SERVING: serve.while_serving,

@@ -8,6 +8,7 @@ from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet.boots import awaits_stage
 from vkprovider.labs.pure.lablet.decisions.living import bound, unnoted, was_shown_ready
 from vkprovider.labs.pure.lablet.decisions.session import closing_of, closing_state
+from vkprovider.labs.pure.lablet.devicework import work_of
 from vkprovider.labs.pure.lablet.facts import Facts, boots_of, phase_of
 from vkprovider.labs.pure.lablet.memory import Presence, is_clear
 
@@ -22,6 +23,7 @@ class Stage(Enum):
     IMPORTED = auto()  # no device has been started
     BOOTING = auto()  # every device that is not booted boots, or is to be started by CML in a later stage
     UNCLEAR = auto()  # the devices show nothing to go by
+    CHANGING = auto()  # single devices are stopped, wiped or started on request, while the others run
     CRASHED = auto()  # devices have stopped, and nobody asked for that
     UNNOTED = auto()  # the notes of the lab do not name the learner or the session
     SERVING = auto()  # all devices are booted
@@ -76,8 +78,10 @@ def _of_lab(facts: Facts, claim: Claim, now: float) -> Stage:
         return Stage.UNNOTED
     if claim.stopped_at or (facts.inputs.desired is State.STOPPED and claim.ready_at):
         return Stage.PAUSED
-    states = {device.state for device in facts.devices}
-    if states == {observations.BOOTED}:
+    if claim.ready_at and work_of(facts.inputs, claim, facts.devices) is not None:
+        return Stage.CHANGING
+    states = {device.state for device in facts.judged}
+    if states == {observations.BOOTED} or (claim.wishes and not states):
         return Stage.SERVING
     if not is_clear(states):
         return Stage.UNCLEAR

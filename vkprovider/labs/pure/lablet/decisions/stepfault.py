@@ -6,7 +6,7 @@ from vkprovider.lablet.reasons import Progress, Trouble, WorkerReason
 from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.lablet.decisions.session import closing_state
 from vkprovider.labs.pure.lablet.facts import Facts, Report, phase_of
-from vkprovider.labs.pure.lablet.steps import Import, Start, Step, System
+from vkprovider.labs.pure.lablet.steps import ChangeDevice, Import, Start, Step, System
 from vkprovider.platform.errors import DeadlineExceeded, Invalid, OutsideError, TlsFailed, Unauthorized, Unavailable
 from vkprovider.platform.messages import Fault
 
@@ -28,7 +28,7 @@ def fault_of(step: type[Step], error: OutsideError) -> Fault:
         return Fault(Trouble.LDS_UNAVAILABLE if unavailable else Trouble.LDS_REFUSED, error.message)
     if System.WORKER not in step.calls:
         return api_fault(error)
-    if isinstance(error, Invalid) and step in {Import, Start}:
+    if isinstance(error, Invalid) and step in {Import, Start, ChangeDevice}:
         return Fault(Trouble.IMPORT_REFUSED if step is Import else Trouble.START_REFUSED, error.message)
     return worker_fault(error)
 

@@ -8,7 +8,10 @@
   button.hidden = false;
   button.addEventListener("click", async () => {
     const rows = [...document.querySelectorAll("#hand-out tr")];
-    const lines = rows.map((row) => `${row.cells[0].textContent}\t${row.querySelector("a")?.href ?? ""}`);
+    const lines = rows.map((row) => {
+      const [learner, name] = [row.cells[0].firstChild, row.querySelector(".shown")].map((part) => part?.textContent.trim());
+      return [learner, ...(name ? [name] : []), row.querySelector("a")?.href ?? ""].join("\t");
+    });
     try {
       await navigator.clipboard.writeText(`${lines.join("\n")}\n`);
       said.textContent = `${lines.length} copied`;

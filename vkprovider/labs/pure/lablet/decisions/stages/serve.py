@@ -5,6 +5,7 @@ from typing import Final
 from vkprovider.lablet import observations
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
 from vkprovider.lablet.standing import State
+from vkprovider.labs.pure.claims.claim import Wish
 from vkprovider.labs.pure.claims.document import rest_left_s
 from vkprovider.labs.pure.lablet.decisions import living
 from vkprovider.labs.pure.lablet.decisions.exposed import Ports, ports
@@ -19,6 +20,7 @@ from vkprovider.labs.pure.lablet.decisions.living import (
 )
 from vkprovider.labs.pure.lablet.decisions.session import await_access, via, warm, without_access
 from vkprovider.labs.pure.lablet.decisions.takedown import again_or_kept, labels, take_down
+from vkprovider.labs.pure.lablet.devicework import work_of
 from vkprovider.labs.pure.lablet.facts import Decision, Report
 from vkprovider.labs.pure.lablet.intent import is_ready
 from vkprovider.labs.pure.lablet.memory import Presence
@@ -26,11 +28,13 @@ from vkprovider.labs.pure.lablet.steps import (
     SAVE,
     WAIT,
     ArchiveSession,
+    ChangeDevice,
     ClearLearner,
     Provision,
     Renew,
     ReturnToPool,
     Start,
+    Step,
 )
 from vkprovider.labs.pure.session.delivery import Session, client_key
 from vkprovider.platform.backoff import delay_s
@@ -141,6 +145,22 @@ def _renew(lablet: Living) -> Decision | None:
     )
 
 
+@ports(Ports.LENT)
+def while_changing(lablet: Living) -> Decision:
+    """Take up what is asked of single devices, and do it step by step; the lablet stays as it is shown.
+
+    A lab of which single devices are stopped, wiped or started on request, while the others run.
+    """
+    facts, claim = lablet.facts, lablet.claim
+    work = work_of(facts.inputs, claim, facts.devices)
+    if work is None:
+        return Decision(WAIT)
+    if work.device is None or work.act is None:
+        events = tuple(Notice("Normal", Happened.DEVICE_REQUESTED, act.told(label)) for label, act in work.taken)
+        return Decision(SAVE, claim=work.claim, events=events)
+    return Decision(ChangeDevice(claim, work.device, work.act), claim=work.claim)
+
+
 @ports(Ports.WITHDRAWN)
 def while_returning(lablet: Living) -> Decision:
     """Archive the session, clear the learner, then let the lab be wiped.
@@ -199,7 +219,7 @@ def while_crashed(lablet: Living) -> Decision:
     A lab of which devices have stopped: they are started again, without a wipe, for a learner may have worked in it.
     """
     lablet = lablet.recalled
-    facts, claim, limits, devices = lablet.facts, lablet.claim, lablet.limits, lablet.facts.devices
+    facts, claim, limits, devices = lablet.facts, lablet.claim, lablet.limits, lablet.facts.judged
     what = f"{labels(devices, _OFF)} stopped on the worker"
     if claim.recoveries >= limits.recoveries_max:
         kept = f"{what} and did not come back after {claim.recoveries} starts"
@@ -215,6 +235,8 @@ def while_crashed(lablet: Living) -> Decision:
         return Decision(WAIT, not_ready(claim, Progress.RECOVERING, text, devices), after_s=left)
     stopped = tuple(sorted(device.label for device in devices if device.state in _OFF))
     report = not_ready(claim, Progress.RECOVERING, f"{what}; starting again", devices)
-    return Decision(
-        Start(claim), report, claim.continued(stopped, what, facts.now_unix), retry_at=0.0, forgets_starts=True
-    )
+    changed = claim.continued(stopped, what, facts.now_unix)
+    step: Step = Start(claim)
+    if claim.wishes:  # a start of the lab would start what is to stay off
+        changed, step = changed.wishing({**claim.wishes, **dict.fromkeys(stopped, Wish.START)}), SAVE
+    return Decision(step, report, changed, retry_at=0.0, forgets_starts=True)
