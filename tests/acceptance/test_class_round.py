@@ -142,7 +142,7 @@ async def by_link(address: str, word: str) -> None:
 
         async def place() -> str:
             await browser.get("/link")
-            return (await browser.post("/link", code=code)).headers.get("location", "")
+            return str((await browser.post("/link", code=code)).headers.get("location", ""))
 
         await types(browser, await eventually(place, "the link opens"), word)
 

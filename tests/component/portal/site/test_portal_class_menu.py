@@ -5,11 +5,12 @@ from base64 import b64encode
 
 from tests.component.controllers.looking import eventually, when
 from tests.component.portal.asking import setting
-from tests.component.portal.harness import GROUP, PortalWorld
+from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import HUB_ROLE, LEARNER_ROLE
 from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.classroom import classroom
 from tests.component.portal.site.test_portal_links import shows
+from tests.support.apiserver import GROUP
 
 KEY = b64encode(os.urandom(32)).decode()
 
