@@ -5,6 +5,7 @@
 * `models`: the custom resources, field by field: what an admin writes, and what the provider answers.
 * `slimming`: what is kept in memory of objects that tenants write.
 * `inputs`: the annotations by which users direct a lablet, its image, and what an instructor tells its learner.
+* `guests`: who shares a lablet with its learner, to watch or to type.
 * `standing`: how a lablet stands: its states and which may follow which, and in plain words.
 * `podspec`: the containers of a lablet that a program makes.
 * `story`: the story of a lablet as lines of a log: what its Events and conditions say, with times.

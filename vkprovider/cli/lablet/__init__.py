@@ -12,6 +12,7 @@
 * `acts`: `kubectl lablet stop`, `start`, `collect`, `reset`: requests to lablets, written as annotations of their Pods.
 * `timeslots`: `kubectl lablet assign`, `extend`, `release`: the time of learners.
 * `links`: `kubectl lablet links`: who has a link, which takes no account; made again, or taken back.
+* `sharing`: `kubectl lablet share`: a second person in the lablet of a learner, to watch or to type.
 * `refresh`: `kubectl lablet refresh`: request a refresh of a definition's content, and wait for the outcome.
 * `granting`: `kubectl lablet grant` and `approve`: instructors of a namespace, and workers that agents have brought.
 * `sources`: a file that a command line names.

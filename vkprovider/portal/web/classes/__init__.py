@@ -7,6 +7,7 @@
 * `handout`: where each learner of a class begins, as a table and as a file.
 * `definitions`: a file that CML exports becomes a definition of the class, and is tried.
 * `pools`: how large the pools of a class are, and one more of them.
+* `guests`: who shares a lablet with its learner: the page on which an instructor names them.
 * `wall`: the first console of each learner of a class, to watch.
 * `giving`: a list of learners gets the lablets of a pool: the form of the class's page, and what became of each
   learner.
