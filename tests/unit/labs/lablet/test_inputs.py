@@ -42,7 +42,10 @@ def test_pool_that_could_be_no_label_is_refused(value: str) -> None:
         ("vkprovider.io/user", "do you mean vkprovider.io/username?"),
         ("vkprovider.io/timeslot", "do you mean vkprovider.io/timeslot-"),
         ("vkprovider.io/desiredState", "do you mean vkprovider.io/desired-state?"),
-        ("vkprovider.io/xyzzy", "there are desired-state, guests, message, reset, timeslot-end, timeslot-start, username"),
+        (
+            "vkprovider.io/xyzzy",
+            "there are desired-state, guests, message, reset, timeslot-end, timeslot-start, username",
+        ),
     ],
 )
 def test_annotation_that_means_nothing_is_a_fault(name: str, hint: str) -> None:
