@@ -54,6 +54,15 @@ _ATTEMPTS: Final = 20
 """Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""
 
 
+_DEPLOYMENTS: Final = frozenset({"deployment", "deployments", "deploy", "deployment.apps", "deployments.apps"})
+
+
+def _pool_in(what: str) -> str:
+    """Return the Deployment that is named instead of a POD; "" if it is a Pod."""
+    kind, _, name = what.rpartition("/")
+    return name if kind in _DEPLOYMENTS else ""
+
+
 def assign(
     what: str,
     user: str | None,
@@ -72,20 +81,19 @@ def assign(
     place: Place,
 ) -> None:
     """Assign a warm lablet to USER: POD, or a free one of a Deployment; or one to each learner of a file."""
-    kind, slash, name = what.rpartition("/")
-    pooled = bool(slash) and kind in {"deployment", "deployments", "deploy", "deployment.apps", "deployments.apps"}
+    pool = _pool_in(what)
     if (user is None) == (from_file is None):
         raise click.UsageError("name a USER, or a file with learners: --from-file names.csv")
     base = portal_of(portal) if links or portal else ""
     if from_file is not None:
         if shown:
             raise click.UsageError("--name is for one USER; a list has a column for names")
-        if not pooled:
+        if not pool:
             raise click.UsageError(f"--from-file takes the lablets of a pool; write deployment/NAME instead of {what}")
         from vkprovider.cli.lablet.giving import assign_all  # noqa: PLC0415 (it needs this module)
 
         assign_all(
-            name,
+            pool,
             from_file,
             until=until,
             since=since,
@@ -105,8 +113,8 @@ def assign(
     async def work(kube: KubeClient, namespace: str) -> tuple[LabletPod, Assignment, LinkRound]:
         wish = wish_of(Learner(user or "", tidied(shown or "")), since, until, await clock.asked(kube))
         await check_names(kube, namespace, [wish.user], yes=yes)
-        if pooled:
-            pod = await _assign_one_of(kube, namespace, name, wish)
+        if pool:
+            pod = await _assign_one_of(kube, namespace, pool, wish)
         else:
             pod = await _assign_pod(kube, namespace, pod_name(what), wish)
         await name_again(kube, [(pod, wish)])

@@ -57,6 +57,8 @@ async def test_a_guest_sees_the_lablet_until_an_instructor_ends_it(world: Portal
             for act in ("reset", "hand-in"):
                 assert f'formaction="{mine}/{act}"' not in page
                 assert (await bob.post(f"{mine}/{act}")).status_code == 404
+            assert "formaction" not in page, "who watches changes no device"
+            assert (await bob.post(f"{mine}/devices/stop", device="r1")).status_code == 404
             console = (await bob.get(f"{mine}/consoles/r1?as=type")).text
             assert 'data-mode="watch"' in console
             assert "data-only-watches" in console
@@ -134,7 +136,8 @@ async def test_who_watches_types_nothing_and_who_types_does(portal_server: ApiSe
             async with await bench.screen(cookies(bob), "h0", "take-over", lab=mine) as screen:
                 await screen.shows("h0:~# ")
                 await screen.type("echo never\r")
-                assert screen.messages[0] == {"type": "open", "watches": True}
+                assert screen.messages[0]["type"] == "open"
+                assert screen.messages[0]["watches"] is True
                 await share(kube, namespace, name, guest, GuestMode.TYPE)
                 await eventually(lambda: shows(bob, mine, "and work in it, too."), "bob may type")
                 async with await bench.screen(cookies(bob), "h0", lab=mine) as typing:

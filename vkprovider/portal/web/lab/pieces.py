@@ -229,7 +229,7 @@ class DeviceRow(NamedTuple):
 def _row(device: SeenDevice, view: LabView, place: LabPaths, audience: Audience) -> DeviceRow:
     console = f"{place.path}/consoles/{quote(device.label, safe='')}" if device.console and audience.consoles else ""
     command = command_for(view, device.label) if device.console and not (audience.consoles or audience.locked) else ""
-    acts = device.acts if audience.consoles else ()
+    acts = device.acts if audience.consoles and audience.guest is not GuestMode.WATCH else ()
     deeds = tuple(
         Deed(f"{place.path}/devices/{act}", _ACTS[act], name="device", value=device.label, done=act.told(device.label))
         for act in acts
