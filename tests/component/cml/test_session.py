@@ -350,7 +350,7 @@ async def test_r000_044_no_other_path_leaves(session: ServiceClient, mini: MiniC
         ("PUT", "/labs/x/y"),
         ("PUT", "/licensing/product_license"),
         ("PATCH", "/labs/x/nodes/y"),
-        ("PUT", "/labs/x/nodes/y/state/stop"),
+        ("PUT", "/labs/x/nodes/y/state/extract"),
         ("GET", "/labs/x/nodes/y/keys/other"),
     ]:
         with pytest.raises(Invalid, match="allow-list"):

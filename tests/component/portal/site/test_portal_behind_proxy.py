@@ -85,6 +85,7 @@ async def test_a_proxy_that_keeps_the_upgrade_to_itself_is_named_on_the_page(
     ):
         page.expects(r"WebSocket connection to .* failed")
         page.expects(r"/stream.* - Failed to load resource: .* 400")
+        page.expects(r"/login/upgrade - Failed to load resource: .* 426")
         teacher = (await bench.teacher("ann"))["Authorization"].removeprefix("Bearer ")
         await page.log_in(teacher, f"{bench.lablet}/consoles/h0")
         await page.shows("pass on the headers Upgrade and Connection. Your lab goes on.", "#console-status")

@@ -45,7 +45,7 @@ async def test_from_no_lab_over_its_start_and_a_reset_to_its_end(world: PortalWo
         await lab.until_pod()
         await page.shows(EVIL, "#lab-devices")
         assert await page.texts("#lab-devices tbody th") == ["r1", EVIL]
-        assert await page.texts("#lab-devices tbody td:nth-child(2)") == ["not started", "not started"]
+        assert await page.texts("#lab-devices tbody td:nth-child(2) .chip") == ["not started", "not started"]
         assert await page.texts("#lab-start h2") == [""], "there is a lab: no form for another one"
         await page.judge(html=False)
 
@@ -55,7 +55,7 @@ async def test_from_no_lab_over_its_start_and_a_reset_to_its_end(world: PortalWo
         assert await page.text("#lab-now") == "Devices boot: 1 of 2"
         # Conditions tell whole seconds, so that two of one second may stand in either order.
         assert any(line.endswith("The lab is imported") for line in await page.texts(".story li"))
-        assert await page.texts("#lab-devices tbody td:nth-child(2)") == ["running", "booting"]
+        assert await page.texts("#lab-devices tbody td:nth-child(2) .chip") == ["running", "booting"]
         assert await page.texts(".topology text") == ["r1", "running", "sw", "<script…script>", "booting"]
         await page.judge()
 
@@ -100,7 +100,7 @@ async def test_from_no_lab_over_its_start_and_a_reset_to_its_end(world: PortalWo
         )
         await lab.write(dict.fromkeys(("lab", "r1", "evil"), "Resetting"), devices="0/2")
         await page.shows("Your lab is being reset")
-        assert await page.texts("#lab-devices tbody td:nth-child(2)") == ["booting", "booting"]
+        assert await page.texts("#lab-devices tbody td:nth-child(2) .chip") == ["booting", "booting"]
 
         assert await page.texts("#lab-acts details[open]") == []
         lab.world.stage.stops = False

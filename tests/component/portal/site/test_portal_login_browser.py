@@ -68,7 +68,7 @@ async def test_log_in_see_who_is_logged_in_and_log_out(world: PortalWorld) -> No
         await page.judge()
         await page.log_in("<script>alert(1)</script>", "/nowhere")
         await page.shows("The cluster does not know the token, or it has expired.")
-        assert "ask who gave you the last one, such as your instructor" in await page.text(".refusal")
+        assert "ask who gave you the last one, such as your instructor" in await page.text("div.refusal")
         await page.judge()
         await page.log_in(made.alice["Authorization"].removeprefix("Bearer "), "/nowhere")
         await page.shows("There is nothing here for you")

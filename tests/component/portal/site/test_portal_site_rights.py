@@ -23,6 +23,7 @@ EXAMPLES: Final = {
     "namespace": "default",
     "device": "r1",
     "action": "stop",
+    "act": "stop",
     "name": "site.css",
     "code": "A" * 32,
     "definition": "netlab",
@@ -34,6 +35,7 @@ CODE: Final = "/login/{code:[A-Za-z0-9_-]{20,64}}"
 BEFORE_LOGIN: Final = {
     ("GET", "/static/{name:.+}"),
     ("GET", "/login"),
+    ("GET", "/login/upgrade"),
     ("POST", "/login"),
     ("POST", "/login/code"),
     ("GET", CODE),
