@@ -128,8 +128,8 @@ def test_wheel_and_source_of_the_spawner_hold_all_of_it_and_no_tests(tmp_path: P
     [source] = (tmp_path / "dist").glob("*.tar.gz")
     assert source.name == f"jupyterhub_vkprovider-{__version__}.tar.gz"
     home = ROOT / "hub"
-    code = {path.relative_to(home / "src").as_posix() for path in (home / "src").rglob("*.py")}
-    code |= {"jupyterhub_vkprovider/py.typed"}
+    held_files = [path for kind in ("*.py", "*.html") for path in (home / "src").rglob(kind)]
+    code = {path.relative_to(home / "src").as_posix() for path in held_files} | {"jupyterhub_vkprovider/py.typed"}
     with tarfile.open(source) as packed:
         names = {name.partition("/")[2] for name in packed.getnames()}
     assert {f"src/{name}" for name in code} | {"README.md", "LICENSE", "zero-to-jupyterhub.yaml"} <= names

@@ -184,7 +184,7 @@ class Campus:
         tell(alice.reads(FAMILY, "#lab-state"))
         tell(alice.reads("r1", ".devices"))
         alice.press(".devices a[data-console]")
-        alice.within("#console-frame")
+        alice.within("#console-frame, #console-frames iframe")  # one, or a tab for each
         alice.reads("You type", "#console-status")  # what is typed before is lost
         alice.fill(".xterm-helper-textarea", "\nshow version\n")
         tell(_compact(alice.reads("Cisco IOS", ".xterm-rows")))
