@@ -58,8 +58,11 @@ class PortalInformers:
     bindings: Informer[RoleBinding]
 
     def age_s(self) -> float:
-        """Return how old what is known of labs and lablets may be, if more than the pause of a watch; else 0."""
-        return max(each.stale_s for each in (self.namespaces, self.pods, self.events, self.lablets))
+        """Return how old what is known of labs and lablets may be, if more than the pause of a watch; else 0.
+
+        Events do not count: where none happens, the API server says a word of them at the end of a watch alone.
+        """
+        return max(each.stale_s for each in (self.namespaces, self.pods, self.lablets))
 
     def are_complete(self) -> bool:
         """Return whether each has been listed."""
