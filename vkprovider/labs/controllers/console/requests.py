@@ -19,6 +19,7 @@ from vkprovider.labs.controllers.console.commands import ESCAPE
 from vkprovider.labs.controllers.console.finding import FoundDevice, FoundLablet, check
 from vkprovider.labs.kubelet.spi import Exit, RemoteCommand
 from vkprovider.labs.pure.claims.claim import Wish
+from vkprovider.labs.pure.lablet.devicework import untaken
 from vkprovider.platform.errors import Conflict, InputError, NotFound, Unavailable
 from vkprovider.platform.kube.flow import Lane
 from vkprovider.platform.objects import Pod
@@ -130,8 +131,8 @@ async def _note_device(ctx: Context, device: FoundDevice, request_: str) -> None
         if found is None or found.metadata.uid != claim.pod_uid:
             break
         meta = found.metadata
-        waiting = {label: text for label, text in inputs_of(meta).devices if claim.device_requests.get(label) != text}
-        notes = {names.ANNOTATION_DEVICE_REQUESTS: noted(waiting | {device.label: request_})}
+        requests = untaken(inputs_of(meta), claim) | {device.label: request_}
+        notes = {names.ANNOTATION_DEVICE_REQUESTS: noted(requests)}
         check(worker)
         with contextlib.suppress(Conflict):
             await pods.patch_status(

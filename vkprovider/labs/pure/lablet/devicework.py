@@ -44,6 +44,11 @@ def judged(claim: Claim | None, devices: tuple[DeviceFact, ...]) -> tuple[Device
     return tuple(device for device in devices if device.label not in claim.wishes)
 
 
+def untaken(inputs: Inputs, claim: Claim) -> dict[str, str]:
+    """Return the requests of a Pod that the claim has not taken up yet, by the label of the device."""
+    return {label: request for label, request in inputs.devices if claim.device_requests.get(label) != request}
+
+
 def work_of(inputs: Inputs, claim: Claim, devices: Iterable[DeviceFact]) -> DeviceWork | None:
     """Return what is next; None if nothing is.
 
@@ -75,8 +80,7 @@ def work_of(inputs: Inputs, claim: Claim, devices: Iterable[DeviceFact]) -> Devi
 
 def _taken(inputs: Inputs, claim: Claim, by_label: dict[str, DeviceFact]) -> DeviceWork | None:
     """Take up what is asked anew; a request for a device that the lab does not have means nothing."""
-    fresh = {label: request for label, request in inputs.devices if claim.device_requests.get(label) != request}
-    if not fresh:
+    if not (fresh := untaken(inputs, claim)):
         return None
     acts = tuple((label, act) for label, request in fresh.items() if label in by_label and (act := act_of(request)))
     wishes = dict(claim.wishes)

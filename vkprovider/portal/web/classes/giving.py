@@ -14,6 +14,7 @@ from vkprovider.classroom.pods import Assignment
 from vkprovider.classroom.pools import scale
 from vkprovider.classroom.preview import GivingPreview
 from vkprovider.classroom.roster import Roster, RosterError, as_list, read_roster
+from vkprovider.classroom.sharing import SharingError
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.platform.errors import Forbidden, InputError, OutsideError
 from vkprovider.platform.http.bodies import FORM, FORM_WITH_FILES, Body, File, read_form
@@ -216,7 +217,7 @@ async def as_visitor(site: SiteContext, visitor: Visitor, nothing: str) -> Async
     try:
         async with site.as_visitor.client(visitor.token) as kube:
             yield kube
-    except GivingError as error:
+    except (GivingError, SharingError) as error:
         raise Rejected(Grounds.CANNOT_EXTEND, f"{nothing}: {error}.") from error
     except Forbidden as error:
         raise Rejected(Grounds.PERMISSION_DENIED, f"{nothing}: {error.message}") from error

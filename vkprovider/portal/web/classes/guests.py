@@ -5,7 +5,7 @@ from typing import Final, NamedTuple
 import structlog
 from aiohttp import web
 
-from vkprovider.classroom.sharing import SharedLablet, SharingError, share, unshare
+from vkprovider.classroom.sharing import SharedLablet, share, unshare
 from vkprovider.lablet.guests import GUESTS_MAX, GuestMode, guests_in
 from vkprovider.lablet.standing import learner_in
 from vkprovider.platform.http.bodies import read_form
@@ -75,11 +75,8 @@ class GuestsPage:
             raise Rejected(Grounds.INVALID_BODY, "Say whether the guest watches or types.") from None
         wants_link = form.get("link") == "yes" and has_links(self._site, request)
         name = place.pod.metadata.name
-        try:
-            async with as_visitor(self._site, place.visitor, "Nothing was done") as kube:
-                found = await share(kube, place.namespace, name, guest, mode, link=wants_link)
-        except SharingError as error:
-            raise Rejected(Grounds.CANNOT_EXTEND, f"Nothing was done: {error}.") from error
+        async with as_visitor(self._site, place.visitor, "Nothing was done") as kube:
+            found = await share(kube, place.namespace, name, guest, mode, link=wants_link)
         self._tell(place, guest, mode)
         return self._answer(request, place, found)
 
@@ -87,11 +84,8 @@ class GuestsPage:
         """Let a guest in no more."""
         place, form = await self._place(request), await read_form(request, FORM_BODY)
         guest = str(form.get("guest", ""))
-        try:
-            async with as_visitor(self._site, place.visitor, "Nothing was done") as kube:
-                found = await unshare(kube, place.namespace, place.pod.metadata.name, guest)
-        except SharingError as error:
-            raise Rejected(Grounds.CANNOT_EXTEND, f"Nothing was done: {error}.") from error
+        async with as_visitor(self._site, place.visitor, "Nothing was done") as kube:
+            found = await unshare(kube, place.namespace, place.pod.metadata.name, guest)
         self._tell(place, guest, None)
         return self._answer(request, place, found)
 
