@@ -143,9 +143,8 @@ def plan_node(layout: Layout) -> OrdinaryNode:
     """Choose the number of an ordinary Node, and make its link.
 
     Raises:
-        SandboxError: The machine lacks something.
+        SandboxError: There is no number left, or no interface can be made.
     """
-    needs.require(layout)
     layout.node.mkdir(mode=0o700)
     return network.claim(layout)
 

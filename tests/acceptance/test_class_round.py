@@ -183,6 +183,12 @@ def portal_of(cluster: Cluster) -> str:
     return cluster.sandbox.process("portal-1").url
 
 
+def told_of(page: Teacher, way: str, ready_s: float, given_s: float, typing_s: float) -> None:
+    """Tell what an instructor did, and when all was ready, given, and in use."""
+    seconds = {"booted_s": ready_s, "given_s": given_s, "typing_s": typing_s}
+    told(way, clicks=page.clicks, fields=page.fields, **{name: round(each, 1) for name, each in seconds.items()})
+
+
 async def test_by_the_page_alone(cluster: Cluster, tmp_path: Path) -> None:
     """Learners have accounts of the cluster; the instructor has a browser, and nothing else."""
     tokens = [account(cluster, name) for name in LEARNERS]
@@ -194,14 +200,7 @@ async def test_by_the_page_alone(cluster: Cluster, tmp_path: Path) -> None:
         await given(page, "monday", links=False)
         given_s = time.monotonic() - began
         await asyncio.gather(*(by_login(url, *each) for each in zip(tokens, LEARNERS, strict=True)))
-        told(
-            "by the page",
-            clicks=page.clicks,
-            fields=page.fields,
-            booted_s=round(ready_s, 1),
-            given_s=round(given_s, 1),
-            typing_s=round(time.monotonic() - began, 1),
-        )
+        told_of(page, "by the page", ready_s, given_s, time.monotonic() - began)
     assert page.clicks <= 10
 
 
@@ -216,14 +215,7 @@ async def test_by_links_alone(cluster: Cluster, tmp_path: Path) -> None:
         assert len(addresses) == len(LEARNERS)
         given_s = time.monotonic() - began
         await asyncio.gather(*(by_link(*each) for each in zip(addresses, LEARNERS, strict=True)))
-        told(
-            "by links",
-            clicks=page.clicks,
-            fields=page.fields,
-            booted_s=round(ready_s, 1),
-            given_s=round(given_s, 1),
-            typing_s=round(time.monotonic() - began, 1),
-        )
+        told_of(page, "by links", ready_s, given_s, time.monotonic() - began)
     assert page.clicks <= 11
 
 

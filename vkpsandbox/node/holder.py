@@ -15,7 +15,7 @@ from vkpsandbox.errors import SandboxError
 from vkpsandbox.node import network
 from vkpsandbox.node.needs import find_program
 from vkpsandbox.node.network import run
-from vkpsandbox.node.room import CGROUPS, cgroups, pid_file
+from vkpsandbox.node.room import CGROUPS, cgroups, entering, pid_file
 from vkpsandbox.paths import Layout
 from vkpsandbox.processes.child import die_with_parent
 from vkpsandbox.processes.process import write_atomically
@@ -73,7 +73,7 @@ def _first_inside(holder: subprocess.Popen[bytes]) -> int:
 def _connect(node: OrdinaryNode, pid: int) -> None:
     """Move the inner end of the link inside and set up the network there."""
     run("ip", "link", "set", node.inner, "netns", str(pid))
-    there = ("nsenter", f"--target={pid}", "--net", "--mount", "--pid")
+    there = entering(pid)
     for words in (
         ("ip", "link", "set", "lo", "up"),
         ("ip", "address", "add", f"{node.address}/25", "dev", node.inner),
@@ -86,7 +86,7 @@ def _connect(node: OrdinaryNode, pid: int) -> None:
 
 def _mount(layout: Layout, pid: int) -> None:
     """Put folders of the sandbox in the place of those of the machine."""
-    there = ("nsenter", f"--target={pid}", "--mount", "--pid")
+    there = entering(pid)
     run(*there, "mount", "-t", "tmpfs", "-o", "mode=755", "tmpfs", "/run")
     for name, place in (("lib", "/var/lib"), ("log", "/var/log")):
         folder = layout.node / name

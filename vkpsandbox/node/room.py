@@ -38,6 +38,11 @@ def inside(layout: Layout, argv: Sequence[str]) -> list[str]:
     return ["sh", "-c", _ENTER, str(pid_file(layout)), *argv]
 
 
+def entering(pid: int) -> tuple[str, ...]:
+    """Return what goes before a command that runs inside, by the first process there."""
+    return ("nsenter", f"--target={pid}", "--net", "--mount", "--pid")
+
+
 def pid_of(layout: Layout) -> int | None:
     """Return the first process inside, as the host counts it; None while there is none."""
     try:

@@ -11,7 +11,7 @@ from typing import Any, Final
 from vkpsandbox.errors import SandboxError
 from vkpsandbox.node.needs import find_plugins, find_program
 from vkpsandbox.node.network import run
-from vkpsandbox.node.room import pid_of
+from vkpsandbox.node.room import entering, pid_of
 from vkpsandbox.paths import Layout
 from vkpsandbox.processes.process import ProcessSpec, write_atomically
 from vkpsandbox.processes.record import OrdinaryNode
@@ -149,5 +149,6 @@ def _ctr(layout: Layout, *words: str) -> str:
     pid = pid_of(layout)
     if pid is None:
         raise SandboxError(f"the sandbox of {layout.directory} has no ordinary Node: `vkprovider sandbox up --node`")
-    there = ("nsenter", f"--target={pid}", "--net", "--mount", "--pid")
-    return run(*there, find_program("ctr"), f"--address={SOCKET}", "--namespace=k8s.io", *words, timeout_s=_IMPORT_S)
+    return run(
+        *entering(pid), find_program("ctr"), f"--address={SOCKET}", "--namespace=k8s.io", *words, timeout_s=_IMPORT_S
+    )
