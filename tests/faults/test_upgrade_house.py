@@ -27,7 +27,8 @@ from tests.support.replicas import NOTHING, Replicas
 from tests.support.topologies import definition, deployment, topology
 from tests.support.waiting import until
 from vkpsandbox import Sandbox
-from vkpsandbox.controlplane.content import NAMESPACE
+from vkpsandbox.controlplane import muxes, portal
+from vkpsandbox.controlplane.content import NAMESPACE, apply_components
 from vkpsandbox.controlplane.portal import HUB
 from vkpsandbox.demo.browser import Person
 from vkpsandbox.demo.hub import LEARNER, Campus, asked_by, plan_hub
@@ -39,9 +40,8 @@ LABLETS: Final = 20
 USERS: Final = 10
 GRACE_S: Final = 30.0
 """Of a kubelet."""
+COMPONENTS: Final = (*portal.MANIFESTS, *muxes.MANIFESTS)
 FAMILY: Final = re.compile(r"^# TYPE (\S+ \S+)$", re.MULTILINE)
-COMPONENTS: Final = {"portal": ("roles", "rbac", "confine", "mark"), "mux": ("rbac", "confine"), "relay": ("rbac",)}
-"""What `sandbox up` applies of each component."""
 
 
 @pytest.fixture(scope="module")
@@ -171,21 +171,13 @@ class House:
         return found
 
 
-def apply_components(cluster: Cluster, manifests: Path) -> None:
-    """Apply what `sandbox up` applies of the components."""
-    for component, files in COMPONENTS.items():
-        for name in files:
-            path = manifests / "components" / component / f"{name}.yaml"
-            cluster.kubectl("apply", "--server-side", "--force-conflicts", "-f", str(path))
-
-
 @pytest.mark.timeout(1200)
 def test_an_upgrade_of_all_programs_and_the_way_back_disturb_nobody(
     cluster: Cluster, replicas: Replicas, older: Path, here: Mapping[str, Any]
 ) -> None:
     of_older = {"PYTHONPATH": str(older)}
     apply(cluster, older / "manifests")
-    apply_components(cluster, older / "manifests")
+    apply_components(cluster.sandbox.kubectl, older / "manifests", COMPONENTS)
     for each in cluster.sandbox.processes():
         if each.name.startswith("agent-") or each.name in {"mux", "relay"}:
             cluster.sandbox.stop(each.name, grace_s=GRACE_S)
@@ -198,7 +190,7 @@ def test_an_upgrade_of_all_programs_and_the_way_back_disturb_nobody(
         house = House(cluster, replicas, campus.alice)
         house.as_before("older")
         apply(cluster, ROOT / "manifests")
-        apply_components(cluster, ROOT / "manifests")
+        apply_components(cluster.sandbox.kubectl, ROOT / "manifests", COMPONENTS)
         house.replace(NOTHING)
         house.as_before("newer")
         house.metrics_as_before()

@@ -1,7 +1,7 @@
 """What a sandbox applies to its cluster: manifests, a Secret and a CMLWorker per worker; and tokens of programs."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -45,6 +45,18 @@ def apply_manifests(kubectl: Kubectl, manifests: Path) -> None:
 def apply_policies(kubectl: Kubectl, manifests: Path) -> None:
     """Apply the admission policies that an installation has."""
     kubectl("apply", "--server-side", "--force-conflicts", "-k", str(manifests / "policies"))
+
+
+def apply_components(kubectl: Callable[..., object], manifests: Path, files: Iterable[str]) -> None:
+    """Apply files of components.
+
+    Args:
+        kubectl: Runs kubectl with these arguments.
+        manifests: The folder of all manifests.
+        files: Paths below its `components`, such as `mux/rbac.yaml`.
+    """
+    for path in files:
+        kubectl("apply", "--server-side", "--force-conflicts", "-f", str(manifests / "components" / path))
 
 
 def worker_objects(worker: Worker, number: int, sandbox: str, spec: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from vkprovider.mux.pure import muxnames
-from vkpsandbox.controlplane.content import NAMESPACE, write_account_kubeconfig
+from vkpsandbox.controlplane.content import NAMESPACE, apply_components, write_account_kubeconfig
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.programs import PROVIDER_GRACE_S, VKPROVIDER
 from vkpsandbox.controlplane.relay import relay_processes
@@ -26,6 +26,8 @@ _ADDRESS: Final = "127.0.0.1"
 _PORTS: Final = 200
 _RELAY: Final = "vkprovider-relay"
 """The ServiceAccount of the relay, and its namespace."""
+MANIFESTS: Final = ("mux/rbac.yaml", "mux/confine.yaml", "relay/namespace.yaml", "relay/rbac.yaml")
+"""What is applied of the components of mux and relay."""
 
 
 def mux_processes(layout: Layout, kubectl: Kubectl, manifests: Path, workers: Iterable[Worker]) -> list[ProcessSpec]:
@@ -46,8 +48,7 @@ def mux_processes(layout: Layout, kubectl: Kubectl, manifests: Path, workers: It
         settings={"VKPROVIDER_RELAY_REWRITE": _rewrites(workers)},
         run_in=layout.directory,
     )
-    for path in ("mux/rbac.yaml", "mux/confine.yaml", "relay/namespace.yaml", "relay/rbac.yaml"):
-        kubectl("apply", "--server-side", "--force-conflicts", "-f", str(manifests / "components" / path))
+    apply_components(kubectl, manifests, MANIFESTS)
     kubectl("apply", "-f", "-", stdin=json.dumps(_store_binding()))
     kubectl("apply", "-f", "-", stdin=json.dumps(_service(ports)))
     # As a load balancer's controller does; without an address the mux lends no number.

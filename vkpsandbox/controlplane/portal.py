@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from vkprovider.portal.pure import portalnames
-from vkpsandbox.controlplane.content import NAMESPACE, write_account_kubeconfig
+from vkpsandbox.controlplane.content import NAMESPACE, apply_components, write_account_kubeconfig
 from vkpsandbox.controlplane.kubectl import Kubectl
 from vkpsandbox.controlplane.programs import PROVIDER_GRACE_S, VKPROVIDER
 from vkpsandbox.paths import Layout
@@ -22,7 +22,8 @@ HUB: Final = "hub"
 _USER_ROLE: Final = "vkprovider-portal-user"
 _HUB_ROLE: Final = "vkprovider-portal-hub"
 _KEY_BYTES: Final = 32
-_MANIFESTS: Final = ("roles.yaml", "rbac.yaml", "confine.yaml", "mark.yaml")
+MANIFESTS: Final = ("portal/roles.yaml", "portal/rbac.yaml", "portal/confine.yaml", "portal/mark.yaml")
+"""What is applied of the portal's component."""
 
 
 def process_name(number: int) -> str:
@@ -45,9 +46,7 @@ def portal_processes(
     Raises:
         SandboxError: The cluster refuses.
     """
-    for name in _MANIFESTS:
-        path = manifests / "components" / "portal" / name
-        kubectl("apply", "--server-side", "--force-conflicts", "-f", str(path))
+    apply_components(kubectl, manifests, MANIFESTS)
     objects = {"apiVersion": "v1", "kind": "List", "items": _callers()}
     kubectl("apply", "-f", "-", stdin=json.dumps(objects))
     account, key = portalnames.PORTAL_PROGRAM, b64encode(secrets.token_bytes(_KEY_BYTES)).decode()
