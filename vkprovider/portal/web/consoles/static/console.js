@@ -53,6 +53,7 @@
   let retries = 0;
   let heard = 0; // when the portal has said something last
   let kept = new Uint8Array(0); // keys that were typed before the connection stood
+  const ofKept = () => (kept.length ? " What you type is kept until then." : "");
   let tries = 0; // how often this tab asks for a keyboard that its own broken connection may still hold
   let typist = null; // who types: { you, who, since }
   let typed = false;
@@ -155,7 +156,7 @@
     let told = 0;
     let waiting = 0;
     let next = mode;
-    say("Connecting…");
+    say(`Connecting…${ofKept()}`);
     typist = null;
     place.dataset.state = "connecting";
     offer();
@@ -219,7 +220,7 @@
     } else if (why === "lost") {
       const pause = Math.min(500 * 2 ** retries, RETRY_MS_MAX) * (0.75 + Math.random() / 2);
       retries += 1;
-      say(`${text} Connecting again…`);
+      say(`${text} Connecting again…${ofKept()}`);
       retry = setTimeout(() => open(mode, began), pause);
     } else if (why === "signed-out" || why === "withdrawn") {
       const link = make("a");
@@ -251,7 +252,7 @@
       send(keys);
     } else if (kept.length + keys.length <= KEPT_BYTES_MAX) {
       kept = Uint8Array.of(...kept, ...keys);
-      say("Connecting… What you type is kept until then.");
+      say(`Connecting…${ofKept()}`);
     } else {
       say("There is no connection: this is not sent any more.");
     }
