@@ -1,7 +1,11 @@
 """Grades of a class, of what learners have left. Pure."""
 
+from collections.abc import Iterable
+from typing import Final
+
 import msgspec
 
+from vkprovider.classroom.roster import sheet
 from vkprovider.lablet.archives import ArchiveEntry
 from vkprovider.lablet.shownname import tidied
 from vkprovider.lablet.standing import score_in
@@ -51,3 +55,26 @@ def grade_in(entry: ArchiveEntry) -> LearnerGrade:
         id=entry.id,
         shown=tidied(entry.shown),
     )
+
+
+HEADINGS: Final = ("learner", "name", "passed", "score", "when", "lablet", "definition", "version", "message")
+"""Of the columns of grades as CSV."""
+
+
+def as_csv(grades: Iterable[LearnerGrade]) -> str:
+    """Return grades as CSV for a spreadsheet."""
+    cells = (
+        (
+            each.learner,
+            each.shown,
+            each.passed,
+            each.score,
+            each.at,
+            each.name,
+            each.definition,
+            each.version,
+            each.message,
+        )
+        for each in grades
+    )
+    return sheet(HEADINGS, cells)
