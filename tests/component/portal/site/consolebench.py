@@ -143,7 +143,7 @@ async def console_bench(
         open_world(server, folder / "portal") as portal,
         aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http,
     ):
-        site = await open_site(world, intervals=intervals, console_baud=console_baud, **(of_provider or {}))
+        site = await open_site(world, intervals=intervals, console_baud=console_baud, **(of_provider or {}))  # type: ignore[arg-type]  # (settings alone)
         people = People(portal.admin)
         await people.open()
         given = {"VKPROVIDER_PORTAL_USERNAME_PREFIX": people.prefix, "VKPROVIDER_PORTAL_COOKIE_KEY": KEY, **env}

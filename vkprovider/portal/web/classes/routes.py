@@ -134,7 +134,7 @@ class ClassLablets:
             raise Rejected(Grounds.INVALID_BODY, wanted)
         [outcome] = await self._acting.ask(visitor, namespace, rows, wanted)
         if not outcome.done:
-            raise Rejected(Grounds.CANNOT_EXTEND, f"Nothing was done: {outcome.words}.")
+            raise Rejected(Grounds.CANNOT_BE_DONE, f"Nothing was done: {outcome.words}.")
         raise web.HTTPSeeOther(link(request, lablet_place(namespace, name).path))
 
 
