@@ -14,7 +14,7 @@ from yarl import URL
 
 from tunnels.direct import is_plain
 from vkprovider.platform.errors import shorten
-from vkprovider.platform.http.client import SilentError, ask
+from vkprovider.platform.http.client import OversizedError, SilentError, ask
 from vkprovider.platform.settings import is_loopback
 
 T = TypeVar("T")
@@ -39,6 +39,10 @@ class PageRefusalError(Exception):
 
 class PageSilenceError(Exception):
     """The page does not answer, or not to the end; the text says why, and the cause is what aiohttp says."""
+
+
+class PageOversizedError(PageSilenceError):
+    """An answer of the page is longer than who asks can take."""
 
 
 class _Refusal(msgspec.Struct, frozen=True):
@@ -71,7 +75,7 @@ class PageClient:
 
         Raises:
             PageRefusalError: The page refuses, or its answer is none of this kind.
-            PageSilenceError: It does not answer.
+            PageSilenceError: It does not answer; `PageOversizedError`: its answer is too long.
         """
         headers = {"Authorization": self.authorization, "Accept": "application/json"}
         try:
@@ -85,6 +89,8 @@ class PageClient:
                 params=params,
                 tls=self.tls,
             )
+        except OversizedError as error:
+            raise PageOversizedError(str(error)) from None
         except SilentError as error:
             why = other_scheme(self.base, error.__cause__) or str(error)
             raise PageSilenceError(why) from error.__cause__

@@ -7,7 +7,7 @@ import msgspec
 
 from vkprovider.classroom.grades import LearnerGrade, grade_in
 from vkprovider.lablet.archives import ArchiveEntry
-from vkprovider.lablet.shownname import by_last_name
+from vkprovider.lablet.shownname import by_last_name, tidied
 from vkprovider.lablet.standings import Standing
 from vkprovider.portal.pure.classes import Row
 
@@ -29,7 +29,8 @@ def grades_of(rows: Iterable[Row], entries: Sequence[ArchiveEntry]) -> list[Lear
             key = row.uid, row.learner
             found[key] = _with(found.get(key), row, passed)
     grades = sorted(found.values(), key=lambda each: each.at, reverse=True)
-    return sorted(grades, key=lambda each: by_last_name(each.learner, each.shown))
+    shown = {each.learner: each.shown for each in reversed(grades) if each.shown}
+    return sorted(grades, key=lambda each: by_last_name(each.learner, shown.get(each.learner, "")))
 
 
 def _with(kept: LearnerGrade | None, row: Row, passed: str) -> LearnerGrade:
@@ -43,5 +44,8 @@ def _with(kept: LearnerGrade | None, row: Row, passed: str) -> LearnerGrade:
 
 def learners_of(entries: Iterable[ArchiveEntry]) -> list[str]:
     """Return the names of the learners who have left something, by last name, each as people know them."""
-    shown = {each.learner: each.shown for each in reversed([*entries]) if each.learner}
+    shown: dict[str, str] = {}
+    for each in sorted(entries, key=lambda each: each.at):
+        if each.learner:
+            shown[each.learner] = tidied(each.shown) or shown.get(each.learner, "")
     return [name or learner for learner, name in sorted(shown.items(), key=lambda each: by_last_name(*each))]

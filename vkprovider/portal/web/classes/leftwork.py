@@ -11,7 +11,7 @@ import aiohttp
 
 from tunnels.outgoing import open_session
 from vkprovider.classroom.archives import PageArchives
-from vkprovider.classroom.providerpage import PageClient, PageRefusalError, PageSilenceError
+from vkprovider.classroom.providerpage import PageClient, PageOversizedError, PageRefusalError, PageSilenceError
 from vkprovider.platform.rereading import Reread
 from vkprovider.portal.settings import PortalSettings
 from vkprovider.portal.web.visitors import Visitor
@@ -19,8 +19,9 @@ from vkprovider.portal.web.visitors import Visitor
 T = TypeVar("T")
 _URL: Final = "VKPROVIDER_PORTAL_PROVIDER_URL"
 _CA_FILE: Final = "VKPROVIDER_PORTAL_PROVIDER_CA_FILE"
-_BYTES_MAX: Final = 32 * 2**20
-"""The longest answer: a replica has a few in memory."""
+_MIB: Final = 2**20
+_BYTES_MAX: Final = 10 * _MIB
+"""The longest answer: a replica has a few in memory, as it has of the archives of single labs."""
 _UNSET: Final = (
     "What learners of lablets that are gone have left is not shown here: an administrator names the address of the "
     f"provider's page in {_URL}."
@@ -28,6 +29,12 @@ _UNSET: Final = (
 _FROM_INGRESS: Final = (
     "What learners of lablets that are gone have left takes a token of yours, and the ingress in front of the portal "
     "sends none: kubectl lablet configs --all and kubectl lablet list --past show it."
+)
+
+
+_OVERSIZED: Final = (
+    f"What was left is more than the {_BYTES_MAX // _MIB} MiB that the portal reads at once; "
+    "kubectl lablet configs has all of it."
 )
 
 
@@ -55,6 +62,8 @@ class VisitorPage:
             return await self.client.ask("GET", path, type_, params)
         except PageRefusalError as refusal:
             raise LeftUnknownError(_refusal(refusal)) from refusal
+        except PageOversizedError as error:
+            raise LeftUnknownError(_OVERSIZED) from error
         except PageSilenceError as error:
             raise LeftUnknownError(self._silence(error), silent=True) from error
 
