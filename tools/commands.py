@@ -14,9 +14,9 @@ from vkprovider.cli.lablet.giving import HandOut
 from vkprovider.cli.lablet.lists import ListRow
 from vkprovider.cli.lablet.refresh import Refreshed
 from vkprovider.cli.shared.output import API_VERSION
+from vkprovider.lablet.archives import Leftovers
 from vkprovider.lablet.devices import Port
 from vkprovider.lablet.standings import Standing
-from vkprovider.labs.pure.lablet.leftovers import Leftovers
 
 _HEAD: Final = """\
 # kubectl lablet: reference

@@ -16,8 +16,9 @@ from vkprovider import __version__
 from vkprovider.platform.objects import ConfigMap, Metadata, RoleBinding
 from vkprovider.portal.checks import doors
 from vkprovider.portal.checks.doors import check_callers
-from vkprovider.portal.checks.hub import HubService, check_hub_bound
+from vkprovider.portal.checks.hub import check_hub_bound
 from vkprovider.portal.checks.offer import read_config
+from vkprovider.portal.checks.services import ServiceAddress
 from vkprovider.portal.pure.config import PortalConfig
 from vkprovider.portal.settings import PortalSettings
 
@@ -177,7 +178,7 @@ def test_the_doors_of_the_portal_are_values(helm: Helm, tmp_path: Path) -> None:
     assert read_config(told["VKPROVIDER_PORTAL_CONFIG"], mounted) == PortalConfig.model_validate(config)
     bindings = [msgspec.convert(rendered[name], RoleBinding) for name in (users, hubs)]
     assert check_callers(system, PortalSettings.model_validate(told), bindings) == []
-    assert check_hub_bound(system, HubService("hub", "jhub", 8081), bindings) == []
+    assert check_hub_bound(system, ServiceAddress("hub", "jhub", 8081), bindings) == []
     deployment = f"Deployment {system}/vkprovider-portal"
     template, before = (each[deployment]["spec"]["template"] for each in (rendered, plain))
     assert template["metadata"].pop("annotations").keys() == {"checksum/settings"}, "a change replaces the replicas"

@@ -30,6 +30,7 @@ from tunnels.base import Response
 from vkprovider.cml import operations as cml_operations
 from vkprovider.cml import wire
 from vkprovider.cml.dialect import CmlDialect
+from vkprovider.lablet.archives import Leftovers
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.lablet.models.definition import parse_definition_spec
 from vkprovider.lablet.models.worker import parse_worker_spec
@@ -42,7 +43,6 @@ from vkprovider.labs.pure.claims import document
 from vkprovider.labs.pure.definition import content as contents
 from vkprovider.labs.pure.definition import package, refresh
 from vkprovider.labs.pure.lablet import leftovers
-from vkprovider.labs.pure.lablet.leftovers import Leftovers
 from vkprovider.labs.pure.session import inbox
 from vkprovider.labs.pure.session.inbox import SessionEvents
 from vkprovider.labs.pure.topology import topology as topologies

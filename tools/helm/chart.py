@@ -104,13 +104,21 @@ annotations:
   checksum/settings: {{ toJson (list .Values.portal.settings .Values.portal.config) | sha256sum }}
 {{- end }}"""
 _PORTAL_PREFIX: Final = "{{ .Values.portal.namespacePrefix }}"
+_PORTAL_PROVIDER: Final = """\
+{{- if not (hasKey .Values.portal.settings "VKPROVIDER_PORTAL_PROVIDER_URL") }}
+- name: VKPROVIDER_PORTAL_PROVIDER_URL
+  value: https://vkprovider.{{ .Release.Namespace }}.svc:8082
+{{- end }}"""
+"""As the overlay `complete` has it."""
 _PORTAL_PLACES: Final = (
     Place("Deployment", "spec.replicas", "scalar", "{{ .Values.portal.replicaCount }}"),
     Place("Deployment", "spec.template.metadata.annotations", "lines", _PORTAL_CHECKSUM),
     Place("Deployment", f"{_CONTAINER}image", "scalar", '{{ include "vkprovider.image" . | quote }}'),
     Place("Deployment", f"{_CONTAINER}imagePullPolicy", "word", "image.pullPolicy"),
     Place("Deployment", f"{_CONTAINER}env.VKPROVIDER_PORTAL_NAMESPACE_PREFIX.value", "scalar", _PORTAL_PREFIX),
+    Place("Deployment", f"{_CONTAINER}env.", "lines", _PORTAL_PROVIDER),
     Place("Deployment", f"{_CONTAINER}env.", "more", "portal.extraEnv"),
+    Place("Deployment", f"{_POD}volumes.provider.secret.secretName", "scalar", "{{ .Values.tls.existingSecret }}"),
     Place("Deployment", f"{_POD}imagePullSecrets", "block", "imagePullSecrets"),
     Place("Deployment", f"{_POD}tolerations", "block", "tolerations"),
     Place(

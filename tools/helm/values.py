@@ -122,7 +122,7 @@ def values(deployment: Mapping[str, Any]) -> list[Value]:
         Value(
             "portal.settings",
             _PORTAL_SETTINGS,
-            group_schema(PortalSettings, {"VKPROVIDER_PORTAL_NAMESPACE_PREFIX"}),
+            group_schema(PortalSettings, {"VKPROVIDER_PORTAL_NAMESPACE_PREFIX", "VKPROVIDER_PORTAL_PROVIDER_CA_FILE"}),
             {},
         ),
         Value("portal.config", _PORTAL_CONFIG, portal_config_schema(), {}),

@@ -13,5 +13,9 @@
 * `access`: what lets a learner into the own lablet: a Role on that Pod, and its binding.
 * `attendance`: who is known to attend a class, by what is bound in its namespace.
 * `sharing`: guests of a lablet, who watch or type beside its learner.
+* `providerpage`: one request to the provider's page, in the name of who asks: for commands, and for the portal.
+* `archives`: what learners of a namespace left, as the provider's page lists and shows it.
+* `grades`: grades of a class, of what learners have left.
+* `work`: the work of learners as files: one for each device, and a folder for each learner.
 * `giving`: each learner of a list gets a lablet of a pool, which gets smaller by it.
 """

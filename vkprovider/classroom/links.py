@@ -181,11 +181,15 @@ async def links_in(kube: KubeClient, namespace: str) -> dict[str, LinkAccount]:
     Raises:
         OutsideError: They cannot be listed.
     """
-    return {each.learner: each for each in await _all_in(kube, namespace) if not each.is_guests}
+    return {each.learner: each for each in await all_links_in(kube, namespace) if not each.is_guests}
 
 
-async def _all_in(kube: KubeClient, namespace: str) -> list[LinkAccount]:
-    """Return the links of a class, with those of guests."""
+async def all_links_in(kube: KubeClient, namespace: str) -> list[LinkAccount]:
+    """Return the links of a class, with those of guests.
+
+    Raises:
+        OutsideError: They cannot be listed.
+    """
     found = [account_of(each) for each in await accounts_in(kube, namespace).list(labels=_LABELS)]
     return [each for each in found if each.is_whole]
 
@@ -269,7 +273,7 @@ async def carried(kube: KubeClient, namespace: str, pods: Iterable[LabletPod]) -
         OutsideError: The API server did not do it.
     """
     try:
-        every = await _all_in(kube, namespace)
+        every = await all_links_in(kube, namespace)
     except Forbidden:
         return {}  # the role of an earlier version, or somebody else's: then there are no links of theirs
     if not every:

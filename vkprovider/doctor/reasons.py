@@ -192,6 +192,26 @@ class DoctorReason(Reasons):
         "The Service of the portal's hub does not exist, or no Pod behind it is ready.",
         "Start the hub, or correct VKPROVIDER_PORTAL_HUB_API_URL.",
     )
+    PAGE_AWAY = (
+        "PageAway",
+        "The Service of the provider's page, as the portal knows it, does not exist, or no Pod behind it is ready.",
+        "Start the provider, or correct VKPROVIDER_PORTAL_PROVIDER_URL.",
+    )
+    PAGE_CLOSED = (
+        "PageClosed",
+        "No NetworkPolicy lets the portal connect to the port of the provider's page.",
+        "Apply manifests/components/portal, or add the port to the egress of its NetworkPolicy.",
+    )
+    PAGE_UNTRUSTED = (
+        "PageUntrusted",
+        "The portal cannot verify the certificate of the provider's page, and sends no token there.",
+        "Run the command that the message names.",
+    )
+    PAGE_REFUSES = (
+        "PageRefuses",
+        "The provider's page takes no token that the API server takes, and so none of those who ask the portal.",
+        "Add the API server's audience to VKPROVIDER_HTTP_AUDIENCES (docs/install.md), and restart the provider.",
+    )
     RELAY_PORTS_TAKEN = (
         "RelayPortsTaken",
         "The ports of a relay overlap with node ports, or with those of the kubelet API of virtual Nodes.",

@@ -15,5 +15,6 @@
 * `ports`: a lablet's ports: the grammar of port tags, the template of a topology, and where each port leads.
 * `devices`: the devices of a lablet with their states, and the ports, as its Pod reports them.
 * `exposure`: the EndpointSlice by which a lablet lends ports to a mux, and the annotation by which the mux answers.
+* `archives`: what a learner leaves behind, as it is kept and shown: the work, an entry of the list, the grade.
 * `observations`: what is observed of a worker, in CML's own words: its labs, and what it has and uses.
 """

@@ -30,6 +30,25 @@ class Group(BaseModel):
     model_config = ConfigDict(extra="ignore", populate_by_name=True, frozen=True, hide_input_in_errors=True)
 
 
+def page_address(url: str, setting: str) -> str:
+    """Return the address of a page to which tokens are sent, without a slash at its end.
+
+    Args:
+        url: The address; "" for none.
+        setting: What names it.
+
+    Raises:
+        ValueError: It cannot be asked, or a token would go there in plain text.
+    """
+    found = urlsplit(url)
+    extra = found.username or found.password or found.query or found.fragment
+    if url and (found.scheme not in {"http", "https"} or not found.hostname or extra or not url.isprintable()):
+        raise ValueError(f"{setting} {url[:80]!r} is not a URL such as https://labs.example.com")
+    if is_plain(url):
+        raise ValueError(f"{setting} {url[:80]!r} would have tokens sent in plain text; use https")
+    return url.rstrip("/")
+
+
 def is_plain(url: str) -> bool:
     """Return whether what is sent to a URL could be read on the way."""
     try:
@@ -172,14 +191,7 @@ class HttpSettings(Group):
     @field_validator("page_url")
     @classmethod
     def _check_page_url(cls, url: str) -> str:
-        """Check that it can be asked, and that no token goes there in plain text."""
-        found = urlsplit(url)
-        extra = found.username or found.password or found.query or found.fragment
-        if url and (found.scheme not in {"http", "https"} or not found.hostname or extra or not url.isprintable()):
-            raise ValueError(f"VKPROVIDER_PAGE_URL {url[:80]!r} is not a URL such as https://labs.example.com")
-        if is_plain(url):
-            raise ValueError(f"VKPROVIDER_PAGE_URL {url[:80]!r} would have tokens sent in plain text; use https")
-        return url.rstrip("/")
+        return page_address(url, "VKPROVIDER_PAGE_URL")
 
     @model_validator(mode="after")
     def _check_tls(self) -> Self:

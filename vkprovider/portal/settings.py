@@ -12,6 +12,7 @@ from vkprovider.platform.settings import (
     HttpSettings,
     LogSettings,
     ReplicaProgramSettings,
+    page_address,
 )
 from vkprovider.platform.siteaddress import SiteAddress, addresses_of
 
@@ -135,6 +136,19 @@ class PortalSettings(Group):
         validation_alias="VKPROVIDER_PORTAL_OIDC_CA_FILE",
         description="File with the certificate authorities of the issuer. Unset: those of the system.",
     )
+    provider_url: str = Field(
+        "",
+        validation_alias="VKPROVIDER_PORTAL_PROVIDER_URL",
+        description="Address of the provider's page, such as `https://vkprovider.vkprovider-system:8082`, of which the "
+        "portal asks, with the instructor's own token, what learners of a class have left. Unset: it shows nothing of "
+        "lablets that are gone.",
+    )
+    provider_ca_file: str | None = Field(
+        None,
+        validation_alias="VKPROVIDER_PORTAL_PROVIDER_CA_FILE",
+        description="File with the certificate authorities of that page, read again when it changes. Unset, or while "
+        "it does not exist: those of the system.",
+    )
     config: str | None = Field(
         None,
         validation_alias="VKPROVIDER_PORTAL_CONFIG",
@@ -200,6 +214,8 @@ class PortalSettings(Group):
     )
     look_s: float = 10.0
     """How often labs are looked at that no event announces a change of."""
+    page_s: float = 15.0
+    """How long an answer of the provider's page may take."""
     patience_s: float = 5.0
     """How long a replica that does not lead leaves work that nobody has in hand to the one that leads."""
 
@@ -231,6 +247,11 @@ class PortalSettings(Group):
     def addresses(self) -> tuple[SiteAddress, ...]:
         """Addresses by which people reach the portal; none if requests are believed."""
         return addresses_of(self.urls)
+
+    @field_validator("provider_url")
+    @classmethod
+    def _check_provider(cls, url: str) -> str:
+        return page_address(url, "VKPROVIDER_PORTAL_PROVIDER_URL")
 
     @field_validator("hub_api_url")
     @classmethod

@@ -121,3 +121,23 @@ async def test_a_link_ends_with_the_learners_time(world: World, desk: Desk, site
     await eventually(over, "the provider has ended the link")
     await desk.succeeds("release", other.name)
     assert await accounts(world) == {}
+
+
+async def test_links_of_guests_are_listed_with_whose_lablet_they_open(
+    world: World, desk: Desk, site: tuple[str, str]
+) -> None:
+    one = await world.pod(*site)
+    await one.ready()
+    place = f"/api/v1/namespaces/{world.namespace}"
+    await world.admin.patch(place, {"metadata": {"labels": {names.LABEL_LINKS: names.LINKS_ALLOWED}}})
+    for words in (("assign", one.name, "alice", "--links"), ("share", one.name, "zoe", "--link")):
+        await desk.succeeds(*words, "--portal", PORTAL)
+    listed = await desk.lablet("links")
+    assert listed.rows[0] == ["LEARNER", "GUEST OF", "STATE", "NAME", "SINCE"]
+    assert [row[:-1] for row in listed.rows[1:]] == [
+        ["alice", "<none>", "open", one.name],
+        ["zoe", "alice", "open", one.name],
+    ]
+    guests = await desk.lablet("links", "--renew", "-u", "zoe", "--portal", PORTAL)
+    assert (guests.code, "zoe has no link" in guests.err) == (1, True), "hers is made by share"
+    assert [row[0] for row in (await desk.lablet("links", "-u", "zoe")).rows[1:]] == ["zoe"]

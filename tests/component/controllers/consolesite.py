@@ -95,11 +95,13 @@ def free_range() -> int:
     raise AssertionError("no ports")
 
 
-async def open_site(world: World, *, patty: bool = False, intervals: Groups = SHORT, console_baud: int = 0) -> Site:
+async def open_site(
+    world: World, *, patty: bool = False, intervals: Groups = SHORT, console_baud: int = 0, **env: str
+) -> Site:
     first = free_range()
     opens = PattySettings(first_port=first, last_port=first + NINE, poll_s=0.05) if patty else None
     simulator = await world.simulator(patty=opens, console_baud=console_baud)
-    running = await world.replica({**intervals, "consoles": {"exec_timeout_s": 3.0}})
+    running = await world.replica({**intervals, "consoles": {"exec_timeout_s": 3.0}}, **env)
     worker = await world.worker(simulator.url, portRange={"start": first, "end": first + NINE})
     given = "node_definition: acme-fw\n  cpus: 4\n  ram: 8192"
     topology = topologies.topology(DEVICES, TAGS).replace("node_definition: acme-fw", given)

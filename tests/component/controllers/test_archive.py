@@ -15,9 +15,10 @@ from tests.support.topologies import topology
 from vkprovider.cli.lablet import configs
 from vkprovider.cli.shared.page.archives import StoredArchives
 from vkprovider.lablet import names
+from vkprovider.lablet.archives import Leftovers
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import leftovers
-from vkprovider.labs.pure.lablet.leftovers import ANNOTATION_KEPT_AT, ANNOTATION_POD, Leftovers
+from vkprovider.labs.pure.lablet.leftovers import ANNOTATION_KEPT_AT, ANNOTATION_POD
 from vkprovider.platform.objects import ConfigMap
 
 NAME = names.ANNOTATION_SHOWN_NAME

@@ -8,9 +8,10 @@ from tests.component.controllers.parts import context
 from tests.support.apiserver import CONFIG_MAPS, Admin
 from tests.support.faultyapi import FaultyApi
 from vkprovider.lablet import names
+from vkprovider.lablet.archives import Leftovers
 from vkprovider.labs.controllers.lablet.archive import Archive
 from vkprovider.labs.pure.lablet import leftovers
-from vkprovider.labs.pure.lablet.leftovers import ANNOTATION_KEPT_AT, Leftovers
+from vkprovider.labs.pure.lablet.leftovers import ANNOTATION_KEPT_AT
 from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.kube.client import KubeClient

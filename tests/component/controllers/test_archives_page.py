@@ -15,9 +15,8 @@ from tests.component.controllers.running import Running
 from tests.component.controllers.test_archive import keep
 from tests.support.apiserver import CONFIG_MAPS
 from tests.support.topologies import topology
+from vkprovider.lablet.archives import Leftovers, Verdict
 from vkprovider.labs.pure.lablet import leftovers
-from vkprovider.labs.pure.lablet.leftovers import Leftovers
-from vkprovider.labs.pure.session.delivery import Verdict
 
 TWO = topology({"r1": "iosv", "r2": "iosv"})
 RULES = [{"apiGroups": ["vkprovider.io"], "resources": ["lablets/archive"], "verbs": ["get"]}]

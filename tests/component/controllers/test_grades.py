@@ -12,8 +12,8 @@ from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import MORTAL, Running
 from tests.component.controllers.test_archive import CONFIGS
 from tests.component.controllers.test_sessions_flow import PORT, TOKEN
+from vkprovider.lablet.archives import ArchiveEntry, Leftovers
 from vkprovider.labs.pure.lablet import leftovers
-from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers
 from vkprovider.platform.objects import ConfigMap
 from vkpsim.lds.server import LdsSimulator
 from vkpsim.lds.settings import LdsSettings

@@ -9,11 +9,11 @@ import pytest
 from tests.component.lds.conftest import given
 from tests.simulators.cml.plain import eventually
 from tests.support.lds_simulator import FORM, TOKEN
+from vkprovider.lablet.archives import Verdict
 from vkprovider.labs.lds.client import LdsClient, open_deployment
 from vkprovider.labs.lds.dialect import Full, Lacking
 from vkprovider.labs.lds.grader import Grading, HttpGrader
 from vkprovider.labs.lds.wire import LabSessionInfo
-from vkprovider.labs.pure.session.delivery import Verdict
 from vkprovider.labs.pure.topology.devices import DeviceAccessInfo
 from vkprovider.labs.settings.services import GraderSettings
 from vkprovider.platform.errors import NotFound, OutsideError, Throttled, Unauthorized, Unavailable

@@ -50,6 +50,12 @@ async def test_all_programs_are_installed_with_one_image_name(apiserver: ApiServ
     assert {each for each in found if each[1] in {"NoAddress", "AddressPending"}} == {
         (f"Ingress/{system}/labs", "AddressPending")
     }
+    page = {each for each in found if each[1].startswith("Page")}
+    assert page == {
+        (f"Service/{system}/vkprovider", "PageAway"),  # no controller makes its EndpointSlices here
+        (f"Secret/{system}/vkprovider-tls", "PageUntrusted"),
+        (f"ConfigMap/{system}/vkprovider-settings", "PageRefuses"),
+    }
     down = {about for about, reason in found if reason == "ProgramUnavailable"}
     assert down == {
         f"Deployment/{system}/vkprovider-portal",

@@ -11,7 +11,7 @@ from vkprovider.doctor.findings import Level
 from vkprovider.platform.http.tls import self_signed
 from vkprovider.platform.objects import ConfigMap, CustomResource, Metadata, RoleBinding, RoleRef, Secret, Subject
 from vkprovider.platform.siteaddress import address_of
-from vkprovider.portal.checks import doors, hub, offer
+from vkprovider.portal.checks import doors, hub, offer, page, services
 from vkprovider.portal.checks.doors import DoorRoute, DoorService
 from vkprovider.portal.checks.road import RoadAnswer, check_road
 from vkprovider.portal.pure.config import PortalConfig
@@ -271,13 +271,13 @@ def test_the_file_of_the_configuration_is_read(files: dict[str, str] | None, say
 
 # ------------------------------------------------------------------------------------------------ hub
 
-HUB = hub.hub_of("http://hub.jhub:8081/hub/api", NAMESPACE)
+HUB = services.service_of("http://hub.jhub:8081/hub/api", NAMESPACE)
 
 
-def policy(labels: dict[str, str], *ports: dict[str, Any]) -> hub.EgressPolicy:
+def policy(labels: dict[str, str], *ports: dict[str, Any]) -> services.EgressPolicy:
     egress = [{"ports": list(ports)}] if ports else [{}]
     spec = {"podSelector": {"matchLabels": labels}, "egress": egress}
-    return msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, hub.EgressPolicy)
+    return msgspec.convert({"metadata": {"name": "p"}, "spec": spec}, services.EgressPolicy)
 
 
 OURS = {"app.kubernetes.io/name": "vkprovider-portal"}
@@ -297,14 +297,14 @@ SHIPPED = policy(OURS, {"port": 443}, {"port": 6443})
         ([SHIPPED, policy({})], True),
     ],
 )
-def test_policies_let_the_portal_connect_to_its_hub(policies: list[hub.EgressPolicy], open_: bool) -> None:  # noqa: FBT001 (a column)
+def test_policies_let_the_portal_connect_to_its_hub(policies: list[services.EgressPolicy], open_: bool) -> None:  # noqa: FBT001 (a column)
     found = hub.check_hub_open(NAMESPACE, HUB, policies)
     assert [each.reason for each in found] == ([] if open_ else ["HubClosed"])
 
 
-def slice_of(*conditions: dict[str, bool]) -> hub.HubSlice:
+def slice_of(*conditions: dict[str, bool]) -> services.ServiceSlice:
     endpoints = [{"conditions": each} for each in conditions]
-    return msgspec.convert({"endpoints": endpoints or None}, hub.HubSlice)
+    return msgspec.convert({"endpoints": endpoints or None}, services.ServiceSlice)
 
 
 @pytest.mark.parametrize(
@@ -316,13 +316,13 @@ def slice_of(*conditions: dict[str, bool]) -> hub.HubSlice:
         (True, [slice_of({"ready": False}, {})], ""),
     ],
 )
-def test_a_hub_that_is_away_is_a_fault(exists: bool, slices: list[hub.HubSlice], says: str) -> None:  # noqa: FBT001 (a column)
+def test_a_hub_that_is_away_is_a_fault(exists: bool, slices: list[services.ServiceSlice], says: str) -> None:  # noqa: FBT001 (a column)
     found = hub.check_hub_answers(HUB, exists=exists, slices=slices)
     assert [(each.level, each.object, each.reason) for each in found] == (
         [(Level.FAULT, "Service/jhub/hub", "HubAway")] if says else []
     )
     assert all(says in each.message for each in found)
-    outside = hub.hub_of("https://hub.example.com/hub/api", NAMESPACE)
+    outside = services.service_of("https://hub.example.com/hub/api", NAMESPACE)
     assert hub.check_hub_answers(outside, exists=False, slices=[]) == []
 
 
@@ -345,4 +345,43 @@ def test_a_hub_is_bound() -> None:
     ],
 )
 def test_the_service_of_a_hub_is_read_from_its_url(url: str, service: tuple[str, str, int]) -> None:
-    assert hub.hub_of(url, NAMESPACE) == service
+    assert services.service_of(url, NAMESPACE) == service
+
+
+# ------------------------------------------------------------------------------------------------ provider's page
+
+PAGE = services.service_of("https://vkprovider.vkp.svc:8082", NAMESPACE)
+
+
+@pytest.mark.parametrize(
+    ("exists", "slices", "says"),
+    [
+        (False, [], "there is no such Service"),
+        (True, [slice_of({"ready": False})], "no Pod behind it is ready"),
+        (True, [slice_of({"ready": False}, {})], ""),
+    ],
+)
+def test_a_page_that_is_away_is_a_fault(exists: bool, slices: list[services.ServiceSlice], says: str) -> None:  # noqa: FBT001 (a column)
+    found = page.check_page_answers(PAGE, exists=exists, slices=slices)
+    assert [(each.level, each.object, each.reason) for each in found] == (
+        [(Level.FAULT, "Service/vkp/vkprovider", "PageAway")] if says else []
+    )
+    assert all(says in each.message for each in found)
+
+
+def test_policies_let_the_portal_connect_to_the_page() -> None:
+    [found] = page.check_page_open(NAMESPACE, PAGE, [SHIPPED])
+    assert (found.level, found.reason, "port 8082" in found.message) == (Level.NOTE, "PageClosed", True)
+    assert page.check_page_open(NAMESPACE, PAGE, [SHIPPED, policy(OURS, {"port": 8082})]) == []
+
+
+def test_portal_and_page_trust_each_other() -> None:
+    both = "vkprovider.io https://kubernetes.default.svc"
+    assert page.check_page_trusted(PAGE, pair("a"), both) == []
+    [found] = page.check_page_trusted(PAGE, None, both)
+    assert (found.level, found.object, found.reason) == (Level.NOTE, "Secret/vkp/vkprovider-tls", "PageUntrusted")
+    for audiences in ("", "vkprovider.io"):
+        [found] = page.check_page_trusted(PAGE, pair("a"), audiences)
+        assert (found.object, found.reason) == ("ConfigMap/vkp/vkprovider-settings", "PageRefuses")
+    outside = services.service_of("https://labs.example.com/provider", NAMESPACE)
+    assert page.check_page_trusted(outside, None, "") == page.check_page_answers(outside, exists=False, slices=[]) == []

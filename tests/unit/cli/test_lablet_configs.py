@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.cli.lablet.configs import _of_device, configs, files_of
-from vkprovider.cli.lablet.handedin import folders_of
+from vkprovider.classroom.work import files_of, folders_of
+from vkprovider.cli.lablet.configs import _of_device, configs
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
-from vkprovider.labs.pure.lablet.leftovers import Leftovers
+from vkprovider.lablet.archives import Leftovers
 
 LEFT = Leftovers(
     "team", "a", "u", "netlab", "1.0", configs={"r1": "hostname r1", "R 2": "x"}, faults={"r3": "it is off"}

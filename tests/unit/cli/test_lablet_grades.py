@@ -7,8 +7,7 @@ import pytest
 from tests.unit.cli.lablet_pod import lablet_pod
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.handedin import grade_of
-from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry
-from vkprovider.labs.pure.session.delivery import Verdict
+from vkprovider.lablet.archives import ArchiveEntry, Verdict
 
 ALICE = lablet_pod("a", notes={"vkprovider.io/username": "alice"}, uid="u")
 FREE = lablet_pod("a", uid="u")

@@ -7,8 +7,8 @@ import aiohttp
 import click
 import pytest
 
+from vkprovider.classroom.providerpage import other_scheme
 from vkprovider.cli.shared.page.address import Binding, BindingRole, anchored, is_verified, safe
-from vkprovider.cli.shared.page.asking import other_scheme
 from vkprovider.cli.shared.page.options import bare
 from vkprovider.platform.objects import Metadata
 

@@ -20,11 +20,11 @@ from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import check_alive, check_not_collecting, wait_for
 from vkprovider.lablet import names
+from vkprovider.lablet.archives import ArchiveEntry
 from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.inputs import CHARS_MAX, annotation_for
 from vkprovider.lablet.shownname import by_last_name, with_name
 from vkprovider.lablet.standing import State, state_of
-from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry
 from vkprovider.platform.errors import Forbidden
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.messages import count, listed

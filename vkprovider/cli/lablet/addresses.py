@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from tunnels.outgoing import open_session
+from vkprovider.classroom.providerpage import PageClient
 from vkprovider.cli.shared.output import Column, Listing, Output
 from vkprovider.cli.shared.page.address import PageUnknown, safe
 from vkprovider.cli.shared.page.asking import PageRefused, ProviderPage, open_page, own_authorization, trust
@@ -75,7 +76,7 @@ def portal(*, url: str | None, cacert: str | None, opens: bool, place: Place) ->
             )
         tls = trust(base, cacert or "", given=True)
         async with open_session(aiohttp.TCPConnector()) as session:
-            asked = ProviderPage(base, authorization, tls, session, _hint=_OTHER_TOKEN, _forward=_FORWARD)
+            asked = ProviderPage(PageClient(base, authorization, tls, session), _hint=_OTHER_TOKEN, _forward=_FORWARD)
             return await asked.post("/login/code", _Code)
 
     made = place.run(work)

@@ -9,20 +9,20 @@ from typing import Final
 import click
 import msgspec
 
+from vkprovider.classroom.archives import NamespaceArchives
 from vkprovider.classroom.pods import pods_in
+from vkprovider.classroom.work import files_of
 from vkprovider.cli.shared.output import one
-from vkprovider.cli.shared.page.archives import NamespaceArchives, open_archives
+from vkprovider.cli.shared.page.archives import open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import UID, pod_name
 from vkprovider.cli.shared.times import rfc3339
-from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers
+from vkprovider.lablet.archives import ArchiveEntry, Leftovers
 from vkprovider.platform.kube.client import KubeClient
 
 _KEPT: Final = re.compile(rf"{UID.pattern}(-\d+)?")
 """A Pod's UID, and the time at which an earlier learner of that Pod left it."""
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
-_FILE_CHARS_MAX: Final = 100
 
 
 def configs(
@@ -100,32 +100,6 @@ def _about(left: Leftovers) -> str:
     user = f" of {left.username}" if left.username else ""
     when = rfc3339(datetime.fromtimestamp(left.at, UTC))
     return f"pod {left.namespace}/{left.pod} (UID {left.pod_uid}){user}, {left.definition} {left.version}, kept {when}"
-
-
-def files_of(left: Leftovers) -> dict[str, str]:
-    """Return a file for each device, and one for the learner's answers if there are any; no name leads elsewhere."""
-    taken: set[str] = set()
-    found = {f"{safe(label, 'device', taken)}.cfg": text for label, text in sorted(left.configs.items())}
-    if left.responses is not None:
-        found["responses.json"] = msgspec.json.format(msgspec.json.encode(left.responses), indent=2).decode() + "\n"
-    return found
-
-
-def safe(text: str, otherwise: str, taken: set[str]) -> str:
-    """Return a text as the name of a file that no other text has, and add it to `taken`.
-
-    Args:
-        text: Anything.
-        otherwise: The name of a text that leaves nothing.
-        taken: Names in lower case, because some file systems ignore case.
-    """
-    stem = _UNSAFE.sub("-", text)[:_FILE_CHARS_MAX].lstrip(".-") or otherwise
-    name, number = stem, 1
-    while name.lower() in taken:
-        number += 1
-        name = f"{stem}-{number}"
-    taken.add(name.lower())
-    return name
 
 
 def write(directory: Path, name: str, text: str) -> None:

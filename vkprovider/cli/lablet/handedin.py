@@ -5,26 +5,27 @@ is with what the learner left.
 """
 
 import zipfile
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 import click
-import msgspec
 
+from vkprovider.classroom.archives import NamespaceArchives, by_learner
+from vkprovider.classroom.grades import LearnerGrade, grade_in
 from vkprovider.classroom.pods import LabletPod
-from vkprovider.cli.lablet.configs import files_of, safe, write
+from vkprovider.classroom.work import folders_of
+from vkprovider.cli.lablet.configs import write
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.output import SHOWN_NAME, Column, Listing, Output
-from vkprovider.cli.shared.page.archives import NamespaceArchives, open_archives
+from vkprovider.cli.shared.page.archives import open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place, Scope
-from vkprovider.cli.shared.times import local, rfc3339
-from vkprovider.lablet.shownname import by_last_name, tidied
-from vkprovider.lablet.standing import score_in, standing_of
+from vkprovider.cli.shared.times import local
+from vkprovider.lablet.archives import ArchiveEntry, Leftovers
+from vkprovider.lablet.shownname import by_last_name
+from vkprovider.lablet.standing import standing_of
 from vkprovider.lablet.standings import Standing
-from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.messages import count
@@ -74,21 +75,13 @@ def save_class(
 
 async def _newest(archives: NamespaceArchives, selector: str) -> list[Leftovers]:
     """Read what each learner left last, in the order of the learners' names."""
-    newest: dict[str, Leftovers] = {}
-    for entry in await archives.list(labels=selector):
-        if entry.learner and entry.learner not in newest and (left := await archives.read(entry.id)) is not None:
-            newest[entry.learner] = left
-    return [newest[learner] for learner in sorted(newest)]
-
-
-def folders_of(found: Iterable[Leftovers]) -> dict[str, str]:
-    """Return the files of all learners, each below a folder with the learner's name; no two names are one folder."""
-    taken: set[str] = set()
-    files: dict[str, str] = {}
-    for left in found:
-        folder = safe(left.username, "learner", taken)
-        files |= {f"{folder}/{name}": text for name, text in sorted(files_of(left).items())}
-    return files
+    found = []
+    for entries in by_learner(await archives.list(labels=selector)).values():
+        for entry in entries:
+            if (left := await archives.read(entry.id)) is not None:
+                found.append(left)
+                break
+    return found
 
 
 def _pack(path: Path, files: dict[str, str]) -> None:
@@ -105,34 +98,6 @@ def _pack(path: Path, files: dict[str, str]) -> None:
     except OSError as error:
         raise click.ClickException(f"{path} cannot be written: {error.strerror or error}; choose another one") from None
     click.echo(str(path))
-
-
-class LearnerGrade(msgspec.Struct, frozen=True):
-    """A learner's grade; what is unknown is empty.
-
-    Attributes:
-        learner: Whose.
-        passed: `yes` or `no`.
-        score: As the grader gave it.
-        name: Of the Pod.
-        at: When the work was collected.
-        message: Of the grader.
-        definition: The LabletDefinition.
-        version: Of its content.
-        id: Of what the learner left, for `kubectl lablet configs`.
-        shown: The name by which people know the learner.
-    """
-
-    learner: str
-    passed: str
-    score: str
-    name: str
-    at: str = ""
-    message: str = ""
-    definition: str = ""
-    version: str = ""
-    id: str = ""
-    shown: str = ""
 
 
 def _when(row: LearnerGrade) -> str:
@@ -157,23 +122,6 @@ LISTING: Final[Listing[LearnerGrade]] = Listing(
     name=lambda row: f"pod/{row.name}",
 )
 _PASSED: Final[Mapping[Standing, str]] = {Standing.PASSED: "yes", Standing.NOT_PASSED: "no"}
-
-
-def grade_in(entry: ArchiveEntry) -> LearnerGrade:
-    """Return the grade of what a learner left."""
-    verdict = entry.grade
-    return LearnerGrade(
-        learner=entry.learner,
-        passed="" if verdict is None else "yes" if verdict.passed else "no",
-        score=score_in(verdict.message) if verdict is not None else "",
-        name=entry.pod,
-        at=rfc3339(datetime.fromtimestamp(entry.at, UTC)),
-        message=verdict.message if verdict is not None else "",
-        definition=entry.definition,
-        version=entry.version,
-        id=entry.id,
-        shown=tidied(entry.shown),
-    )
 
 
 def grade_of(

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from vkprovider.classroom.access import open_access
-from vkprovider.classroom.links import LinkAccount, LinkCode, LinkRound, links_in, make_links, take_back
+from vkprovider.classroom.links import LinkAccount, LinkCode, LinkRound, all_links_in, make_links, take_back
 from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.cli.shared.output import SHOWN_NAME, Column, Listing, Output
 from vkprovider.cli.shared.page.address import safe
@@ -25,12 +25,13 @@ class LinkRow(msgspec.Struct, frozen=True):
     """A learner's link, as `-o json` shows it.
 
     Attributes:
-        learner: Whose it is.
+        learner: Whose it is: a learner's or a guest's.
         name: Of the Pod that it leads to.
         standing: `open`, `waits` for another lablet of the learner, or `ended`.
         since: When it was made.
         link: The address; empty if it was not made now.
         shown: The name by which people know the learner.
+        guest_of: Of a guest's link, the learner whose lablet it opens; "-" if that is not known.
     """
 
     learner: str
@@ -39,6 +40,7 @@ class LinkRow(msgspec.Struct, frozen=True):
     since: str
     link: str = ""
     shown: str = ""
+    guest_of: str = ""
 
 
 LISTING: Final[Listing[LinkRow]] = Listing(
@@ -47,6 +49,7 @@ LISTING: Final[Listing[LinkRow]] = Listing(
     columns=(
         Column("LEARNER", lambda row: row.learner),
         Column(SHOWN_NAME, lambda row: row.shown, rare=True),
+        Column("GUEST OF", lambda row: row.guest_of, rare=True),
         Column("STATE", lambda row: row.standing),
         Column("NAME", lambda row: row.name),
         Column("SINCE", lambda row: row.since),
@@ -115,16 +118,17 @@ def links(
     base = portal_of(portal) if renew else ""
 
     async def work(kube: KubeClient, namespace: str) -> tuple[list[LinkRow], LinkRound]:
-        standing = await links_in(kube, namespace)
+        every = await all_links_in(kube, namespace)
         pods = {pod.metadata.uid: pod for pod in await pods_in(kube, namespace).list()}
-        chosen = _chosen(standing, learners)
-        theirs = [pods[each.pod_uid] for each in chosen.values() if each.pod_uid in pods]
+        shares = not (renew or revoke)  # `share` makes and ends those of guests, of one lablet each
+        chosen = _chosen([each for each in every if shares or not each.is_guests], learners)
+        theirs = [pods[each.pod_uid] for each in chosen if each.pod_uid in pods]
         made = LinkRound()
         if renew:
             made = await make_links(kube, namespace, theirs, again=True)
         elif revoke:
-            await _taken_back(kube, namespace, list(chosen.values()), theirs)
-        return [_row(each, pods, base, made.codes) for each in chosen.values()], made
+            await _taken_back(kube, namespace, chosen, theirs)
+        return [_row(each, pods, base, made.codes) for each in chosen], made
 
     rows, made = place.run(work)
     if revoke:
@@ -136,18 +140,20 @@ def links(
         raise click.ClickException(fault)
 
 
-def _chosen(standing: Mapping[str, LinkAccount], learners: Sequence[str]) -> dict[str, LinkAccount]:
-    """Return the links of some learners; without names, of all.
+def _chosen(links: Sequence[LinkAccount], people: Sequence[str]) -> list[LinkAccount]:
+    """Return the links of some people, by name, those of learners before those of guests; without names, of all.
 
     Raises:
         ClickException: One has none.
     """
-    if lacking := [learner for learner in learners if learner not in standing]:
+    having = {each.learner for each in links}
+    if lacking := [name for name in people if name not in having]:
         has = "has" if len(lacking) == 1 else "have"
         raise click.ClickException(
             f"{listed(lacking, _NAMED_MAX)} {has} no link; to make one: kubectl lablet assign POD LEARNER --links"
         )
-    return {name: standing[name] for name in (learners or sorted(standing))}
+    found = [each for each in links if not people or each.learner in people]
+    return sorted(found, key=lambda each: (each.is_guests, each.learner, each.pod))
 
 
 async def _taken_back(
@@ -163,4 +169,5 @@ def _row(link: LinkAccount, pods: Mapping[str, LabletPod], base: str, codes: Map
     made = address_of(base, code) if code is not None else ""
     pod, since = pods.get(link.pod_uid), link.metadata.creation_timestamp
     shown = pod.shown if pod is not None and pod.user == link.learner else ""
-    return LinkRow(link.learner, link.pod, standing_of_link(link, pods), since, made, shown)
+    guest_of = (pod.user if pod is not None and pod.user else "-") if link.is_guests else ""
+    return LinkRow(link.learner, link.pod, standing_of_link(link, pods), since, made, shown, guest_of)

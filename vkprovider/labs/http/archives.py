@@ -12,8 +12,8 @@ from typing import Final, Protocol
 import msgspec
 from aiohttp import web
 
+from vkprovider.lablet.archives import ArchiveEntry, Leftovers
 from vkprovider.labs.http.refusals import Age, ArchiveUnavailable, ArchiveUnknown, ListExpired, begun, lablet_right
-from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers
 from vkprovider.platform.errors import Gone, Invalid, OutsideError
 from vkprovider.platform.http.access import AccessControl
 from vkprovider.platform.http.answers import QueryInvalid

@@ -16,6 +16,7 @@ import structlog
 import yaml
 from aiohttp import web
 
+from vkprovider.lablet.archives import Leftovers
 from vkprovider.labs.controllers.lablet.exports import LabOfLablet
 from vkprovider.labs.http.refusals import (
     Age,
@@ -27,7 +28,6 @@ from vkprovider.labs.http.refusals import (
     begun,
     lablet_right,
 )
-from vkprovider.labs.pure.lablet.leftovers import Leftovers
 from vkprovider.platform.errors import Fenced, InputError, NotFound, OutsideError
 from vkprovider.platform.http.access import AccessControl
 

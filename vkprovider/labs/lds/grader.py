@@ -6,8 +6,8 @@ import msgspec
 from yarl import URL
 
 from tunnels.direct import DirectTransport
+from vkprovider.lablet.archives import Verdict
 from vkprovider.labs.lds.dialect import LdsDialect
-from vkprovider.labs.pure.session.delivery import Verdict
 from vkprovider.labs.settings.services import GraderSettings
 from vkprovider.platform.errors import Invalid, Throttled
 from vkprovider.platform.settings import reveal

@@ -30,6 +30,10 @@ class SilentError(Exception):
     """A server does not answer; its cause is what aiohttp says, if that says anything."""
 
 
+class OversizedError(SilentError):
+    """An answer is longer than who asks can take."""
+
+
 async def ask(
     session: aiohttp.ClientSession,
     method: str,
@@ -56,7 +60,7 @@ async def ask(
         tls: How the certificate is verified, as aiohttp takes it.
 
     Raises:
-        SilentError: There is no answer, or it is too long.
+        SilentError: There is no answer; `OversizedError`: it is too long.
     """
     try:
         async with (
@@ -81,11 +85,11 @@ async def _body(answer: aiohttp.ClientResponse, bytes_max: int | None) -> bytes:
     """Read an answer to its end, in however many pieces it comes.
 
     Raises:
-        SilentError: It is too long.
+        OversizedError: It is too long.
     """
     body = bytearray()
     async for piece in answer.content.iter_any():
         body += piece
         if bytes_max is not None and len(body) > bytes_max:
-            raise SilentError(f"the answer is longer than {bytes_max} bytes")
+            raise OversizedError(f"the answer is longer than {bytes_max} bytes")
     return bytes(body)

@@ -5,4 +5,6 @@
 * `road`: whether WebSockets come through to it at the addresses that people use.
 * `offer`: what is offered: the menu, quotas, how long a lab is waited for.
 * `hub`: the JupyterHub that logs people in.
+* `page`: the provider's page, which it asks what learners have left.
+* `services`: Services that it asks: which, whether they answer, whether it may.
 """

@@ -9,9 +9,11 @@ import msgspec
 from vkprovider.doctor.findings import Finding
 from vkprovider.doctor.programs import bindings_of, check_program, deployment, settings_of, variables_of
 from vkprovider.doctor.reading import UserReading
+from vkprovider.platform import wellknown
 from vkprovider.platform.objects import ConfigMap, CustomResource, Metadata, RoleBinding, Secret
-from vkprovider.portal.checks import doors, hub, offer, road
+from vkprovider.portal.checks import doors, hub, offer, page, road
 from vkprovider.portal.checks.doors import DoorRoute, DoorService
+from vkprovider.portal.checks.services import EgressPolicy, ServiceAddress, ServiceSlice, service_of
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.settings import PortalSettings
 
@@ -74,6 +76,8 @@ async def check_portal(
     bindings = await bindings_of(reading)
     if not reading.failed("RoleBinding"):
         found += doors.check_callers(namespace, settings, bindings)
+    if settings.provider_url:
+        found += await _check_page(reading, namespace, settings)
     if settings.hub_api_url:
         return found + await _check_hub(reading, namespace, settings, bindings)
     service = await reading.read(f"{core}/services/{_PORTAL}", DoorService, about)
@@ -104,23 +108,46 @@ async def _check_offer(
 async def _check_hub(
     reading: UserReading, namespace: str, settings: PortalSettings, bindings: Sequence[RoleBinding]
 ) -> list[Finding]:
-    named = hub.hub_of(settings.hub_api_url, namespace)
+    named = service_of(settings.hub_api_url, namespace)
     found = hub.check_hub_bound(namespace, named, bindings)
-    path = f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"
-    found += hub.check_hub_open(namespace, named, await reading.list(path, hub.EgressPolicy, "NetworkPolicy"))
-    if not named.name:
+    found += hub.check_hub_open(namespace, named, await _policies(reading, namespace))
+    state = await _state_of(reading, named)
+    return found if state is None else found + hub.check_hub_answers(named, exists=state[0], slices=state[1])
+
+
+async def _check_page(reading: UserReading, namespace: str, settings: PortalSettings) -> list[Finding]:
+    named = service_of(settings.provider_url, namespace)
+    found = page.check_page_open(namespace, named, await _policies(reading, namespace))
+    state = await _state_of(reading, named)
+    if state is not None:
+        found += page.check_page_answers(named, exists=state[0], slices=state[1])
+    about = f"Deployment/{namespace}/{wellknown.MANAGER}"
+    program = await deployment(reading, namespace, wellknown.MANAGER)
+    if program is None:
         return found
+    variables = await settings_of(reading, program, about)
+    secret = await reading.read(f"/api/v1/namespaces/{namespace}/secrets/{page.SECRET}", Secret, f"Secret/{namespace}")
+    return found + page.check_page_trusted(named, secret, variables.get(page.AUDIENCES, ""))
+
+
+async def _policies(reading: UserReading, namespace: str) -> Sequence[EgressPolicy]:
+    path = f"/apis/networking.k8s.io/v1/namespaces/{namespace}/networkpolicies"
+    return await reading.list(path, EgressPolicy, "NetworkPolicy")
+
+
+async def _state_of(reading: UserReading, named: ServiceAddress) -> tuple[bool, Sequence[ServiceSlice]] | None:
+    """Return whether a Service exists, with its EndpointSlices; None if it is outside, or that cannot be read."""
+    if not named.name:
+        return None
     about = f"Service/{named.namespace}/{named.name}"
     service = await reading.read(f"/api/v1/namespaces/{named.namespace}/services/{named.name}", DoorService, about)
     slices = await reading.list(
         f"/apis/discovery.k8s.io/v1/namespaces/{named.namespace}/endpointslices",
-        hub.HubSlice,
+        ServiceSlice,
         about,
         {"labelSelector": f"kubernetes.io/service-name={named.name}"},
     )
-    if reading.failed(about):
-        return found
-    return found + hub.check_hub_answers(named, exists=service is not None, slices=slices)
+    return None if reading.failed(about) else (service is not None, slices)
 
 
 async def _routes(reading: UserReading, namespace: str) -> list[DoorRoute]:

@@ -5,6 +5,8 @@
 * `view`: a lab as its learner sees it: how it stands, what goes on, its devices, its end, and what is wrong.
 * `plainwords`: what a learner reads where others read reasons: one sentence, and whom to ask.
 * `classes`: a class as its instructor sees it: rows, sorted, filtered and counted, and what is asked of many.
+* `grades`: the grades of a class: of lablets that have ended and are still there, and of what learners of before have
+  left.
 * `given`: which lablets of classes are somebody's.
 * `record`: the record of a user lab: its Namespace, whose labels and annotations say whose it is and what was asked
   for.

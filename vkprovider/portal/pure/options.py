@@ -31,6 +31,7 @@ class Grounds(Enum):
     NAMESPACE_CONFLICT = "namespace_conflict", 409
     CANNOT_EXTEND = "cannot_extend", 409
     CANNOT_RESET = "cannot_reset", 409
+    CANNOT_BE_DONE = "cannot_be_done", 409
     UNKNOWN_IMAGE = "unknown_image", 400
     INVALID_JSON = "json_invalid", 422
     INVALID_BODY = "value_error", 422

@@ -23,6 +23,7 @@ from vkprovider.portal.settings import PortalProcessSettings, PortalSettings
 from vkprovider.portal.web.classes.routes import routes as classes_routes
 from vkprovider.portal.web.codes import Codes
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles
+from vkprovider.portal.web.consoles.routes import downloads
 from vkprovider.portal.web.consoles.routes import routes as consoles_routes
 from vkprovider.portal.web.cookie import KEY_BYTES, Keys, keys_of
 from vkprovider.portal.web.front import Teachers, front_routes
@@ -266,10 +267,11 @@ def _login(site: SiteContext, live: Live, keys: Keys | None, codes: Codes | None
 
 
 def _routes_of_views(site: SiteContext, live: Live, consoles: BrowserConsoles) -> tuple[Route, ...]:
+    places = downloads()
     return (
         *lab_routes(site, live),
-        *consoles_routes(site, live, consoles),
-        *classes_routes(site, live),
+        *consoles_routes(site, live, consoles, places),
+        *classes_routes(site, live, places),
         *live_routes(live),
     )
 

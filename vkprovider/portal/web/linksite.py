@@ -7,6 +7,7 @@ from aiohttp import web
 
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles
+from vkprovider.portal.web.consoles.routes import downloads
 from vkprovider.portal.web.consoles.routes import routes as consoles_routes
 from vkprovider.portal.web.cookie import Keys
 from vkprovider.portal.web.lab.given import given_place, given_routes
@@ -49,6 +50,6 @@ def links_site(
         raise web.HTTPNotFound
 
     pages = LinkPages(tokens, visitors, login, site.layout, wall, reviews.sessions.end, place)
-    shown = (each for each in consoles_routes(here, live, consoles) if each.path.startswith(_GIVEN))
+    shown = (each for each in consoles_routes(here, live, consoles, downloads()) if each.path.startswith(_GIVEN))
     routes = (*pages.routes(), *given_routes(here, live), *shown, *live_routes(live))
     return live, (*routes, Route("GET", "/{path:.*}", nowhere))

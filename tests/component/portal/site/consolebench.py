@@ -4,7 +4,7 @@ import asyncio
 import json
 import os
 from base64 import b64encode
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -128,15 +128,22 @@ class Bench:
 
 @asynccontextmanager
 async def console_bench(
-    server: ApiServer, folder: Path, intervals: Groups = SHORT, console_baud: int = 0, /, **env: str
+    server: ApiServer,
+    folder: Path,
+    intervals: Groups = SHORT,
+    console_baud: int = 0,
+    of_provider: Mapping[str, str] | None = None,
+    /,
+    **env: str,
 ) -> AsyncIterator[Bench]:
+    """Open it; `env` are settings of the portal, `of_provider` those of the provider."""
     (folder / "portal").mkdir()
     async with (
         provider.open_world(server, folder) as world,
         open_world(server, folder / "portal") as portal,
         aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http,
     ):
-        site = await open_site(world, intervals=intervals, console_baud=console_baud)
+        site = await open_site(world, intervals=intervals, console_baud=console_baud, **(of_provider or {}))  # type: ignore[arg-type]  # (settings alone)
         people = People(portal.admin)
         await people.open()
         given = {"VKPROVIDER_PORTAL_USERNAME_PREFIX": people.prefix, "VKPROVIDER_PORTAL_COOKIE_KEY": KEY, **env}

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from tests.unit.labs.builders import DIGEST, claim
 from tools.figures import claim_changes
 from tools.sources import ROOT, Module
+from vkprovider.lablet.archives import Verdict
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.session.delivery import Session, Verdict
+from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform.reasons import NO_REASON
 
 UNIX = 1_800_000_000

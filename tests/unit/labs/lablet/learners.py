@@ -12,6 +12,7 @@ import msgspec
 from tests.unit.labs import builders
 from tests.unit.labs.lablet.world import AUTHORS, ModelLab, World
 from vkprovider.lablet import names, observations
+from vkprovider.lablet.archives import Leftovers, Verdict
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.lablet.reasons import Happened, Trouble
 from vkprovider.lablet.standing import State
@@ -19,10 +20,9 @@ from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import leftovers, outcomes, steps
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report
 from vkprovider.labs.pure.lablet.identity import described
-from vkprovider.labs.pure.lablet.leftovers import Leftovers
 from vkprovider.labs.pure.lablet.outcomes import Archived, Done, Outcome
 from vkprovider.labs.pure.lablet.steps import Step
-from vkprovider.labs.pure.session.delivery import Delivery, Verdict
+from vkprovider.labs.pure.session.delivery import Delivery
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import DeadlineExceeded, Unavailable
 from vkprovider.platform.messages import Fault

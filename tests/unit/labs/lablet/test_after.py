@@ -9,6 +9,7 @@ import pytest
 from tests.unit.labs.builders import POD_UID, claim, devices, facts_with, pod
 from tests.unit.labs.lablet.test_steps import step_classes
 from vkprovider.lablet import observations
+from vkprovider.lablet.archives import Verdict
 from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.exposure import Exposure
 from vkprovider.lablet.inputs import Inputs
@@ -23,7 +24,7 @@ from vkprovider.labs.pure.lablet.leftovers import of_claim
 from vkprovider.labs.pure.lablet.memory import BLANK, Memory, Presence, held_s, lab_seen, refreshed
 from vkprovider.labs.pure.lablet.outcomes import Acted, Adopted, Archived, Circumstances, Done, Failure, Outcome
 from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, Step
-from vkprovider.labs.pure.session.delivery import Session, Verdict
+from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform.errors import (
     DeadlineExceeded,
     Forbidden,

@@ -10,6 +10,7 @@ import pytest
 
 from tests.unit.labs.builders import BOOTED, POD_UID, claim, devices, facts_with, pod
 from vkprovider.lablet import names, observations
+from vkprovider.lablet.archives import Verdict
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.labs.pure.claims.claim import Claim
@@ -20,7 +21,7 @@ from vkprovider.labs.pure.lablet.decisions.takedown import worked
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report
 from vkprovider.labs.pure.lablet.memory import Presence
 from vkprovider.labs.pure.lablet.steps import Reschedule, Step
-from vkprovider.labs.pure.session.delivery import Delivery, Session, Verdict
+from vkprovider.labs.pure.session.delivery import Delivery, Session
 from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform import wellknown
 from vkprovider.platform.messages import Fault, Notice

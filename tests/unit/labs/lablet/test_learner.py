@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.labs.builders import BOOTED, claim, devices, facts_with, pod
 from vkprovider.lablet import names
+from vkprovider.lablet.archives import Leftovers
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.lablet.reasons import Happened
 from vkprovider.lablet.standing import State
@@ -15,7 +16,7 @@ from vkprovider.labs.pure.lablet import steps
 from vkprovider.labs.pure.lablet.after import after
 from vkprovider.labs.pure.lablet.decisions.decide import decide
 from vkprovider.labs.pure.lablet.facts import UNSURE_S, Decision, Report
-from vkprovider.labs.pure.lablet.leftovers import Leftovers, is_of
+from vkprovider.labs.pure.lablet.leftovers import is_of
 from vkprovider.labs.pure.lablet.memory import BLANK, Presence
 from vkprovider.labs.pure.lablet.outcomes import Circumstances, Done
 from vkprovider.labs.pure.lablet.status import render

@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from tests.unit.labs.builders import POD_UID, claim
+from vkprovider.lablet.archives import Leftovers, Verdict
 from vkprovider.labs.pure.lablet import leftovers
-from vkprovider.labs.pure.lablet.leftovers import Leftovers
-from vkprovider.labs.pure.session.delivery import Session, Verdict
+from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.objects import ConfigMap, Metadata
 

@@ -84,6 +84,9 @@ def links() -> None:
     What a link is opened with is printed when it is made (`kubectl lablet assign --links`), and cannot be read again.
     With --renew a learner gets another link, which is printed, and with --revoke none; both need -u or --all. What is
     open of the link before ends within a minute. A link ends by itself with the learner's time.
+
+    Links of guests are listed, too, each with the learner whose lablet it opens; `kubectl lablet share` makes them, and
+    --end there takes them back.
     """
 
 

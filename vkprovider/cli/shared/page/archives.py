@@ -1,18 +1,18 @@
 """What learners of a namespace left: from the page, or from the ConfigMaps themselves with an admin's right."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Final, Protocol
+from typing import Final
 
 import click
-import msgspec
 
-from vkprovider.cli.shared.page.asking import PageRefused, ProviderPage, open_page
+from vkprovider.classroom.archives import NamespaceArchives, PageArchives, in_order
+from vkprovider.cli.shared.page.asking import open_page
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.lablet import names
+from vkprovider.lablet.archives import ArchiveEntry, Leftovers
 from vkprovider.labs.pure.lablet import leftovers
-from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers
 from vkprovider.platform.kube.api import Api
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource
@@ -20,57 +20,6 @@ from vkprovider.platform.objects import ConfigMap
 from vkprovider.platform.selectors import Selector
 
 _PAGE_SIZE: Final = 50
-
-
-class NamespaceArchives(Protocol):
-    """What learners of one namespace left."""
-
-    async def list(self, *, labels: str = "") -> list[ArchiveEntry]:
-        """List it: that of learners first, then the newest first.
-
-        Args:
-            labels: Only of Pods that this label selector selects.
-
-        Raises:
-            ClickException: The page refused, or did not answer.
-            InputError: What is stored is damaged.
-        """
-
-    async def read(self, id_: str) -> Leftovers | None:
-        """Read what is kept under an id; None if nothing is. Errors are those of `list`."""
-
-
-class _Listed(msgspec.Struct, frozen=True):
-    items: list[ArchiveEntry]
-    after: str = msgspec.field(name="continue", default="")
-
-
-class PageArchives:
-    """Reads it from the page."""
-
-    def __init__(self, page: ProviderPage, namespace: str) -> None:
-        self._page = page
-        self._path = f"/namespaces/{namespace}/archives"
-
-    async def list(self, *, labels: str = "") -> list[ArchiveEntry]:
-        """See `NamespaceArchives.list`."""
-        found: list[ArchiveEntry] = []
-        params = {"labelSelector": labels} if labels else {}
-        while True:
-            listed = await self._page.get(self._path, _Listed, params)
-            found += listed.items
-            if not listed.after:
-                return in_order(found)
-            params["continue"] = listed.after
-
-    async def read(self, id_: str) -> Leftovers | None:
-        """See `NamespaceArchives.read`."""
-        try:
-            return await self._page.get(f"{self._path}/{id_}", Leftovers)
-        except PageRefused as refusal:
-            if refusal.reason != "ArchiveUnknown":
-                raise
-            return None
 
 
 class StoredArchives:
@@ -107,11 +56,6 @@ class StoredArchives:
         found = await self._stored.get(leftovers.name_of(id_))
         left = leftovers.read(found) if found is not None else None
         return left if left is not None and left.namespace == self._namespace else None
-
-
-def in_order(entries: Sequence[ArchiveEntry]) -> list[ArchiveEntry]:
-    """Sort entries: those of learners first, then the newest first."""
-    return sorted(entries, key=lambda entry: (not entry.learner, -entry.at))
 
 
 @asynccontextmanager

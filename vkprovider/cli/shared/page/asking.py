@@ -8,32 +8,25 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
-from urllib.parse import urlsplit
 
 import aiohttp
 import click
 import msgspec
-from yarl import URL
 
-from tunnels.direct import is_plain
 from tunnels.outgoing import open_session
+from vkprovider.classroom.providerpage import PageClient, PageRefusalError, PageSilenceError
 from vkprovider.cli.shared.page.address import FORWARD, PageUnknown, find, is_verified, safe
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.refusals import NO_CLASS, advised
 from vkprovider.doctor.rights import grant_command
 from vkprovider.platform import wellknown
-from vkprovider.platform.errors import OutsideError, shorten
-from vkprovider.platform.http.client import SilentError, ask
+from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.kube.api import Api
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.http import auth
-from vkprovider.platform.settings import is_loopback
 
 T = TypeVar("T")
-_DEADLINE_S: Final = 15.0
-_OK: Final = 200
-_BAD_REQUEST: Final = 400
 _UNAUTHORIZED: Final = 401
 _FORBIDDEN: Final = 403
 _TOKEN_S: Final = 600
@@ -53,11 +46,6 @@ class PageRefused(click.ClickException):
         self.reason = reason
 
 
-class _Refusal(msgspec.Struct, frozen=True):
-    reason: str = ""
-    message: str = ""
-
-
 class _MadeStatus(msgspec.Struct, frozen=True):
     token: str = ""
 
@@ -68,16 +56,9 @@ class _Made(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ProviderPage:
-    """The page, as one user asks it.
+    """The page, as one user asks it, who reads why it refuses and what would help."""
 
-    Attributes:
-        base: Its URL.
-    """
-
-    base: str
-    _authorization: str
-    _tls: Any
-    _session: aiohttp.ClientSession
+    client: PageClient
     _hint: str = ""
     _grant: str = ""
     _forward: str = FORWARD
@@ -90,6 +71,19 @@ class ProviderPage:
         """
         return await self._ask("GET", path, type_, params)
 
+    async def find(self, path: str, type_: type[T], absent: str) -> T | None:
+        """Ask for a path, and decode the answer; None if the page refuses with the reason `absent`.
+
+        Raises:
+            PageRefused: The page refused for another reason, or did not answer.
+        """
+        try:
+            return await self.get(path, type_)
+        except PageRefused as refusal:
+            if refusal.reason != absent:
+                raise
+            return None
+
     async def post(self, path: str, type_: type[T]) -> T:
         """Send a request without a body, and decode the answer.
 
@@ -99,49 +93,17 @@ class ProviderPage:
         return await self._ask("POST", path, type_, None)
 
     async def _ask(self, method: str, path: str, type_: type[T], params: Mapping[str, str] | None) -> T:
-        url = self.base + path
-        headers = {"Authorization": self._authorization, "Accept": "application/json"}
+        url = self.client.base + path
         try:
-            status, body = await ask(
-                self._session, method, URL(url), within_s=_DEADLINE_S, headers=headers, params=params, tls=self._tls
-            )
-        except SilentError as error:
-            why = other_scheme(self.base, error.__cause__) or str(error)
+            return await self.client.ask(method, path, type_, params)
+        except PageSilenceError as error:
+            why = str(error)
             if isinstance(error.__cause__, aiohttp.ClientConnectorCertificateError):
                 why = f"{why}; for a CA of your own use --cacert"
             raise PageRefused(f"{url} cannot be asked: {why}; check --url; {self._forward}") from None
-        if status == _BAD_REQUEST and self.base.startswith("http://") and b"HTTPS" in body.upper():
-            raise PageRefused(f"{url} cannot be asked: {other_scheme(self.base, None)}")
-        try:
-            if status == _OK:
-                return msgspec.json.decode(body, type=type_)
-            refusal = msgspec.json.decode(body, type=_Refusal)
-        except msgspec.MsgspecError:
-            refusal = _Refusal(message=shorten(body.decode(errors="replace")))
-        hint = {_UNAUTHORIZED: self._hint, _FORBIDDEN: self._grant}.get(status, "")
-        message = f"{refusal.message or 'nothing of use in the answer'} ({url} answered {status}){hint}"
-        raise PageRefused(message, refusal.reason)
-
-
-def other_scheme(base: str, error: BaseException | None) -> str:
-    """Say that an address is that of the other scheme, if a failure tells; "" if not.
-
-    Args:
-        base: The address.
-        error: The failure; None for a server that says itself that it speaks TLS.
-    """
-    parts = urlsplit(base)
-    if isinstance(error, aiohttp.ClientConnectorSSLError) and is_plain(error):
-        plain = f"http://{parts.netloc}"
-        advice = f"try {plain}" if is_loopback(parts.hostname or "") else "name the address that has a certificate"
-        return f"that port speaks http, and not https; {advice}"
-    if parts.scheme == "http" and (error is None or isinstance(error, _NO_HTTP)):
-        return f"that port speaks no http; if it speaks https, try https://{parts.netloc}"
-    return ""
-
-
-_NO_HTTP: Final = (aiohttp.ServerDisconnectedError, aiohttp.ClientResponseError, ConnectionResetError)
-"""How a TLS server answers who does not speak TLS: with an alert, or with nothing."""
+        except PageRefusalError as error:
+            hint = {_UNAUTHORIZED: self._hint, _FORBIDDEN: self._grant}.get(error.status, "")
+            raise PageRefused(f"{error} ({url} answered {error.status}){hint}", error.reason) from None
 
 
 @asynccontextmanager
@@ -167,7 +129,7 @@ async def open_page(
         grant = f"; or, for all that a class takes: {grant_command('USER', namespace)}"
         if namespace == wellknown.DEFAULT_NAMESPACE:
             grant = f"; {NO_CLASS}"
-        yield ProviderPage(base, authorization, tls, session, hint, grant)
+        yield ProviderPage(PageClient(base, authorization, tls, session), hint, grant)
 
 
 def trust(base: str, cacert: str, *, given: bool) -> Any:

@@ -10,6 +10,7 @@ import msgspec
 import structlog
 
 from vkprovider.lablet import names, observations
+from vkprovider.lablet.archives import ArchiveEntry, Leftovers, Verdict
 from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.ports import INFRASTRUCTURE_NODE_TYPES
 from vkprovider.lablet.reasons import Happened
@@ -17,8 +18,7 @@ from vkprovider.lablet.shownname import name_in
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import leftovers
-from vkprovider.labs.pure.lablet.leftovers import ArchiveEntry, Leftovers, StoredWork, surplus
-from vkprovider.labs.pure.session.delivery import Verdict
+from vkprovider.labs.pure.lablet.leftovers import StoredWork, surplus
 from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform.errors import Conflict, InputError, Invalid, NotFound, OutsideError
 from vkprovider.platform.kube.events import ObjectRef

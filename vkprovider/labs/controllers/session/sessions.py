@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 
 from vkprovider.lablet import names
+from vkprovider.lablet.archives import Leftovers, Verdict
 from vkprovider.lablet.inputs import Inputs
 from vkprovider.lablet.reasons import Happened, Trouble
 from vkprovider.labs.controllers.secrets import read_device_secret
@@ -27,9 +28,8 @@ from vkprovider.labs.lds.wire import ResponseData
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.definition.content import Content
 from vkprovider.labs.pure.lablet.intent import Definition
-from vkprovider.labs.pure.lablet.leftovers import Leftovers
 from vkprovider.labs.pure.lablet.outcomes import Rescheduled
-from vkprovider.labs.pure.session.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms, Verdict
+from vkprovider.labs.pure.session.delivery import NO_DELIVERY, NO_TERMS, Delivery, Session, Terms
 from vkprovider.labs.pure.topology.devices import DeviceAccessInfo, devices_for
 from vkprovider.labs.settings.services import LdsSettings
 from vkprovider.platform.errors import Conflict, InputError, Invalid, NotFound, OutsideError

@@ -10,8 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from vkprovider.lablet import names
+from vkprovider.lablet.archives import Verdict
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
-from vkprovider.labs.pure.session.delivery import Session, Verdict
+from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.ports.allocator import HeldPort, held
 from vkprovider.platform.reasons import NO_REASON, Reason

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import msgspec
 
+from vkprovider.lablet.archives import Leftovers, Verdict
 from vkprovider.lablet.observations import DeviceFact
 from vkprovider.labs.pure.claims.claim import Claim
-from vkprovider.labs.pure.lablet.leftovers import Leftovers
-from vkprovider.labs.pure.session.delivery import Session, Verdict
+from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.messages import Fault, Notice
 from vkprovider.platform.objects import Pod

@@ -1,4 +1,4 @@
-"""The Lab Delivery System's part of a lablet, as data: the session in its claim, the verdict, the observed rest."""
+"""The Lab Delivery System's part of a lablet, as data: the session in its claim, the observed rest."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -43,13 +43,6 @@ class Session(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
 def client_key(pod_uid: str, number: int) -> str:
     """Return the client key of a lablet's session; `number` counts the lablet's sessions from 1."""
     return pod_uid if number == 1 else f"{pod_uid}.{number}"
-
-
-class Verdict(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
-    """The grader's verdict on a learner's work."""
-
-    passed: bool
-    message: str
 
 
 class Terms(msgspec.Struct, frozen=True, gc=False):

@@ -5,6 +5,10 @@
 * `classrooms`: the classes that somebody teaches: what they may do there, the rows of each, and what changes on its
   page.
 * `handout`: where each learner of a class begins, as a table and as a file.
+* `work`: the work of a class, as zip files, and its grades, as a table and as a file: of now, and of lablets that are
+  gone.
+* `leftwork`: what learners of a class have left, asked of the provider's page with the visitor's own token.
+* `zips`: a zip file that is sent while it is made: of a class no more is in memory than the work of one learner.
 * `definitions`: a file that CML exports becomes a definition of the class, and is tried.
 * `pools`: how large the pools of a class are, and one more of them.
 * `guests`: with whom a learner's lablet is shared, to watch or to type.

@@ -4,6 +4,7 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -210,18 +211,17 @@ Rights = Callable[[str], Iterable[Right]]
 """Returns the rights that something takes in a namespace."""
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class ClassRequests:
-    """Finds the class of a request and its sender, who teaches it."""
+    """Finds the class of a request and its sender, who teaches it.
 
-    def __init__(self, site: SiteContext, classrooms: Classrooms) -> None:
-        """Create it.
+    Attributes:
+        site: What every view is given.
+        classrooms: The classes.
+    """
 
-        Args:
-            site: What every view is given.
-            classrooms: The classes.
-        """
-        self._site = site
-        self._classrooms = classrooms
+    site: SiteContext
+    classrooms: Classrooms
 
     async def taught(self, request: web.Request) -> tuple[str, Visitor]:
         """Return the class of a request, and its sender.
@@ -231,8 +231,8 @@ class ClassRequests:
             Refused: 401, 429, or 503.
         """
         namespace = request.match_info["namespace"]
-        visitor = await self._site.visitors.of(request)
-        await self._classrooms.check(visitor.known, namespace)
+        visitor = await self.site.visitors.of(request)
+        await self.classrooms.check(visitor.known, namespace)
         return namespace, visitor
 
     async def may(self, visitor: Visitor, namespace: str, rights: Rights) -> bool:
@@ -244,7 +244,7 @@ class ClassRequests:
         if not visitor.token:
             return False
         for right in rights(namespace):
-            if not await self._site.callers.may(visitor.known, right):
+            if not await self.site.callers.may(visitor.known, right):
                 return False
         return True
 

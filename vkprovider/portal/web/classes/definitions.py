@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Final, NamedTuple
 
@@ -89,30 +90,29 @@ def defining_rights(namespace: str) -> tuple[Right, ...]:
 _LOOK_ONLY: Final = "You may look at this class, and make no definitions of it."
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class DefinitionsPage:
-    """The handlers."""
+    """The handlers.
 
-    def __init__(self, site: SiteContext, requests: ClassRequests) -> None:
-        """Create them.
+    Attributes:
+        site: What every view is given.
+        requests: Finds the class and the sender of each.
+    """
 
-        Args:
-            site: What every view is given.
-            requests: Finds the class and the sender of each.
-        """
-        self._site = site
-        self._requests = requests
+    site: SiteContext
+    requests: ClassRequests
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Show the definitions of a class, and the form for one more."""
-        namespace, visitor = await self._requests.allowed(request, defining_rights, _LOOK_ONLY)
+        namespace, visitor = await self.requests.allowed(request, defining_rights, _LOOK_ONLY)
         found, fault = list[ShownDefinition](), ""
         try:
-            async with self._site.as_visitor.client(visitor.token) as kube:
+            async with self.site.as_visitor.client(visitor.token) as kube:
                 definitions = await Resource(kube, DEFINITIONS).list()
                 found = shown(definitions, await pods_in(kube, namespace).list(), namespace)
         except (OutsideError, InputError) as error:
             fault = str(error)
-        return self._site.layout.render(
+        return self.site.layout.render(
             request,
             "classes/definitions.html",
             namespace=namespace,
@@ -123,11 +123,11 @@ class DefinitionsPage:
 
     async def make(self, request: web.Request) -> web.StreamResponse:
         """Make a definition of a file, try it if that is wished, and lead back to the list."""
-        namespace, visitor = await self._requests.allowed(request, defining_rights, _LOOK_ONLY)
+        namespace, visitor = await self.requests.allowed(request, defining_rights, _LOOK_ONLY)
         form = await read_form(request, FILE_BODY)
         text, name = topology_of(form)
         version, menu = str(form.get("version", "")).strip() or None, form.get("menu") == "yes"
-        async with as_visitor(self._site, visitor, "Nothing was made") as kube:
+        async with as_visitor(self.site, visitor, "Nothing was made") as kube:
             try:
                 written = await write(
                     kube, namespace, name, text, version=version, shared=menu, menu=menu, dry_run=False
@@ -136,33 +136,33 @@ class DefinitionsPage:
                     status = await until_read(kube, name, written.definition, _READ_S, lambda: None)
                     await begin_trial(kube, namespace, name, status.version)
             except DefiningError as error:
-                raise Rejected(Grounds.CANNOT_EXTEND, f"{error}.") from error
+                raise Rejected(Grounds.CANNOT_BE_DONE, f"{error}.") from error
         by = visitor.known.of_cluster.username
         _log.info("a definition was written", namespace=namespace, definition=name, by=by)
         raise web.HTTPSeeOther(link(request, f"{path_of(namespace)}/definitions"))
 
     async def begin(self, request: web.Request) -> web.StreamResponse:
         """Try a definition of the class, and lead back to the list."""
-        namespace, visitor = await self._requests.allowed(request, defining_rights, _LOOK_ONLY)
+        namespace, visitor = await self.requests.allowed(request, defining_rights, _LOOK_ONLY)
         name = request.match_info["definition"]
-        async with as_visitor(self._site, visitor, "Nothing was tried") as kube:
+        async with as_visitor(self.site, visitor, "Nothing was tried") as kube:
             try:
                 status = await until_read(kube, name, None, _READ_S, lambda: None)
             except DefiningError as error:
-                raise Rejected(Grounds.CANNOT_EXTEND, f"Nothing was tried: {error}.") from error
+                raise Rejected(Grounds.CANNOT_BE_DONE, f"Nothing was tried: {error}.") from error
             await begin_trial(kube, namespace, name, status.version)
         raise web.HTTPSeeOther(link(request, f"{path_of(namespace)}/definitions"))
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Remove a trial, and lead back to the list."""
-        namespace, visitor = await self._requests.allowed(request, defining_rights, _LOOK_ONLY)
+        namespace, visitor = await self.requests.allowed(request, defining_rights, _LOOK_ONLY)
         name = request.match_info["pod"]
-        async with as_visitor(self._site, visitor, "Nothing was removed") as kube:
+        async with as_visitor(self.site, visitor, "Nothing was removed") as kube:
             pods = pods_in(kube, namespace)
             pod = await pods.get(name)
             if pod is not None:
                 if not is_trial(pod):
-                    raise Rejected(Grounds.CANNOT_EXTEND, f"Nothing was removed: {name} is no trial.")
+                    raise Rejected(Grounds.CANNOT_BE_DONE, f"Nothing was removed: {name} is no trial.")
                 await pods.delete(name, uid=pod.metadata.uid)
         raise web.HTTPSeeOther(link(request, f"{path_of(namespace)}/definitions"))
 

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import structlog
@@ -90,24 +91,23 @@ def giving_rights(namespace: str) -> tuple[Right, ...]:
 _LOOK_ONLY: Final = "You may look at this class, and give none of its lablets."
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class Assigning:
-    """The handlers."""
+    """The handlers.
 
-    def __init__(self, site: SiteContext, requests: ClassRequests) -> None:
-        """Create them.
+    Attributes:
+        site: What every view is given.
+        requests: Finds the class and the sender of each.
+    """
 
-        Args:
-            site: What every view is given.
-            requests: Finds the class and the sender of each.
-        """
-        self._site = site
-        self._requests = requests
+    site: SiteContext
+    requests: ClassRequests
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Show the form."""
-        namespace, visitor = await self._requests.allowed(request, giving_rights, _LOOK_ONLY)
+        namespace, visitor = await self.requests.allowed(request, giving_rights, _LOOK_ONLY)
         pools = await self._pools(visitor, namespace)
-        return self._site.layout.render(
+        return self.site.layout.render(
             request,
             "classes/assign.html",
             namespace=namespace,
@@ -115,14 +115,14 @@ class Assigning:
             pools=pools.names,
             fault=pools.fault,
             hours=[text for text in _HOURS if text],
-            linkable=has_links(self._site, request),
+            linkable=has_links(self.site, request),
         )
 
     async def check(self, request: web.Request) -> web.StreamResponse:
         """Show what would become of a list, and give nothing; with the button for it the pool is scaled before."""
-        namespace, visitor = await self._requests.allowed(request, giving_rights, _LOOK_ONLY)
-        asked = asked_of(await read_form(request, LIST_BODY), self._site.ctx.wall())
-        async with as_visitor(self._site, visitor, "Nothing was given") as kube:
+        namespace, visitor = await self.requests.allowed(request, giving_rights, _LOOK_ONLY)
+        asked = asked_of(await read_form(request, LIST_BODY), self.site.ctx.wall())
+        async with as_visitor(self.site, visitor, "Nothing was given") as kube:
             if asked.replicas is not None:
                 await scale(kube, namespace, asked.pool, asked.replicas, seen=asked.seen)
             found = await preview(kube, namespace, asked.pool, asked.wishes, refill=asked.refill)
@@ -130,20 +130,20 @@ class Assigning:
 
     async def give(self, request: web.Request) -> web.StreamResponse:
         """Give lablets to a list of learners, and show what became of each; names that are alike are asked about."""
-        namespace, visitor = await self._requests.allowed(request, giving_rights, _LOOK_ONLY)
-        asked = asked_of(await read_form(request, LIST_BODY), self._site.ctx.wall())
-        async with as_visitor(self._site, visitor, "Nothing was given") as kube:
+        namespace, visitor = await self.requests.allowed(request, giving_rights, _LOOK_ONLY)
+        asked = asked_of(await read_form(request, LIST_BODY), self.site.ctx.wall())
+        async with as_visitor(self.site, visitor, "Nothing was given") as kube:
             if not asked.alike:
                 found = await preview(kube, namespace, asked.pool, asked.wishes, refill=asked.refill)
                 if found.alike:
                     return self._preview(request, namespace, asked, found)
-            links = asked.links and has_links(self._site, request)
+            links = asked.links and has_links(self.site, request)
             given = await give_all(kube, namespace, asked.pool, asked.wishes, refill=asked.refill, links=links)
         outcomes = outcomes_of(given, asked.wishes)
         failed = sum(not each.done for each in outcomes)
         by, number = visitor.known.of_cluster.username, len(outcomes)
         _log.info("lablets were given", namespace=namespace, pool=asked.pool, by=by, learners=number, failed=failed)
-        return self._site.layout.render(
+        return self.site.layout.render(
             request,
             "classes/outcome.html",
             namespace=namespace,
@@ -160,7 +160,7 @@ class Assigning:
 
     async def back(self, request: web.Request) -> web.StreamResponse:
         """Lead who loads a preview again to the form: nothing is kept of what was sent."""
-        await self._site.visitors.of(request)
+        await self.site.visitors.of(request)
         raise web.HTTPSeeOther(link(request, f"{path_of(request.match_info['namespace'])}/assign"))
 
     def _preview(
@@ -171,7 +171,7 @@ class Assigning:
             *((learner, "gets one", "good") for learner in found.gets),
             *((learner, f"keeps {pod}", "idle") for learner, pod in found.keeps),
         ]
-        return self._site.layout.render(
+        return self.site.layout.render(
             request,
             "classes/preview.html",
             namespace=namespace,
@@ -189,7 +189,7 @@ class Assigning:
     async def _pools(self, visitor: Visitor, namespace: str) -> Pools:
         """Read the pools of a class with the visitor's token."""
         try:
-            async with self._site.as_visitor.client(visitor.token) as kube:
+            async with self.site.as_visitor.client(visitor.token) as kube:
                 found = await Resource(kube, DEPLOYMENTS, namespace).list()
         except (OutsideError, InputError) as error:
             return Pools(fault=str(error))
@@ -218,7 +218,7 @@ async def as_visitor(site: SiteContext, visitor: Visitor, nothing: str) -> Async
         async with site.as_visitor.client(visitor.token) as kube:
             yield kube
     except (GivingError, SharingError) as error:
-        raise Rejected(Grounds.CANNOT_EXTEND, f"{nothing}: {error}.") from error
+        raise Rejected(Grounds.CANNOT_BE_DONE, f"{nothing}: {error}.") from error
     except Forbidden as error:
         raise Rejected(Grounds.PERMISSION_DENIED, f"{nothing}: {error.message}") from error
     except (OutsideError, InputError) as error:

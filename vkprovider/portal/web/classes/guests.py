@@ -1,5 +1,6 @@
 """The guests of a lablet, who share it with its learner: the page on which an instructor names them."""
 
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import structlog
@@ -48,18 +49,17 @@ class SharedPlace(NamedTuple):
     path: str
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class GuestsPage:
-    """The handlers."""
+    """The handlers.
 
-    def __init__(self, site: SiteContext, requests: ClassRequests) -> None:
-        """Create them.
+    Attributes:
+        site: What every view is given.
+        requests: Finds the class and the sender of each.
+    """
 
-        Args:
-            site: What every view is given.
-            requests: Finds the class and the sender of each.
-        """
-        self._site = site
-        self._requests = requests
+    site: SiteContext
+    requests: ClassRequests
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Show the guests of a lablet, and the form for one more."""
@@ -73,9 +73,9 @@ class GuestsPage:
             mode = GuestMode(str(form.get("mode", "")))
         except ValueError:
             raise Rejected(Grounds.INVALID_BODY, "Say whether the guest watches or types.") from None
-        wants_link = form.get("link") == "yes" and has_links(self._site, request)
+        wants_link = form.get("link") == "yes" and has_links(self.site, request)
         name = place.pod.metadata.name
-        async with as_visitor(self._site, place.visitor, "Nothing was done") as kube:
+        async with as_visitor(self.site, place.visitor, "Nothing was done") as kube:
             found = await share(kube, place.namespace, name, guest, mode, link=wants_link)
         self._tell(place, guest, mode)
         return self._answer(request, place, found)
@@ -84,7 +84,7 @@ class GuestsPage:
         """Let a guest in no more."""
         place, form = await self._place(request), await read_form(request, FORM_BODY)
         guest = str(form.get("guest", ""))
-        async with as_visitor(self._site, place.visitor, "Nothing was done") as kube:
+        async with as_visitor(self.site, place.visitor, "Nothing was done") as kube:
             found = await unshare(kube, place.namespace, place.pod.metadata.name, guest)
         self._tell(place, guest, None)
         return self._answer(request, place, found)
@@ -114,7 +114,7 @@ class GuestsPage:
             links: Those that were made now, by guest.
         """
         meta = place.pod.metadata
-        return self._site.layout.render(
+        return self.site.layout.render(
             request,
             "classes/guests.html",
             namespace=place.namespace,
@@ -126,7 +126,7 @@ class GuestsPage:
             most=GUESTS_MAX,
             notes=notes,
             links=links or {},
-            linkable=has_links(self._site, request),
+            linkable=has_links(self.site, request),
         )
 
     async def _place(self, request: web.Request) -> SharedPlace:
@@ -137,12 +137,12 @@ class GuestsPage:
             Rejected: The sender may let nobody in, or the lablet has no learner.
             Refused: 401, 429, or 503.
         """
-        namespace, visitor = await self._requests.allowed(request, sharing_rights, _LOOK_ONLY)
-        pod = self._site.lablets.pod(namespace, request.match_info["pod"])
+        namespace, visitor = await self.requests.allowed(request, sharing_rights, _LOOK_ONLY)
+        pod = self.site.lablets.pod(namespace, request.match_info["pod"])
         if pod is None:
             raise web.HTTPNotFound
         if not learner_in(pod):
-            raise Rejected(Grounds.CANNOT_EXTEND, "Nobody has this lablet: give it to a learner first.")
+            raise Rejected(Grounds.CANNOT_BE_DONE, "Nobody has this lablet: give it to a learner first.")
         return SharedPlace(namespace, pod, visitor, f"{lablet_place(namespace, pod.metadata.name).path}/guests")
 
     def _tell(self, place: SharedPlace, guest: str, mode: GuestMode | None) -> None:

@@ -1,5 +1,6 @@
 """The hand-out of a class: a table, and a file, of where each learner begins."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from aiohttp import web
@@ -26,26 +27,25 @@ class ShownHandOut(NamedTuple):
     until: str
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class HandingOut:
-    """The handlers."""
+    """The handlers.
 
-    def __init__(self, site: SiteContext, classrooms: Classrooms, requests: ClassRequests) -> None:
-        """Create them.
+    Attributes:
+        site: What every view is given.
+        classrooms: The classes.
+        requests: Finds the class and the sender of each.
+    """
 
-        Args:
-            site: What every view is given.
-            classrooms: The classes.
-            requests: Finds the class and the sender of each.
-        """
-        self._site = site
-        self._classrooms = classrooms
-        self._requests = requests
+    site: SiteContext
+    classrooms: Classrooms
+    requests: ClassRequests
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Show the hand-out."""
         namespace, found = await self._rows(request)
-        now = self._site.ctx.wall()
-        return self._site.layout.render(
+        now = self.site.ctx.wall()
+        return self.site.layout.render(
             request,
             "classes/handout.html",
             namespace=namespace,
@@ -67,13 +67,13 @@ class HandingOut:
             HTTPNotFound: The sender does not teach the class.
             Refused: 401, 429, or 503.
         """
-        namespace, _ = await self._requests.taught(request)
+        namespace, _ = await self.requests.taught(request)
         portal = address_of(request, "")
-        rows = everybody(chosen(self._classrooms.rows(namespace), RowFilter("learner")))
+        rows = everybody(chosen(self.classrooms.rows(namespace), RowFilter("learner")))
         return namespace, [(row, self._made(row, portal)) for row in rows]
 
     def _made(self, row: Row, portal: str) -> HandOutRow:
-        pod = self._classrooms.pod_of(row)
+        pod = self.classrooms.pod_of(row)
         ports = [port for device in devices_in(pod, DefinitionStatus()) for port in device.ports] if pod else []
         until = iso(int(row.ends_at)) if row.ends_at is not None else ""
         link = lab_link(portal, row.user) if row.user else lablet_link(portal, row.namespace, row.pod)

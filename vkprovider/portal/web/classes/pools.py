@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 import structlog
@@ -48,25 +49,24 @@ def pool_rights(namespace: str) -> tuple[Right, ...]:
 _LOOK_ONLY: Final = "You may look at this class, and make no pools in it."
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class PoolsPage:
-    """The handlers."""
+    """The handlers.
 
-    def __init__(self, site: SiteContext, requests: ClassRequests) -> None:
-        """Create them.
+    Attributes:
+        site: What every view is given.
+        requests: Finds the class and the sender of each.
+    """
 
-        Args:
-            site: What every view is given.
-            requests: Finds the class and the sender of each.
-        """
-        self._site = site
-        self._requests = requests
+    site: SiteContext
+    requests: ClassRequests
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Show the pools of a class, and the form for one more."""
-        namespace, visitor = await self._requests.allowed(request, pool_rights, _LOOK_ONLY)
+        namespace, visitor = await self.requests.allowed(request, pool_rights, _LOOK_ONLY)
         pools, definitions, fault, unread = list[PoolSize](), list[str](), "", ""
         try:
-            async with self._site.as_visitor.client(visitor.token) as kube:
+            async with self.site.as_visitor.client(visitor.token) as kube:
                 pools = await pools_in(kube, namespace)
                 try:
                     definitions = offered(await Resource(kube, DEFINITIONS).list(), namespace)
@@ -74,7 +74,7 @@ class PoolsPage:
                     unread = error.message
         except (OutsideError, InputError) as error:
             fault = str(error)
-        return self._site.layout.render(
+        return self.site.layout.render(
             request,
             "classes/pools.html",
             namespace=namespace,
@@ -91,21 +91,21 @@ class PoolsPage:
 
     async def make(self, request: web.Request) -> web.StreamResponse:
         """Make a pool, and lead back to the list."""
-        namespace, visitor = await self._requests.allowed(request, pool_rights, _LOOK_ONLY)
+        namespace, visitor = await self.requests.allowed(request, pool_rights, _LOOK_ONLY)
         wished = wished_of(await read_form(request, FORM_BODY))
-        async with as_visitor(self._site, visitor, "Nothing was made") as kube:
+        async with as_visitor(self.site, visitor, "Nothing was made") as kube:
             await make(kube, namespace, wished.name, wished.definition, wished.replicas)
         self._tell(visitor, namespace, wished.name, wished.replicas)
         raise web.HTTPSeeOther(link(request, f"{path_of(namespace)}/pools"))
 
     async def scale(self, request: web.Request) -> web.StreamResponse:
         """Make a pool larger or smaller, and lead back to the list."""
-        namespace, visitor = await self._requests.allowed(request, pool_rights, _LOOK_ONLY)
+        namespace, visitor = await self.requests.allowed(request, pool_rights, _LOOK_ONLY)
         form, name = await read_form(request, FORM_BODY), request.match_info["pool"]
         replicas, seen = (number_of(str(form.get(field, ""))) for field in ("replicas", "seen"))
         if replicas is None or seen is None:
             raise Rejected(Grounds.INVALID_BODY, f"Say how many free lablets the pool is to have: 0 to {REPLICAS_MAX}.")
-        async with as_visitor(self._site, visitor, "Nothing was changed") as kube:
+        async with as_visitor(self.site, visitor, "Nothing was changed") as kube:
             await scale(kube, namespace, name, replicas, seen=seen)
         self._tell(visitor, namespace, name, replicas)
         raise web.HTTPSeeOther(link(request, f"{path_of(namespace)}/pools"))

@@ -10,6 +10,7 @@ from markupsafe import Markup
 
 from vkprovider.lablet.standings import Standing
 from vkprovider.platform.http.bodies import read_form
+from vkprovider.platform.http.open import Places
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.pure.classes import RowFilter, as_csv, chosen, wish_of
 from vkprovider.portal.pure.options import Grounds
@@ -41,8 +42,10 @@ from vkprovider.portal.web.classes.definitions import FILE_BODY, DefinitionsPage
 from vkprovider.portal.web.classes.giving import LIST_BODY, Assigning, giving_rights
 from vkprovider.portal.web.classes.guests import GuestsPage
 from vkprovider.portal.web.classes.handout import HandingOut
+from vkprovider.portal.web.classes.leftwork import left_work
 from vkprovider.portal.web.classes.pools import PoolsPage, pool_rights
 from vkprovider.portal.web.classes.wall import Wall
+from vkprovider.portal.web.classes.work import WorkPage
 from vkprovider.portal.web.lab.pieces import Deed, lab_page, lablet_place
 from vkprovider.portal.web.lab.routes import LABLET, LabletTopics
 from vkprovider.portal.web.layout import PIECE, SiteContext
@@ -131,7 +134,7 @@ class ClassLablets:
             raise Rejected(Grounds.INVALID_BODY, wanted)
         [outcome] = await self._acting.ask(visitor, namespace, rows, wanted)
         if not outcome.done:
-            raise Rejected(Grounds.CANNOT_EXTEND, f"Nothing was done: {outcome.words}.")
+            raise Rejected(Grounds.CANNOT_BE_DONE, f"Nothing was done: {outcome.words}.")
         raise web.HTTPSeeOther(link(request, lablet_place(namespace, name).path))
 
 
@@ -170,8 +173,14 @@ HEADINGS: Final = (
 _FORM: Final = {form.act for form in FORMS}
 
 
-def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
-    """Return the paths."""
+def routes(site: SiteContext, live: Live, places: Places) -> tuple[Route, ...]:
+    """Return the paths.
+
+    Args:
+        site: What every view is given.
+        live: Has the pages change by themselves.
+        places: Of downloads of configurations, of all pages.
+    """
     classrooms = Classrooms(site.index, site.lablets, site.instructors, site.callers)
     acting = Acting(site, classrooms)
     requests = ClassRequests(site, classrooms)
@@ -179,6 +188,7 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
     pools, definitions, guests = PoolsPage(site, requests), DefinitionsPage(site, requests), GuestsPage(site, requests)
     view = Classes(site, live, classrooms, acting, requests)
     lablets = ClassLablets(site, live, classrooms, acting)
+    work = WorkPage(site, classrooms, requests, left_work(site.settings), places)
     post = site.visitors.posting
     for source in (view.grid.source(), lablets.source()):
         live.topics.register(source)
@@ -189,6 +199,10 @@ def routes(site: SiteContext, live: Live) -> tuple[Route, ...]:
         Route("GET", "/classes/{namespace}/hand-out", handing_out.show),
         Route("GET", "/classes/{namespace}/hand-out/csv", handing_out.csv),
         Route("GET", "/classes/{namespace}/wall", Wall(site, classrooms, requests).show),
+        Route("GET", "/classes/{namespace}/work", work.show),
+        Route("GET", "/classes/{namespace}/work/grades.csv", work.csv),
+        Route("GET", "/classes/{namespace}/work/now.zip", work.running),
+        Route("GET", "/classes/{namespace}/work/left.zip", work.gone),
         Route("GET", "/classes/{namespace}/definitions", definitions.show),
         Route("POST", "/classes/{namespace}/definitions", post(definitions.make, FILE_BODY)),
         Route("POST", "/classes/{namespace}/definitions/{definition}/trials", post(definitions.begin)),

@@ -1,5 +1,6 @@
 """A wall of consoles: the first one of each learner of a class, to watch."""
 
+from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -34,27 +35,26 @@ class Tile(NamedTuple):
     shown: str = ""
 
 
+@dataclass(frozen=True, eq=False, slots=True)
 class Wall:
-    """The handler."""
+    """The handler.
 
-    def __init__(self, site: SiteContext, classrooms: Classrooms, requests: ClassRequests) -> None:
-        """Create it.
+    Attributes:
+        site: What every view is given.
+        classrooms: The classes.
+        requests: Finds the class and the sender of each.
+    """
 
-        Args:
-            site: What every view is given.
-            classrooms: The classes.
-            requests: Finds the class and the sender of each.
-        """
-        self._site = site
-        self._classrooms = classrooms
-        self._requests = requests
+    site: SiteContext
+    classrooms: Classrooms
+    requests: ClassRequests
 
     async def show(self, request: web.Request) -> web.StreamResponse:
         """Show the wall."""
-        namespace, visitor = await self._requests.taught(request)
-        rows = everybody(chosen(self._classrooms.rows(namespace), RowFilter()))
+        namespace, visitor = await self.requests.taught(request)
+        rows = everybody(chosen(self.classrooms.rows(namespace), RowFilter()))
         tiles = [tile for row in rows if (tile := self._tile(namespace, row)) is not None]
-        return self._site.layout.render(
+        return self.site.layout.render(
             request,
             "classes/wall.html",
             namespace=namespace,
@@ -65,7 +65,7 @@ class Wall:
 
     def _tile(self, namespace: str, row: Row) -> Tile | None:
         """Return the first console of a lab; None if it has none."""
-        pod = self._classrooms.pod_of(row)
+        pod = self.classrooms.pod_of(row)
         devices = devices_in(pod, DefinitionStatus()) if pod is not None else ()
         device = next((each.label for each in devices if each.console), "")
         if not device:

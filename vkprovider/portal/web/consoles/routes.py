@@ -128,10 +128,20 @@ def archive(found: Iterable[DeviceConfiguration], *, at: float) -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as whole:
         for name, text in files.items():
-            entry = zipfile.ZipInfo(name, time.gmtime(at)[:6])
-            entry.create_system, entry.external_attr = _UNIX, _MODE
-            whole.writestr(entry, text, zipfile.ZIP_DEFLATED)
+            whole.writestr(zip_entry(name, at), text, zipfile.ZIP_DEFLATED)
     return packed.getvalue()
+
+
+def zip_entry(name: str, at: float) -> zipfile.ZipInfo:
+    """Return the head of a file in an archive, which its owner may write wherever it is unpacked.
+
+    Args:
+        name: Of the file, with its folders.
+        at: Its time, in Unix seconds.
+    """
+    entry = zipfile.ZipInfo(name, time.gmtime(at)[:6])
+    entry.create_system, entry.external_attr = _UNIX, _MODE
+    return entry
 
 
 TILE: Final = "tile"
@@ -404,6 +414,13 @@ def _first_mode(request: web.Request, place: LabPlace) -> Mode:
     return Mode.TYPE if mode is Mode.TAKE_OVER else mode
 
 
-def routes(site: SiteContext, live: Live, consoles: BrowserConsoles) -> tuple[Route, ...]:
-    """Return the paths."""
-    return ConsoleViews(site, LabFinder(site), live.reviews, consoles, downloads()).routes()
+def routes(site: SiteContext, live: Live, consoles: BrowserConsoles, places: Places) -> tuple[Route, ...]:
+    """Return the paths.
+
+    Args:
+        site: What every view is given.
+        live: Asks whether somebody still may open a console.
+        consoles: The open ones.
+        places: Of downloads of configurations, of all pages.
+    """
+    return ConsoleViews(site, LabFinder(site), live.reviews, consoles, places).routes()

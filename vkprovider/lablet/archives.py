@@ -1,0 +1,72 @@
+"""What a learner leaves behind, as it is kept and shown: the work, an entry of the list, the grade."""
+
+from typing import Any
+
+import msgspec
+
+
+class Verdict(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The grader's verdict on a learner's work."""
+
+    passed: bool
+    message: str
+
+
+class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The configurations and answers collected from one lablet.
+
+    Attributes:
+        namespace: Of the lablet's Pod.
+        pod: Its name.
+        pod_uid: Its UID.
+        definition: The LabletDefinition.
+        version: Of the content that it ran.
+        lab_id: The id of the lab in CML.
+        username: The learner.
+        session_id: Of the session in the Lab Delivery System.
+        configs: Device label → configuration.
+        faults: Device label → why its configuration is missing.
+        responses: The learner's answers, as the LDS returns them.
+        at: When it was collected (Unix seconds).
+        labels: Of the Pod.
+        grade: The grader's verdict on the learner's work; None if it is not graded.
+        shown: The name by which people know the learner.
+    """
+
+    namespace: str
+    pod: str
+    pod_uid: str
+    definition: str
+    version: str
+    lab_id: str = ""
+    username: str = ""
+    session_id: str = ""
+    at: int = 0
+    configs: dict[str, str] = {}
+    faults: dict[str, str] = {}
+    responses: Any = None
+    labels: dict[str, str] = {}
+    grade: Verdict | None = None
+    shown: str = ""
+
+
+class ArchiveEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
+    """What the metadata of a stored object say of it: all but the work itself.
+
+    Attributes:
+        id: The Pod's UID, or UID-TIME of what an earlier learner of that Pod left.
+        at: When it was collected (Unix seconds).
+        shown: The name by which people know the learner.
+    """
+
+    id: str
+    namespace: str
+    pod: str
+    at: int
+    learner: str = ""
+    session_id: str = ""
+    definition: str = ""
+    version: str = ""
+    labels: dict[str, str] = {}
+    grade: Verdict | None = None
+    shown: str = ""

@@ -1,0 +1,144 @@
+"""What learners of a class have left, asked of the provider's page with the visitor's own token."""
+
+import ssl
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Any, Final, TypeVar
+
+import aiohttp
+
+from tunnels.outgoing import open_session
+from vkprovider.classroom.archives import PageArchives
+from vkprovider.classroom.providerpage import PageClient, PageOversizedError, PageRefusalError, PageSilenceError
+from vkprovider.platform.rereading import Reread
+from vkprovider.portal.settings import PortalSettings
+from vkprovider.portal.web.visitors import Visitor
+
+T = TypeVar("T")
+_URL: Final = "VKPROVIDER_PORTAL_PROVIDER_URL"
+_CA_FILE: Final = "VKPROVIDER_PORTAL_PROVIDER_CA_FILE"
+_MIB: Final = 2**20
+_BYTES_MAX: Final = 10 * _MIB
+"""The longest answer: a replica has a few in memory, as it has of the archives of single labs."""
+_UNSET: Final = (
+    "What learners of lablets that are gone have left is not shown here: an administrator names the address of the "
+    f"provider's page in {_URL}."
+)
+_FROM_INGRESS: Final = (
+    "What learners of lablets that are gone have left takes a token of yours, and the ingress in front of the portal "
+    "sends none: kubectl lablet configs --all and kubectl lablet list --past show it."
+)
+
+
+_OVERSIZED: Final = (
+    f"What was left is more than the {_BYTES_MAX // _MIB} MiB that the portal reads at once; "
+    "kubectl lablet configs has all of it."
+)
+
+
+class LeftUnknownError(Exception):
+    """What learners have left is not known; the text is a sentence for an instructor.
+
+    Attributes:
+        silent: Whether the page did not answer, so that it need not be asked for the next learner.
+    """
+
+    def __init__(self, words: str, *, silent: bool = False) -> None:
+        super().__init__(words)
+        self.silent: Final = silent
+
+
+@dataclass(frozen=True, slots=True)
+class VisitorPage:
+    """The provider's page, as a visitor of the portal asks it; each method raises `LeftUnknownError`."""
+
+    client: PageClient
+
+    async def get(self, path: str, type_: type[T], params: Mapping[str, str] | None = None) -> T:
+        """See `ArchivePage.get`."""
+        try:
+            return await self.client.ask("GET", path, type_, params)
+        except PageRefusalError as refusal:
+            raise LeftUnknownError(_refusal(refusal)) from refusal
+        except PageOversizedError as error:
+            raise LeftUnknownError(_OVERSIZED) from error
+        except PageSilenceError as error:
+            raise LeftUnknownError(self._silence(error), silent=True) from error
+
+    async def find(self, path: str, type_: type[T], absent: str) -> T | None:
+        """See `ArchivePage.find`."""
+        try:
+            return await self.get(path, type_)
+        except LeftUnknownError as error:
+            if isinstance(error.__cause__, PageRefusalError) and error.__cause__.reason == absent:
+                return None
+            raise
+
+    def _silence(self, error: PageSilenceError) -> str:
+        cause = error.__cause__
+        if isinstance(cause, aiohttp.ClientConnectorCertificateError):
+            return (
+                f"The provider's page at {self.client.base} has a certificate that the portal does not trust: an "
+                f"administrator names its CA in {_CA_FILE}."
+            )
+        why = f"no answer within {self.client.within_s:g} s" if isinstance(cause, TimeoutError) else str(error)
+        if isinstance(cause, aiohttp.ClientPayloadError):
+            why = "its answer breaks off"
+        return f"The provider's page at {self.client.base} cannot be asked: {why.rstrip('.')}; try again later."
+
+
+def _refusal(refusal: PageRefusalError) -> str:
+    """Return in a sentence why the page refuses, and what helps."""
+    words = str(refusal).rstrip(".")
+    if refusal.status == HTTPStatus.UNAUTHORIZED:
+        return (
+            f"The provider's page does not accept your login: {words}; an administrator adds the audience of the API "
+            "server to VKPROVIDER_HTTP_AUDIENCES of the provider."
+        )
+    if refusal.status == HTTPStatus.FORBIDDEN:
+        return f"You may not see what learners of this class have left: {words}."
+    return f"The provider's page does not say what learners have left: {words}."
+
+
+@dataclass(frozen=True, slots=True)
+class LeftWork:
+    """Where what learners have left is asked.
+
+    Attributes:
+        url: Of the provider's page; "" if none is set.
+        tls: Returns how its certificate is verified, as aiohttp takes it.
+        within_s: How long an answer may take.
+    """
+
+    url: str
+    tls: Callable[[], Any]
+    within_s: float
+
+    @asynccontextmanager
+    async def open(self, visitor: Visitor, namespace: str) -> AsyncIterator[PageArchives]:
+        """Yield what learners of a class have left, as a visitor may see it; its methods raise `LeftUnknownError`.
+
+        Raises:
+            LeftUnknownError: It cannot be asked for.
+        """
+        if not self.url:
+            raise LeftUnknownError(_UNSET)
+        if not visitor.token:
+            raise LeftUnknownError(_FROM_INGRESS)
+        async with open_session(aiohttp.TCPConnector()) as session:
+            authorization = f"Bearer {visitor.token}"
+            client = PageClient(self.url, authorization, self.tls(), session, self.within_s, _BYTES_MAX)
+            yield PageArchives(VisitorPage(client), namespace)
+
+
+def left_work(settings: PortalSettings) -> LeftWork:
+    """Return where what learners have left is asked.
+
+    Raises:
+        InputError: The file of certificate authorities cannot be used.
+    """
+    file = settings.provider_ca_file
+    reread = Reread([file], lambda: ssl.create_default_context(cafile=file), before=ssl.create_default_context)
+    return LeftWork(settings.provider_url, reread.current, settings.page_s)
