@@ -32,7 +32,8 @@ NOTE: Final = "cli.vkprovider.io/schedule"
 """The annotation of a CronJob that says what it is a part of, as `Schedule` in JSON."""
 BOOTS_S: Final = 1800
 """How long a lablet is taken to boot if nothing says it."""
-_LABELS: Final = f"{names.LABEL_COMPONENT}={names.COMPONENT_SCHEDULE}"
+LABELS: Final = f"{names.LABEL_COMPONENT}={names.COMPONENT_SCHEDULE}"
+"""The selector of CronJobs of schedules."""
 _NAME_CHARS: Final = 40
 """The names of CronJobs have 52 characters at most."""
 _HASH_CHARS: Final = 8
@@ -279,7 +280,7 @@ async def cron_jobs_in(kube: KubeClient, namespace: str) -> list[CronJob]:
     Raises:
         OutsideError: They cannot be read.
     """
-    found = await Resource(kube, CRON_JOBS, namespace).list(labels=_LABELS)
+    found = await Resource(kube, CRON_JOBS, namespace).list(labels=LABELS)
     return sorted(found, key=lambda each: (each.metadata.namespace, each.metadata.name))
 
 
