@@ -13,6 +13,7 @@
 * `access`: what lets a learner into the own lablet: a Role on that Pod, and its binding.
 * `attendance`: who is known to attend a class, by what is bound in its namespace.
 * `sharing`: guests of a lablet, who watch or type beside its learner.
+* `gradebook`: grades as the gradebooks of Moodle and Canvas import them. Pure.
 * `timetable`: when a pool is to be full: days and times of a zone, and what a change of clocks does to them. Pure.
 * `schedules`: a schedule of a pool: CronJobs that make it full before a class, and small again at the end.
 * `giving`: each learner of a list gets a lablet of a pool, which gets smaller by it.

@@ -8,11 +8,12 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 import msgspec
 
+from vkprovider.classroom.gradebook import GivenGrade, GradebookError, LearningSystem, gradebook
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.configs import files_of, safe, write
 from vkprovider.cli.shared import clock
@@ -212,13 +213,47 @@ async def entries_or_why(
         return [], error.message
 
 
-def show_past(*, output: Output, learners: tuple[str, ...], sort: str, page: PageOptions, scope: Scope) -> None:
-    """List what learners of a namespace left, with their grades."""
+class GradebookWish(NamedTuple):
+    """The file of grades that somebody wants: for which system, with how many points, and the title of its column."""
+
+    system: str
+    points: float
+    column: str
+
+
+def given_grade(entry: ArchiveEntry) -> GivenGrade:
+    """Return the grade of what a learner left, for a gradebook."""
+    row, verdict = grade_in(entry), entry.grade
+    passed = None if verdict is None else verdict.passed
+    return GivenGrade(row.learner, row.definition, row.at, passed=passed, message=row.message, shown=row.shown)
+
+
+def show_past(
+    *,
+    output: Output,
+    learners: tuple[str, ...],
+    sort: str,
+    wish: GradebookWish | None,
+    page: PageOptions,
+    scope: Scope,
+) -> None:
+    """List what learners of a namespace left, with their grades, or print a file for a gradebook."""
+    if wish is not None and output != "table":
+        raise click.UsageError("--for has a form of its own: leave out -o")
 
     async def work(kube: KubeClient, namespace: str) -> None:
         async with open_archives(kube, namespace, scope.place, page) as archives:
             found = await archives.list(labels=scope.labels)
-        rows = [grade_in(entry) for entry in found if entry.learner and (not learners or entry.learner in learners)]
+        found = [entry for entry in found if entry.learner and (not learners or entry.learner in learners)]
+        if wish is not None:
+            grades = map(given_grade, found)
+            try:
+                text = gradebook(grades, LearningSystem(wish.system), points=wish.points, column=wish.column)
+            except GradebookError as error:
+                raise click.ClickException(str(error)) from None
+            click.echo(text, nl=False)
+            return
+        rows = [grade_in(entry) for entry in found]
         rows.sort(key=lambda row: row.at, reverse=True)
         if sort == "learner":
             rows.sort(key=lambda row: by_last_name(row.learner, row.shown))
