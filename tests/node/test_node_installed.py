@@ -2,8 +2,11 @@
 
 import json
 import subprocess
+import sys
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -13,6 +16,7 @@ from tests.support.extra import SYSTEM
 from tests.support.ordinary import DEPLOYMENTS, RELAY, Ordinary, install, ordinary
 from tests.support.topologies import definition, deployment, topology
 from tests.support.waiting import until
+from vkprovider.lablet import names
 from vkprovider.platform.wellknown import GROUP
 from vkpsandbox.node import needs, room
 
@@ -217,3 +221,47 @@ def test_a_class_fits_into_the_memory_of_each_container(made: Ordinary) -> None:
         largest = facts(made, pod, container["name"])["largest_bytes"]
         print(f"{pod['metadata']['name']}: {largest / 2**20:.0f} of {limit / 2**20:.0f} MiB")  # noqa: T201 (figures of `make node`)
         assert largest <= SHARE * limit
+
+
+def scheduled(made: Ordinary, *words: str) -> str:
+    """Run `kubectl lablet schedule` on the host, as an administrator, in the namespace of the class at nine."""
+    program = "from vkprovider.cli.lablet import main; main()"
+    command = [
+        sys.executable,
+        "-c",
+        program,
+        "schedule",
+        *words,
+        "--namespace=nine",
+        f"--kubeconfig={made.sandbox.kubeconfig}",
+    ]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=120).stdout  # noqa: S603 (of the test)
+
+
+def test_a_pool_is_full_by_the_stock_controller_and_a_job_on_the_node(made: Ordinary) -> None:
+    """The Pod of the Job is admitted at the level restricted, runs our image, and may set that one size."""
+    made.kubectl("create", "namespace", "nine")
+    made.kubectl("label", "namespace", "nine", "pod-security.kubernetes.io/enforce=restricted")
+    pool = deployment("warm", "nothing", 0)
+    for labels in (pool["spec"]["selector"]["matchLabels"], pool["spec"]["template"]["metadata"]["labels"]):
+        labels[names.LABEL_POOL] = "warm"
+    made.apply(pool, namespace="nine")
+    zone = "Etc/GMT-12" if datetime.now(UTC).hour in {22, 23, 0} else "UTC"
+    at = datetime.now(ZoneInfo(zone)) + timedelta(minutes=3)  # the boots begin in one to two minutes
+    until_ = at + timedelta(minutes=1)
+    times = (f"--at={at:%H:%M}", f"--until={until_:%H:%M}", "--days=daily", f"--tz={zone}")
+    said = scheduled(made, "deployment/warm", *times, "--ready=3", "--boots=1m", f"--image={IMAGE}")
+    assert said.count(" created\n") == 5
+
+    def sized(replicas: int) -> bool:
+        found = made.get("deployment", "warm", "--namespace=nine")["spec"]["replicas"]
+        assert found == replicas, made.story("nine")
+        return True
+
+    until(lambda: sized(3), 240, every_s=2)
+    until(lambda: sized(0), 240, every_s=2)
+    jobs = made.items("jobs", "--namespace=nine")
+    assert sorted(job["metadata"]["ownerReferences"][0]["name"] for job in jobs) == ["warm-begin", "warm-end"]
+    pods = [pod for pod in made.items("pods", "--namespace=nine") if "job-name" in pod["metadata"]["labels"]]
+    assert {pod["spec"]["nodeName"] for pod in pods} == {made.node.name}
+    assert "warm" in scheduled(made, "--list")

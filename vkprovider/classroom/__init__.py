@@ -17,5 +17,8 @@
 * `archives`: what learners of a namespace left, as the provider's page lists and shows it.
 * `grades`: grades of a class, of what learners have left.
 * `work`: the work of learners as files: one for each device, and a folder for each learner.
+* `gradebook`: grades as the gradebooks of Moodle and Canvas import them. Pure.
+* `timetable`: when a pool is to be full: days and times of a zone, and what a change of clocks does to them. Pure.
+* `schedules`: a schedule of a pool: CronJobs that make it full before a class, and small again at the end.
 * `giving`: each learner of a list gets a lablet of a pool, which gets smaller by it.
 """

@@ -5,6 +5,8 @@ from typing import Final
 import msgspec
 
 from vkprovider.classroom.pods import LabletPod
+from vkprovider.lablet import names
+from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource, kind
 from vkprovider.platform.objects import Condition, Metadata
 
@@ -75,6 +77,11 @@ class Deployment(msgspec.Struct, frozen=True):
     status: _Status = _Status()
 
     @property
+    def selects_by_pool(self) -> bool:
+        """Whether a lablet that is given leaves it, so that it ends free ones alone."""
+        return names.LABEL_POOL in self.spec.selector.match_labels and not self.spec.selector.match_expressions
+
+    @property
     def hindrance(self) -> str:
         """Why its ReplicaSet makes no lablets; "" if nothing is known to hinder it."""
         failed = [each for each in self.status.conditions if each.type == "ReplicaFailure" and each.status == "True"]
@@ -100,6 +107,36 @@ async def deployment_in(deployments: Resource[Deployment], namespace: str, name:
             f"deployment/{name} not found in namespace {namespace}; see: kubectl get deployments -n {namespace}"
         )
     return found
+
+
+class _Target(msgspec.Struct, frozen=True):
+    kind: str = ""
+    name: str = ""
+
+
+class _ScalerSpec(msgspec.Struct, frozen=True, rename="camel"):
+    scale_target_ref: _Target = _Target()
+
+
+class _Scaler(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: _ScalerSpec = _ScalerSpec()
+
+
+_SCALERS: Final = kind("/apis/autoscaling/v2", "horizontalpodautoscalers", _Scaler)
+
+
+async def scaler_of(kube: KubeClient, namespace: str, deployment: str) -> str:
+    """Return the name of the HorizontalPodAutoscaler that sets the replicas of a Deployment; "" if none does.
+
+    Raises:
+        OutsideError: They cannot be read.
+    """
+    for scaler in await Resource(kube, _SCALERS, namespace).list():
+        target = scaler.spec.scale_target_ref
+        if (target.kind, target.name) == ("Deployment", deployment):
+            return scaler.metadata.name
+    return ""
 
 
 def scale_command(name: str, namespace: str, replicas: int) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from vkprovider.classroom.access import open_access
-from vkprovider.classroom.deployments import DEPLOYMENTS, Deployment, GivingError, deployment_in
+from vkprovider.classroom.deployments import DEPLOYMENTS, Deployment, GivingError, deployment_in, scaler_of
 from vkprovider.classroom.ledger import (
     GIVING,
     Await,
@@ -27,7 +27,7 @@ from vkprovider.classroom.preview import GivingPreview, preview_of
 from vkprovider.lablet import names
 from vkprovider.platform.errors import Conflict, NotFound
 from vkprovider.platform.kube.client import KubeClient
-from vkprovider.platform.kube.resources import Resource, kind
+from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.objects import Metadata
 
 _LOOK_EVERY_S: Final = 0.05
@@ -35,20 +35,6 @@ _PATIENCE_S: Final = 30.0
 """How long nothing may happen: a ReplicaSet releases a Pod within a second, and others who write end soon."""
 _STEPS_EACH: Final = 20
 """The most steps for each learner, which are enough also if others write at the same time."""
-
-
-class _Target(msgspec.Struct, frozen=True):
-    kind: str = ""
-    name: str = ""
-
-
-class _ScalerSpec(msgspec.Struct, frozen=True, rename="camel"):
-    scale_target_ref: _Target = _Target()
-
-
-class _Scaler(msgspec.Struct, frozen=True):
-    metadata: Metadata
-    spec: _ScalerSpec = _ScalerSpec()
 
 
 class Given(NamedTuple):
@@ -69,7 +55,6 @@ class Given(NamedTuple):
     links: LinkRound = LinkRound()
 
 
-_SCALERS: Final = kind("/apis/autoscaling/v2", "horizontalpodautoscalers", _Scaler)
 _gifts: Final = msgspec.json.Decoder(tuple[Gift, ...])
 
 
@@ -155,14 +140,11 @@ async def _check_scaler(kube: KubeClient, namespace: str, deployment: str) -> No
     Raises:
         GivingError: A HorizontalPodAutoscaler does.
     """
-    for scaler in await Resource(kube, _SCALERS, namespace).list():
-        target = scaler.spec.scale_target_ref
-        if (target.kind, target.name) == ("Deployment", deployment):
-            name = scaler.metadata.name
-            raise GivingError(
-                f"horizontalpodautoscaler/{name} sets the replicas of deployment/{deployment}: give with --refill, "
-                f"which leaves them as they are, or delete it first: kubectl delete hpa {name} -n {namespace}"
-            )
+    if name := await scaler_of(kube, namespace, deployment):
+        raise GivingError(
+            f"horizontalpodautoscaler/{name} sets the replicas of deployment/{deployment}: give with --refill, "
+            f"which leaves them as they are, or delete it first: kubectl delete hpa {name} -n {namespace}"
+        )
 
 
 async def _pool(deployments: Resource[Deployment], namespace: str, name: str) -> tuple[DeploymentPool, Metadata]:
@@ -173,7 +155,7 @@ async def _pool(deployments: Resource[Deployment], namespace: str, name: str) ->
     """
     found = await deployment_in(deployments, namespace, name)
     labels = found.spec.selector.match_labels
-    if names.LABEL_POOL not in labels or found.spec.selector.match_expressions:
+    if not found.selects_by_pool:
         raise GivingError(
             f"deployment/{name} does not select by matchLabels with {names.LABEL_POOL} alone: a lablet that is given "
             "would stay in it, and be deleted with it. Make it again with that label in selector and template"

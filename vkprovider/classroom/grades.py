@@ -11,13 +11,16 @@ from vkprovider.lablet.shownname import tidied
 from vkprovider.lablet.standing import score_in
 from vkprovider.platform.times import iso
 
+PASSED: Final = "yes"
+NOT_PASSED: Final = "no"
+
 
 class LearnerGrade(msgspec.Struct, frozen=True):
     """A learner's grade; what is unknown is empty.
 
     Attributes:
         learner: Whose.
-        passed: `yes` or `no`.
+        passed: `yes` or `no`; "" if nobody has graded it.
         score: As the grader gave it.
         name: Of the Pod.
         at: When the work was collected.
@@ -45,7 +48,7 @@ def grade_in(entry: ArchiveEntry) -> LearnerGrade:
     verdict = entry.grade
     return LearnerGrade(
         learner=entry.learner,
-        passed="" if verdict is None else "yes" if verdict.passed else "no",
+        passed="" if verdict is None else PASSED if verdict.passed else NOT_PASSED,
         score=score_in(verdict.message) if verdict is not None else "",
         name=entry.pod,
         at=iso(entry.at),

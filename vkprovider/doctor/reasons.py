@@ -316,6 +316,11 @@ class DoctorReason(Reasons):
         "A quota of the namespace is used up, so that no further lablet is made.",
         "End lablets that nobody needs, or ask an admin to raise the quota.",
     )
+    SCHEDULE_ROOM = (
+        "ScheduleRoom",
+        "A schedule of a pool asks for more lablets than the workers will have room for, if what runs now runs on.",
+        "Add a worker, end what nobody needs, or change the schedule: kubectl lablet schedule deployment/POOL.",
+    )
     NO_WORKER_READY = (
         "NoWorkerReady",
         "No worker of a definition's environment is Ready, so that none of its lablets can run.",

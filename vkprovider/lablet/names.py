@@ -52,6 +52,8 @@ COMPONENT_ASSIGNMENT: Final = "assignment"
 """What lets a learner into an assigned lablet: a Role on the Pod, and its binding."""
 COMPONENT_LINK: Final = "link"
 """What acts in the cluster for who opens a learner's link: a ServiceAccount."""
+COMPONENT_SCHEDULE: Final = "schedule"
+"""What makes a pool full before a class: CronJobs, and what acts for them."""
 ROLE_INSTRUCTOR: Final = "vkprovider-instructor"
 """The ClusterRole of an instructor, and the RoleBinding of a class that carries what an admin says of it."""
 ROLE_CLASS_LEARNER: Final = "vkprovider-class-learner"
@@ -64,6 +66,8 @@ ANNOTATION_PAGE_URL: Final = f"{GROUP}/page-url"
 """An annotation of the RoleBinding of a class: the address of the page, to which instructors send their tokens."""
 ANNOTATION_USERNAME_PREFIX: Final = f"{GROUP}/username-prefix"
 """An annotation of the same: what the usernames of learners begin with in the cluster."""
+ANNOTATION_IMAGE: Final = f"{GROUP}/image"
+"""An annotation of the same: the image of the installation, which Jobs of the class run."""
 ANNOTATION_AGENTS_URL: Final = f"{GROUP}/agents-url"
 ANNOTATION_CML_BUILD: Final = f"{GROUP}/cml-build"
 ANNOTATION_NODE_LABELS: Final = f"{GROUP}/node-labels"
@@ -211,6 +215,19 @@ def assignment_name(pod: str) -> str:
     `manifests/base/instructors.yaml` and `confine.yaml` know it, too.
     """
     return f"vkprovider-assigned:{pod}"
+
+
+def schedule_account(pool: str) -> str:
+    """Return the name of the ServiceAccount that acts for the schedule of a pool; nothing else has this prefix.
+
+    `manifests/base/instructors.yaml` knows it, too.
+    """
+    return f"vkprovider-schedule-{pool}"
+
+
+def schedule_role(pool: str) -> str:
+    """Return the name of the Role of that account, and of its binding; the same holds for it."""
+    return f"vkprovider-schedule:{pool}"
 
 
 _LINK_BYTES: Final = 10

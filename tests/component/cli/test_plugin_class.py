@@ -327,6 +327,11 @@ async def test_a_class_that_is_collected_ends_with_its_grades(world: World, desk
     ]
     table = await desk.succeeds("list", "--past", "-u", "alice")
     assert [line.split()[0] for line in table.splitlines()] == ["LEARNER", "alice"]
+    book = await desk.succeeds("list", "--past", "-l", "class=friday", "--for", "canvas", "--column", "Lab 1")
+    headings, possible, *rows = csv.reader(io.StringIO(book))
+    assert (headings[3], headings[5:]) == ("SIS Login ID", ["Lab 1"])
+    assert (possible[0], possible[5]) == ("Points Possible", "100")
+    assert [(cells[3], float(cells[5]) >= 0) for cells in rows] == [("alice", True), ("bob", True)]
     assert "alice" not in await desk.succeeds("list"), "the lablet is nobody's"
     wrong = await desk.lablet("list", "--past", "-A")
     assert (wrong.code, "--past lists what learners of one namespace left" in wrong.err) == (2, True)

@@ -12,8 +12,8 @@ from tests.support.cmlapi.table import UnlikeCmlError, check, shapes_of
 from vkpsim.cml.server import ROUTES
 
 ID = "90f84e38-a71c-4d57-8d90-00fa8a197385"
-NO_BODY = {"/pcap/{key}/packet/{packet}", "/pcap/{key}/packets/{packet}", "/system/compute_hosts/{compute}"}
-"""They only refuse: there are no packets, and the controller's own host cannot be removed."""
+NO_BODY = {"/system/compute_hosts/{compute}"}
+"""It only refuses: the controller's own host cannot be removed."""
 
 
 def path_of(route: str) -> str:

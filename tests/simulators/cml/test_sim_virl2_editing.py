@@ -1,5 +1,6 @@
 """Cisco's client builds and changes topologies on the simulator."""
 
+import time
 from typing import Any
 
 import pytest
@@ -140,12 +141,16 @@ async def test_packet_captures(simulator: CmlSimulator) -> None:
         lab.start(wait=True)
         [link] = lab.links()
         assert link.start_capture(maxpackets=10, bpfilter="icmp")["maxpackets"] == 10
-        assert link.capture_status()["packetscaptured"] == 0
+        while link.capture_status()["packetscaptured"] < 2:
+            time.sleep(0.1)
         link.stop_capture()
-        assert link.download_capture()[:4] == b"\xd4\xc3\xb2\xa1"
-        assert link.get_capture_packets() == []
+        found = link.get_capture_packets()
+        assert [each["info"] for each in found[:2]] == ["echo request", "echo reply"]
+        assert len(link.download_capture()) == 24 + sum(16 + each["length"] for each in found)
+        assert link.capture_status()["packetscaptured"] == len(found), "it is stopped"
+        link.get_capture_packet(1)
         with pytest.raises(APIError):
-            link.get_capture_packet(1)
+            link.get_capture_packet(len(found) + 1)
 
     await drive(simulator, scenario)
 

@@ -85,6 +85,7 @@ _ELEMENTS: Final[Mapping[str, Any]] = {
     "GET /labs/{}/links/{}/capture/key": Uuid,
     "GET (//api/v0)?/pcap/{}": BYTES,
     "GET (//api/v0)?/pcap/{}/packets": list[Any],
+    "GET (//api/v0)?/pcap/{}/packets?/{}": dict[str, Any],
 }
 _CONTROLLER: Final[Mapping[str, Any]] = {
     "GET /system_information": system.Information,

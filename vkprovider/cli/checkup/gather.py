@@ -9,7 +9,8 @@ import msgspec
 
 from tunnels.mqtt.broker import Broker
 from vkprovider import __version__
-from vkprovider.cli.checkup import setup, workloads
+from vkprovider.classroom.schedules import CRON_JOBS, LABELS, CronJob
+from vkprovider.cli.checkup import rooms, setup, workloads
 from vkprovider.cli.environment import unknown
 from vkprovider.cml.spi import Credentials
 from vkprovider.doctor import findings
@@ -110,6 +111,7 @@ class Doctor:
         self._cml: dict[str, str] = {}
         self._ahead_s = 0.0
         self._nodes: list[Node] = []
+        self._workers: list[CustomResource] = []
 
     async def examine(self) -> DoctorReport:
         """Check everything."""
@@ -255,6 +257,7 @@ class Doctor:
             if not self._reading.failed("CMLWorker"):
                 self._found.append(note("CMLWorker", DoctorReason.NO_WORKER, "there is not one, so no lablet can run"))
             return
+        self._workers = resources
         self._found += workers.check_urls(resources) + workers.check_addresses(resources)
         if self._probing:
             self._agents, found = await ask_agents(self._broker, resources, self._namespace)
@@ -333,6 +336,14 @@ class Doctor:
         )
         await self._check_workloads(definitions)
         await self._check_waits(resources, boot_s)
+        await self._check_schedules(resources, relevant)
+
+    async def _check_schedules(self, resources: list[CustomResource], pods: list[lablets.SeenPod]) -> None:
+        """Check whether there will be room for what schedules of pools ask."""
+        path, selected = Resource(self._kube, CRON_JOBS).path, {"labelSelector": LABELS}
+        jobs = await self._reading.list(path, CronJob, "CronJob", selected)
+        now = datetime.fromtimestamp(self._now_s(), UTC)
+        self._found += rooms.check_room(jobs, resources, self._workers, self._nodes, pods, now)
 
     async def _check_workloads(self, definitions: set[str]) -> None:
         found = {kind: await self._reading.list(path, workloads.Workload, kind) for kind, path in _WORKLOADS.items()}

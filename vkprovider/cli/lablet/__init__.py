@@ -13,6 +13,7 @@
 * `timeslots`: `kubectl lablet assign`, `extend`, `release`: the time of learners.
 * `links`: `kubectl lablet links`: who has a link, which takes no account; made again, or taken back.
 * `sharing`: `kubectl lablet share`: a guest of a learner's lablet, to watch or to type.
+* `schedules`: `kubectl lablet schedule`: pools that are full when a class begins, and small when it ends.
 * `refresh`: `kubectl lablet refresh`: request a refresh of a definition's content, and wait for the outcome.
 * `granting`: `kubectl lablet grant` and `approve`: instructors of a namespace, and workers that agents have brought.
 * `sources`: a file that a command line names.

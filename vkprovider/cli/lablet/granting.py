@@ -18,6 +18,7 @@ from vkprovider.platform.errors import NotFound
 from vkprovider.platform.kube.api import NAMESPACES, WORKERS
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import PartialObject, Resource, kind
+from vkprovider.platform.objects import Metadata
 from vkprovider.portal.pure import portalnames
 
 _RUNS: Final = "vkprovider-lablet-user"
@@ -68,6 +69,7 @@ class Grant(msgspec.Struct, frozen=True):
         means: What the subject may do then.
         page: The address of the page; "" for a binding that does not carry it.
         prefix: What the usernames of learners begin with; None leaves what is there.
+        image: Of the installation, for Jobs of the class; "" leaves what is there.
     """
 
     name: str
@@ -77,11 +79,13 @@ class Grant(msgspec.Struct, frozen=True):
     means: str
     page: str = ""
     prefix: str | None = None
+    image: str = ""
 
     @property
     def notes(self) -> dict[str, str | None]:
         """The annotations that it is to have; None removes one."""
-        notes: dict[str, str | None] = {names.ANNOTATION_PAGE_URL: self.page} if self.page else {}
+        said = {names.ANNOTATION_PAGE_URL: self.page, names.ANNOTATION_IMAGE: self.image}
+        notes: dict[str, str | None] = {name: text for name, text in said.items() if text}
         return notes if self.prefix is None else {**notes, names.ANNOTATION_USERNAME_PREFIX: self.prefix or None}
 
     @property
@@ -189,7 +193,7 @@ def grants(subject: BindingSubject, namespace: str, provider_namespace: str) -> 
     ]
 
 
-def page_of(namespace: str, page: str, before: str = "", prefix: str | None = None) -> list[Grant]:
+def page_of(namespace: str, page: str, before: str = "", prefix: str | None = None, *, image: str = "") -> list[Grant]:
     """Return the binding that carries what an admin says of a class; none if nothing is said.
 
     It has the role, and binds nobody: so only who may give the role may write the address, to which tokens are sent.
@@ -199,14 +203,18 @@ def page_of(namespace: str, page: str, before: str = "", prefix: str | None = No
         page: The address.
         before: The address until now; "" if there is none.
         prefix: What the usernames of learners begin with; None leaves what is there.
+        image: Of the installation; "" if it is not known.
     """
     was = f", until now at {before}" if before and before != page else ""
     means = f"instructors of {namespace} send their tokens to the provider's page at {page}{was}" if page else ""
     if prefix is not None:
         learners = f"learners of {namespace} are users {prefix}NAME of the cluster"
         means = f"{means}; {learners}" if means else learners
-    said = page or prefix is not None
-    return [Grant(INSTRUCTOR, namespace, INSTRUCTOR, None, means, page, prefix)] if said else []
+    if image:
+        runs = f"Jobs of schedules in {namespace} run the image {image}"
+        means = f"{means}; {runs}" if means else runs
+    said = page or prefix is not None or image
+    return [Grant(INSTRUCTOR, namespace, INSTRUCTOR, None, means, page, prefix, image)] if said else []
 
 
 def warning_of(namespace: str, labels: Mapping[str, str]) -> str:
@@ -255,7 +263,8 @@ def grant(
         before = await granted(kube, namespace)
         address = page or await shown(kube)
         address = safe(address, "the address that the CMLWorkers show:") if address else before
-        everything = [*wanted, *page_of(namespace, address, before, username_prefix)]
+        image = await _installed_image(kube, provider_namespace)
+        everything = [*wanted, *page_of(namespace, address, before, username_prefix, image=image)]
         found = [await _bindings(kube, each).get(each.name) for each in everything]
         standings = [each.standing(binding) for each, binding in zip(everything, found, strict=True)]
         if not dry_run:
@@ -279,6 +288,35 @@ def grant(
         click.echo(
             f"namespace/{namespace} labelled{' (dry run)' if dry_run else ''}: instructors of {namespace} {means}"
         )
+
+
+class _ImageContainer(msgspec.Struct, frozen=True):
+    image: str = ""
+
+
+class _ImagePod(msgspec.Struct, frozen=True):
+    containers: list[_ImageContainer] = []
+
+
+class _ImageTemplate(msgspec.Struct, frozen=True):
+    spec: _ImagePod = _ImagePod()
+
+
+class _ImageSpec(msgspec.Struct, frozen=True):
+    template: _ImageTemplate = _ImageTemplate()
+
+
+class _Installed(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    spec: _ImageSpec = _ImageSpec()
+
+
+async def _installed_image(kube: KubeClient, provider_namespace: str) -> str:
+    """Return the image that the provider runs; "" where it runs as no Deployment, as on a sandbox."""
+    deployments = Resource(kube, kind("/apis/apps/v1", "deployments", _Installed), provider_namespace)
+    found = await deployments.get(wellknown.SERVICE_ACCOUNT)
+    containers = found.spec.template.spec.containers if found is not None else []
+    return containers[0].image if containers else ""
 
 
 def labels_of_links(*, links: bool) -> dict[str, Any]:

@@ -29,12 +29,14 @@ COMMANDS: Final = {
     "start": (f"{_HERE}.commands.learners:start", "Start labs again after `stop`."),
     "device": (f"{_HERE}.commands.learners:device", "Start, stop, restart or wipe one device of a lab."),
     "reset": (f"{_HERE}.commands.learners:reset", "Wipe labs and start them again."),
+    "schedule": (f"{_HERE}.commands.administering:schedule", "Have a pool full when a class begins."),
     "define": (f"{_HERE}.commands.administering:define", "Make a LabletDefinition of a topology, checked and tried."),
     "doctor": (f"{_HERE}.commands.administering:doctor", "Check the namespace of a class, one line per fault."),
     "refresh": (f"{_HERE}.commands.administering:refresh_definition", "Read the content of a LabletDefinition again."),
     "grant": (f"{_HERE}.commands.administering:grant", "Make a user an instructor of a namespace."),
     "approve": (f"{_HERE}.commands.administering:approve", "Let lablets begin on a worker that an agent has brought."),
     "__complete": (f"{_HERE}.completion:answer", ""),
+    "__scale": (f"{_HERE}.commands.administering:scale", ""),
     "completion": (f"{_HERE}.completion:completion", "Print what makes a shell complete `kubectl lablet`."),
 }
 """Subcommand: (module:attribute of the click command, one line of help); without help it is not shown."""

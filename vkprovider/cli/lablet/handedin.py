@@ -7,12 +7,13 @@ is with what the learner left.
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 import click
 
 from vkprovider.classroom.archives import NamespaceArchives, by_learner
-from vkprovider.classroom.grades import LearnerGrade, grade_in
+from vkprovider.classroom.gradebook import GradebookError, LearningSystem, gradebook
+from vkprovider.classroom.grades import NOT_PASSED, PASSED, LearnerGrade, grade_in
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.classroom.work import folders_of
 from vkprovider.cli.lablet.configs import write
@@ -121,7 +122,7 @@ LISTING: Final[Listing[LearnerGrade]] = Listing(
     ),
     name=lambda row: f"pod/{row.name}",
 )
-_PASSED: Final[Mapping[Standing, str]] = {Standing.PASSED: "yes", Standing.NOT_PASSED: "no"}
+_PASSED: Final[Mapping[Standing, str]] = {Standing.PASSED: PASSED, Standing.NOT_PASSED: NOT_PASSED}
 
 
 def grade_of(
@@ -160,13 +161,40 @@ async def entries_or_why(
         return [], error.message
 
 
-def show_past(*, output: Output, learners: tuple[str, ...], sort: str, page: PageOptions, scope: Scope) -> None:
-    """List what learners of a namespace left, with their grades."""
+class GradebookWish(NamedTuple):
+    """The file of grades that somebody wants: for which system, with how many points, and the title of its column."""
+
+    system: str
+    points: float
+    column: str
+
+
+def show_past(
+    *,
+    output: Output,
+    learners: tuple[str, ...],
+    sort: str,
+    wish: GradebookWish | None,
+    page: PageOptions,
+    scope: Scope,
+) -> None:
+    """List what learners of a namespace left, with their grades, or print a file for a gradebook."""
+    if wish is not None and output != "table":
+        raise click.UsageError("--for has a form of its own: leave out -o")
 
     async def work(kube: KubeClient, namespace: str) -> None:
         async with open_archives(kube, namespace, scope.place, page) as archives:
             found = await archives.list(labels=scope.labels)
-        rows = [grade_in(entry) for entry in found if entry.learner and (not learners or entry.learner in learners)]
+        found = [entry for entry in found if entry.learner and (not learners or entry.learner in learners)]
+        if wish is not None:
+            grades = map(grade_in, found)
+            try:
+                text = gradebook(grades, LearningSystem(wish.system), points=wish.points, column=wish.column)
+            except GradebookError as error:
+                raise click.ClickException(str(error)) from None
+            click.echo(text, nl=False)
+            return
+        rows = [grade_in(entry) for entry in found]
         rows.sort(key=lambda row: row.at, reverse=True)
         if sort == "learner":
             rows.sort(key=lambda row: by_last_name(row.learner, row.shown))

@@ -216,19 +216,28 @@ def list_lablets(
     learners: tuple[str, ...],
     sort: str,
     past: bool,
+    system: str | None,
+    points: float,
+    column: str,
     page: PageOptions,
     scope: Scope,
 ) -> None:
     """List lablets, the learner first: how each stands, since when, the time left, its devices; or the past."""
+    if system and not past:
+        raise click.UsageError("--for is for the grades of the past: add --past")
     if past:
         if watch or states or scope.everywhere or scope.fields or sort not in {"learner", "since"}:
             raise click.UsageError(
                 "--past lists what learners of one namespace left: leave out -w, --state, -A and --field-selector, and "
                 "sort by learner or since"
             )
-        from vkprovider.cli.lablet.handedin import show_past  # noqa: PLC0415 (the page's client takes time to load)
+        from vkprovider.cli.lablet.handedin import (  # noqa: PLC0415 (the page's client takes time to load)
+            GradebookWish,
+            show_past,
+        )
 
-        show_past(output=output, learners=learners, sort=sort, page=page, scope=scope)
+        wish = GradebookWish(system, points, column) if system else None
+        show_past(output=output, learners=learners, sort=sort, wish=wish, page=page, scope=scope)
         return
     but = () if scope.everywhere else ("NAMESPACE",)
     if watch and (states or learners or output == "csv"):

@@ -57,7 +57,7 @@ _ATTEMPTS: Final = 20
 _DEPLOYMENTS: Final = frozenset({"deployment", "deployments", "deploy", "deployment.apps", "deployments.apps"})
 
 
-def _pool_in(what: str) -> str:
+def pool_in(what: str) -> str:
     """Return the Deployment that is named instead of a POD; "" if it is a Pod."""
     kind, _, name = what.rpartition("/")
     return name if kind in _DEPLOYMENTS else ""
@@ -81,7 +81,7 @@ def assign(
     place: Place,
 ) -> None:
     """Assign a warm lablet to USER: POD, or a free one of a Deployment; or one to each learner of a file."""
-    pool = _pool_in(what)
+    pool = pool_in(what)
     if (user is None) == (from_file is None):
         raise click.UsageError("name a USER, or a file with learners: --from-file names.csv")
     base = portal_of(portal) if links or portal else ""

@@ -1,22 +1,20 @@
 """Interfaces, and links with their conditions and captures."""
 
-import struct
 from typing import Annotated, Any, Final
 
 import msgspec
 
+from vkpsim.cml import packets
 from vkpsim.cml.calls import Binary, Call, Route
 from vkpsim.cml.errors import CmlError, E
 from vkpsim.cml.routes import views
 from vkpsim.cml.world import editing
-from vkpsim.cml.world.model import Capture, Interface, Lab
+from vkpsim.cml.world.model import Capture, Interface, Lab, Link
 from vkpsim.cml.world.rules import NodeOp
 from vkpsim.cml.world.states import RUNNING, WireState
 from vkpsim.cml.world.topology import Condition
 from vkpsim.cml.world.wires import carries
 
-EMPTY_PCAP: Final = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
-"""A pcap file without packets."""
 DOUBLED: Final = "//api/v0"
 """Cisco's client 2.10.1 writes the base path twice in front of `/pcap`."""
 
@@ -186,7 +184,7 @@ def delete_condition(call: Call) -> None:
 
 
 def start_capture(call: Call) -> dict[str, Any]:
-    """Start a packet capture; the simulator has no packets, so it stays empty."""
+    """Start a packet capture; an earlier one of the link is gone."""
     _, link = call.link("lab_exec")
     config = {"encap": "ethernet", "maxpackets": 50, "maxtime": 60, **call.read(dict[str, Any])}
     key = call.sim.new_id()
@@ -204,17 +202,18 @@ def _capture(call: Call) -> Capture:
 def stop_capture(call: Call) -> dict[str, Any]:
     """Stop a packet capture."""
     capture = _capture(call)
-    capture.running = False
+    if capture.stopped_at is None:
+        capture.stopped_at = call.now
     return capture.config
 
 
 def capture_status(call: Call) -> dict[str, Any]:
     """Show a packet capture; `{}` if there was none."""
-    _, link = call.link()
+    lab, link = call.link()
     if link.capture is None:
         return {}
     started = views.stamp(link.capture.started_at).replace("+00:00", "Z")
-    return {"config": link.capture.config, "starttime": started, "packetscaptured": 0}
+    return {"config": link.capture.config, "starttime": started, "packetscaptured": len(_packets(call, lab, link))}
 
 
 def capture_key(call: Call) -> str:
@@ -222,28 +221,39 @@ def capture_key(call: Call) -> str:
     return _capture(call).key
 
 
-def _check_capture(call: Call) -> None:
+def _packets(call: Call, lab: Lab, link: Link) -> list[packets.Packet]:
+    if link.capture is None:
+        return []
+    ends = [(lab.nodes[node], end) for node, end in ((link.node_a, link.a), (link.node_b, link.b))]
+    first, second = (bytes.fromhex(views.mac_of(node, node.interfaces[end]).replace(":", "")) for node, end in ends)
+    return packets.captured(link.capture, (first, second), carries=link.state is WireState.STARTED, now=call.now)
+
+
+def _captured(call: Call) -> list[packets.Packet]:
+    """Return the packets of the capture that a path names, by its key or its link."""
     key = call.path["key"]
-    links = [link for lab in call.visible_labs() for link in lab.links.values()]
-    if not any(link.capture and key in {link.id, link.capture.key} for link in links):
-        raise CmlError(E.CAPTURE_NOT_FOUND, id=key)
+    for lab in call.visible_labs():
+        for link in lab.links.values():
+            if link.capture is not None and key in {link.id, link.capture.key}:
+                return _packets(call, lab, link)
+    raise CmlError(E.CAPTURE_NOT_FOUND, id=key)
 
 
 def pcap_file(call: Call) -> Binary:
-    """Return the captured packets as a file: a header without packets."""
-    _check_capture(call)
-    return Binary(EMPTY_PCAP, "application/vnd.tcpdump.pcap")
+    """Return the packets that are captured until now as a file."""
+    return Binary(packets.pcap(_captured(call)), "application/vnd.tcpdump.pcap")
 
 
 def pcap_packets(call: Call) -> list[Any]:
-    """List the packets of a capture: none."""
-    _check_capture(call)
-    return []
+    """List the packets of a capture."""
+    return [packets.shown(each) for each in _captured(call)]
 
 
-def pcap_packet(call: Call) -> None:
-    """Show one packet: there is none."""
-    _check_capture(call)
+def pcap_packet(call: Call) -> dict[str, Any]:
+    """Show one packet, by its number."""
+    for each in _captured(call):
+        if str(each.number) == call.path["packet"]:
+            return {**packets.shown(each), "hex": each.frame.hex()}
     raise CmlError(E.CAPTURE_NOT_FOUND, id=call.path["packet"])
 
 

@@ -166,7 +166,7 @@ def link_json(lab: Lab, link: Link) -> dict[str, Any]:
         "lab_id": lab.id,
         "label": link.label,
         "state": link.state,
-        "link_capture_key": link.capture.key if link.capture and link.capture.running else "",
+        "link_capture_key": link.capture.key if link.capture and link.capture.stopped_at is None else "",
         "interface_a": link.a,
         "interface_b": link.b,
         "node_a": link.node_a,

@@ -66,7 +66,7 @@ class Capture(msgspec.Struct, kw_only=True):
     key: str
     config: dict[str, Any]
     started_at: float
-    running: bool = True
+    stopped_at: float | None = None
 
 
 class Link(msgspec.Struct, kw_only=True):

@@ -6,5 +6,6 @@ completion wait for nothing but click.
 * `looking`: commands that look: list, ports, configs.
 * `using`: commands that use a lab: console, logs, forward, login, portal.
 * `learners`: commands for learners: their time, and their labs' stop, start and reset.
-* `administering`: commands for definitions, for what is wrong, and for admins: define, doctor, refresh, grant, approve.
+* `administering`: commands for definitions, for what is wrong, and for admins: define, schedule, doctor,
+  refresh, grant, approve.
 """

@@ -1,10 +1,17 @@
-"""Commands for definitions, for what is wrong, and for admins: define, doctor, refresh, grant, approve."""
+"""Commands for definitions and schedules, for what is wrong, and for admins."""
 
 import click
 
 from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
-from vkprovider.cli.shared.options import START_WAIT, context_options, document_option, place_options, timeout_option
+from vkprovider.cli.shared.options import (
+    START_WAIT,
+    context_options,
+    document_option,
+    output_option,
+    place_options,
+    timeout_option,
+)
 
 
 @click.command(epilog="Example: kubectl lablet define branch.yaml --version 1.1.0 --try")
@@ -52,6 +59,54 @@ def doctor() -> None:
 
     Exit code 0: healthy; 1: faults; 2: not everything could be checked, and no fault was found.
     """
+
+
+@click.command(
+    epilog="Example: kubectl lablet schedule deployment/warm --at 09:00 --ready 24 --until 17:00 --days mon,wed --tz "
+    "Europe/Berlin"
+)
+@click.argument("what", metavar="[deployment/NAME]", required=False, shell_complete=candidates.lablets_and_pools)
+@click.option("--at", metavar="TIME[,TIME]", help="When all lablets are to be Ready, such as 09:00.")
+@click.option("--until", metavar="TIME[,TIME]", help="When the pool gets small again, such as 17:00.")
+@click.option("--days", metavar="DAYS", help="Days of the week: mon,wed or mon-fri or daily.")
+@click.option("--tz", "zone", metavar="ZONE", help="The time zone of these times, such as Europe/Berlin.")
+@click.option("--ready", type=click.IntRange(1, 1000), metavar="N", help="How many free lablets the pool has then.")
+@click.option(
+    "--rest", type=click.IntRange(0, 1000), default=0, metavar="N", help="How many at other times (default: 0)."
+)
+@click.option("--boots", metavar="DURATION", help="How long a lablet boots (default: as measured).")
+@click.option("--image", metavar="IMAGE", help="Image of the Jobs (default: the one that an admin named by `grant`).")
+@click.option("--list", "lists", is_flag=True, help="Show the schedules of the namespace.")
+@click.option(
+    "--delete", "deletes", is_flag=True, help="Delete the schedule of deployment/NAME; the pool stays as it is."
+)
+@click.option("--dry-run", is_flag=True, help="Write nothing; with -o yaml or json, print the objects.")
+@output_option
+@place_options
+@runs("schedule", of="vkprovider.cli.lablet.schedules")
+def schedule() -> None:
+    """Have the pool deployment/NAME full when a class begins, and small again when it ends, each week.
+
+    It writes CronJobs of the namespace, which set the replicas of that Deployment, and what acts for them, which may do
+    nothing else. One call is the whole schedule of a pool: another one takes its place, and the same one changes
+    nothing. --at 09:00,14:00 --until 12:00,17:00 are two classes a day.
+
+    Lablets begin to boot as long before as the slowest free lablet of the definition took, and a tenth and a minute
+    more. Where none is there to tell, they begin as early as the definition lets a device boot, which is said; run the
+    same command again while the pool is full. The end takes free lablets alone: one that a learner has left the pool.
+
+    Clocks may change: 09:00 is 09:00 in summer and in winter, and what becomes of times that clocks jump over or show
+    twice is said for a year ahead. The Jobs run on an ordinary node, with the image of the installation.
+    """
+
+
+@click.command("__scale", hidden=True)
+@click.argument("pool")
+@click.argument("replicas", type=click.IntRange(0, 1000))
+@place_options
+@runs("scale", of="vkprovider.cli.lablet.schedules")
+def scale() -> None:
+    """Set the replicas of Deployment POOL: what a Job of a schedule does, with no other right."""
 
 
 @click.command("refresh", epilog="Example: kubectl lablet refresh netlab")

@@ -41,6 +41,23 @@ from vkprovider.lablet.standings import Standing
     is_flag=True,
     help="Instead: what learners left within a week, with their grades, also of Pods that are gone or another's now.",
 )
+@click.option(
+    "--for",
+    "system",
+    type=click.Choice(["moodle", "canvas"]),
+    help="With --past: the grades as a CSV file that the gradebook of Moodle or Canvas imports.",
+)
+@click.option(
+    "--points",
+    type=click.FloatRange(min=0, min_open=True),
+    default=100.0,
+    show_default=True,
+    metavar="N",
+    help="With --for: the points that are possible.",
+)
+@click.option(
+    "--column", metavar="TITLE", default="", help="With --for: what the column is called (default: the definition)."
+)
 @page_options
 @scope_options
 @runs("list_lablets", of="vkprovider.cli.lablet.lists")
@@ -54,7 +71,8 @@ def list_lablets() -> None:
 
     --past lists learner, passed, score and when the work was collected, newest first with --sort since. It asks the
     provider's page, and takes the right to `get` `lablets/archive` in the namespace, as in the ClusterRole
-    vkprovider-archive. -l selects by the labels that the Pods had.
+    vkprovider-archive. -l selects by the labels that the Pods had. --for moodle or canvas prints the last grade of each
+    learner for the gradebook there: a score is scaled to --points, a verdict without one is all points or none.
     """
 
 

@@ -82,20 +82,25 @@ def is_verified(url: str, *, given: bool) -> bool:
     return not (given and is_loopback(urlsplit(url).hostname or ""))
 
 
-def anchored(binding: Binding | None) -> str:
-    """Return the address that an admin has written on the RoleBinding of a class; "" if it has none.
+def anchored(binding: Binding | None, note: str = names.ANNOTATION_PAGE_URL) -> str:
+    """Return what an admin has written on the RoleBinding of a class, the address of the page; "" if it is not there.
 
     The API server lets only those change a binding who may give its role. Of another role, an admin of the namespace
     may have made it, who does not have the rights of an instructor.
     """
     if binding is None or (binding.role_ref.kind, binding.role_ref.name) != ("ClusterRole", INSTRUCTOR):
         return ""
-    return binding.metadata.annotations.get(names.ANNOTATION_PAGE_URL, "")
+    return binding.metadata.annotations.get(note, "")
 
 
 async def granted(kube: KubeClient, namespace: str) -> str:
     """Return the address that an admin has named to the class of a namespace; "" if none has."""
     return anchored(await Resource(kube, _BINDINGS, namespace).get(INSTRUCTOR))
+
+
+async def granted_image(kube: KubeClient, namespace: str) -> str:
+    """Return the image of the installation that an admin has named to the class of a namespace; "" if none has."""
+    return anchored(await Resource(kube, _BINDINGS, namespace).get(INSTRUCTOR), names.ANNOTATION_IMAGE)
 
 
 async def shown(kube: KubeClient) -> str:
