@@ -28,7 +28,7 @@ class ImagesConfig(Model):
     num_weeklies: int = Field(2, ge=0, le=100, description="How many of the newest weekly versions.")
     num_dailies: int = Field(3, ge=0, le=100, description="How many of the newest daily versions.")
     pins: tuple[Tag, ...] = Field((), max_length=100, description="Versions that the menu shows in any case.")
-    cycle: int | None = Field(None, ge=0, description="Show versions of this cycle only.")
+    cycle: int | None = Field(None, ge=0, description="The menu has versions of this cycle alone, and the recommended one.")
     alias_tags: tuple[Tag, ...] = Field(
         (), max_length=100, description="Versions that are other names of versions with the same content."
     )

@@ -255,7 +255,7 @@ class Menu(NamedTuple):
         """Return the images of the cycle that are no aliases."""
         config = self.config.images
         found = [image for image in images if image.version.tag not in config.alias_tags]
-        return [image for image in found if config.cycle in {None, image.version.cycle}]
+        return [image for image in found if config.cycle in {None, image.version.cycle}]  # the recommended one may differ
 
 
 def owner_of(definition: CustomResource) -> str:
@@ -324,6 +324,7 @@ def menu_of(definitions: Iterable[CustomResource], config: PortalConfig) -> Menu
         )
         for (family, version), sizes in found.items()
     ]
+    images = [image for image in images if _of_cycle(image, config)]
     families = sorted(tags, key=lambda family: (family not in common, family))
     usual = config.images.family if config.images.family in common & tags.keys() else next(iter(families), "")
     images.sort(key=lambda image: (image.family != usual, families.index(image.family), _order(image, config)))
@@ -346,6 +347,12 @@ def _labs_of(definition: CustomResource) -> Iterable[DefinitionVersion]:
             listed_devices,
             owner_of(definition),
         )
+
+
+def _of_cycle(image: MenuImage, config: PortalConfig) -> bool:
+    """Return whether an image is of the cycle that the menu is limited to, or is the recommended one."""
+    of = config.images
+    return of.cycle in {None, image.version.cycle} or of.recommended_tag in image.tags
 
 
 def _order(image: MenuImage, config: PortalConfig) -> tuple[bool, tuple[int, tuple[int, ...], str]]:
