@@ -218,7 +218,7 @@ async def test_what_a_namespace_without_a_record_has_goes_before_a_lab_is_made_i
         await has.known("running")
         pods = [line for line in has.running.writes if re.search(r"/pods(/nb-alice)?$", line)]
         assert pods == [f"DELETE {base}/pods/nb-alice", f"POST {base}/pods"]
-        assert set((await world.admin.get(f"{base}/secrets/nb-alice") or {})["data"]) == {"token", "HUB_TOKEN"}
+        assert set((await world.admin.get(f"{base}/secrets/nb-alice") or {})["data"]) == {"HUB_TOKEN"}
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])

@@ -36,7 +36,8 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         at: When, in Unix seconds.
         definition: The image of the Pod: `NAME:VERSION` of a definition.
         options: The options, one value each.
-        env: The names of the environment variables that the request brought; their values are in the Secret.
+        env: The names of the environment variables that the request brought, or that it gave as parameters.
+        secrets: The names of the variables in the Secret; None of an earlier version, whose Secret has a token.
         by: Who asked.
         duration_s: For how long the user has the lab.
     """
@@ -46,6 +47,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     definition: str
     options: dict[str, str | bool | int] = {}
     env: tuple[str, ...] = ()
+    secrets: tuple[str, ...] | None = None
     by: str = ""
     duration_s: int = 0
 
