@@ -221,6 +221,19 @@ async def test_what_a_namespace_without_a_record_has_goes_before_a_lab_is_made_i
         assert set((await world.admin.get(f"{base}/secrets/nb-alice") or {})["data"]) == {"HUB_TOKEN"}
 
 
+async def test_a_lab_has_no_pools_of_dask_and_says_so(world: PortalWorld) -> None:
+    """R002-038, R002-082: decided, and told in the form of all refusals to who may see the lab."""
+    async with setting(world) as has:
+        for method in ("GET", "POST", "DELETE"):
+            for path in ("/labs/alice/dask-pool", "/labs/alice/dask-pool/a"):
+                answer = await has.client.ask(method, path, has.alice)
+                assert answer.status_code == 404
+                [why] = answer.json()["detail"]
+                assert why["type"] == "not_supported"
+                assert why["msg"].startswith("this portal makes no Dask pools: the children of a lab are its lablet")
+                assert (await has.client.ask(method, path.replace("alice", "bob"), has.alice)).status_code == 403
+
+
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
 async def test_menus_are_read_alone(world: PortalWorld, method: str) -> None:
     """R002-075."""

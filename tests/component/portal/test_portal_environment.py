@@ -1,4 +1,4 @@
-"""The environment of a lab arrives: ConfigMap, Secret, the Pod that refers to them, and the provider's right to read."""
+"""The environment of a lab arrives: ConfigMap, Secret, the Pod that refers to them, the provider's right to read."""
 
 import base64
 from typing import Any
@@ -14,7 +14,7 @@ ASKS = [{"name": "SEAT", "type": "integer", "help": "The number on your desk."},
 
 
 async def test_request_form_and_settings_reach_the_pod(world: PortalWorld) -> None:
-    """R002-056 to R002-058: what is secret by its name is in the Secret, all else in the ConfigMap, and nothing twice."""
+    """R002-056 to R002-058: what is secret by its name is in the Secret, all else in the ConfigMap; nothing twice."""
     config = {"env": {"SITE": "campus-1", "A": "of the settings"}}
     async with setting(world, config=config) as has:
         asks = await world.define(parameters=ASKS)
@@ -68,7 +68,7 @@ async def test_request_form_and_settings_reach_the_pod(world: PortalWorld) -> No
 
 
 async def test_the_token_that_an_earlier_version_stored_is_removed(world: PortalWorld) -> None:
-    """R002-062, decided otherwise: of a lab that is there when the portal starts, and then nothing more happens to it."""
+    """R002-062, decided otherwise: of a lab that is there when the portal starts; then nothing more happens to it."""
     request = LabRequest(id="r1", at=1_790_000_000, definition="netlab:1.0", env=("HUB_TOKEN",))
     ended = '{"id":"r1","kind":"create","phase":"failed","at":4102444800}'
     notes = {**annotations_for("alice", request), "vkprovider.io/operation": ended}

@@ -24,7 +24,7 @@ from vkprovider.portal.pure import options
 from vkprovider.portal.pure.facts import unknown
 from vkprovider.portal.pure.form import images_answer, offer, prepulls_answer
 from vkprovider.portal.pure.menu import Menu
-from vkprovider.portal.pure.options import BODY, Grounds
+from vkprovider.portal.pure.options import BODY, Grounds, Rejection
 from vkprovider.portal.pure.record import LabRecord
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
@@ -35,6 +35,12 @@ from vkprovider.portal.settings import PortalSettings
 BASE: Final = "/nublado"
 SPAWNER: Final = f"{BASE}/spawner/v1"
 _BODY: Final = Body(1 << 20)
+_POOLS: Final = ("", "/{pool}")
+_POOL_METHODS: Final = ("GET", "POST", "DELETE")
+_NO_POOLS: Final = (
+    "this portal makes no Dask pools: the children of a lab are its lablet and, where one is configured, its workbench "
+    "(docs/portal.md)"
+)
 _LATE_S: Final = 10.0
 """How much longer than a deletion may take its caller waits for the answer."""
 KnownHandler = Callable[[web.Request, KnownCaller], Awaitable[web.StreamResponse]]
@@ -86,6 +92,11 @@ class PortalApi:
             self._route("POST", f"{lab}/create", self._create),
             self._route("GET", f"{lab}/events", self._events),
             self._route("POST", f"{lab}/extend", self._extend),
+            *(
+                self._route(each, f"{lab}/dask-pool{rest}", self._dask_pool)
+                for rest in _POOLS
+                for each in _POOL_METHODS
+            ),
             self._route("GET", f"{SPAWNER}/lab-form/{{username}}", self._lab_form),
             self._route("GET", f"{SPAWNER}/images", self._images),
             self._route("GET", f"{SPAWNER}/prepulls", self._prepulls),
@@ -195,6 +206,12 @@ class PortalApi:
         asked_s = seconds_of(await _json(request, empty={})) or self._settings.extend_s
         end = await self._requests.extend(user, caller.username, asked_s, of_class)
         return web.json_response(self._bodies.end(end))
+
+    async def _dask_pool(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
+        """Say that a lab has no pools of Dask; who may not see the lab reads nothing of it."""
+        user = request.match_info["username"]
+        await self._callers.as_owner(known, user, self._class_of(user))
+        return rejected([Rejection(Grounds.NOT_SUPPORTED, _NO_POOLS, ("path", "dask-pool"))])
 
     async def _lab_form(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
         await self._callers.check_owner(known, request.match_info["username"])

@@ -117,7 +117,9 @@ def test_fields_come_as_options_of_a_body_plain_or_as_a_form_sends_them() -> Non
     ],
 )
 def test_a_value_is_of_its_type_one_line_and_of_its_pattern_as_a_whole(
-    spec: dict[str, str], value: str, fits: bool
+    spec: dict[str, str],
+    value: str,
+    fits: bool,  # noqa: FBT001 (a table)
 ) -> None:
     assert (fault_of(ParameterSpec.model_validate({"name": "A", **spec}), value) == "") is fits
 
