@@ -42,7 +42,7 @@ async def test_a_status_has_the_fields_of_the_design(world: PortalWorld) -> None
         }
         amounts = {"cpu": 1.5, "memory": 2 * 2**30}
         assert status["quotas"] == {"limits": amounts, "requests": amounts}
-        assert (status["uid"], status["gid"], status["groups"]) == (None, None, []), "labs have no system users"
+        assert (status["uid"], status["gid"], status["groups"]) == (None, None, []), "this token says none"
         assert all(set(each) == {"event", "data", "sent"} for each in status["events"])
         assert {each["event"] for each in status["events"]} == {"progress", "info", "complete"}
         shares = [float(each["data"]) for each in status["events"] if each["event"] == "progress"]

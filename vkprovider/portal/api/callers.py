@@ -28,6 +28,7 @@ from vkprovider.platform.rights import Right, User
 from vkprovider.portal.pure.menu import Menu
 from vkprovider.portal.pure.options import BODY, Grounds
 from vkprovider.portal.pure.portalnames import user_of, username_of
+from vkprovider.portal.pure.posix import posix_of
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.requests import LabCaller, Rejected
 
@@ -346,7 +347,8 @@ class PortalCallers:
         if names.acts_by_link(user.username):
             raise NotAllowed("this token is that of a link, which opens one lablet by its address, and logs nobody in")
         name = user_of(user.username, self._prefix) or ""
-        return KnownCaller(user, LabCaller(name, user.username, tuple(user.groups), token))
+        caller = LabCaller(name, user.username, tuple(user.groups), token, posix_of(user.extra))
+        return KnownCaller(user, caller)
 
     def _check_complete(self) -> None:
         if not self._is_complete():

@@ -25,6 +25,7 @@ from vkprovider.portal.pure.leading import takeable
 from vkprovider.portal.pure.menu import Menu
 from vkprovider.portal.pure.options import USERNAME, Grounds, LabWish, Rejection
 from vkprovider.portal.pure.portalnames import env_name, namespace_of, secret_name, user_key
+from vkprovider.portal.pure.posix import NO_POSIX_USER, PosixUser
 from vkprovider.portal.pure.record import (
     Ending,
     LabRecord,
@@ -75,12 +76,14 @@ class LabCaller(NamedTuple):
         username: The name that the cluster knows.
         groups: The groups of the user.
         token: The token with which the user came; it is stored nowhere.
+        posix: Who the user is on a file system, as far as the token says it.
     """
 
     user: str
     username: str
     groups: tuple[str, ...] = ()
     token: str = ""
+    posix: PosixUser = NO_POSIX_USER
 
 
 class Accepted(NamedTuple):
@@ -179,6 +182,7 @@ class Requests:
             secrets=tuple(sorted(environment.secret)),
             by=caller.username,
             duration_s=duration_s,
+            posix=caller.posix,
         )
         warm = not choice.lab.parameters
         return await self._to_the_end(self._create(caller, wanted.class_, request, environment, warm=warm))
