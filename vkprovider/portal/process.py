@@ -97,7 +97,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     making = Making(ctx, effects.pods, of_portal.username_prefix, choices.environment_of, index.definition)
     labs = UserLabs(ctx, effects, of_portal, index, locks, membership, making)
     keeper = Keeper(ctx, of_portal, index, locks, membership, choices, wake, records=effects.records)
-    callers = portal_callers(ctx, of_portal, objects)
+    callers = portal_callers(ctx, of_portal, objects, settings.kube)
     page = portal_api(ctx, of_portal, index, requests, choices, callers)
     site = portal_site(ctx, settings, index, lablets, learners, instructors, requests, choices, callers=callers)
 

@@ -16,9 +16,10 @@ from vkprovider.platform.http.bodies import Body, BodyLate, BodyTooLarge, read
 from vkprovider.platform.http.served import Handler, served, strict_headers
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.parts import Route
-from vkprovider.platform.settings import reveal
+from vkprovider.platform.settings import KubeSettings, reveal
 from vkprovider.portal.api.bodies import DIALECTS, Bodies, PortalDialect, form_html, openapi_document, refused, rejected
 from vkprovider.portal.api.callers import ByHeaders, ByToken, KnownCaller, PortalCallers
+from vkprovider.portal.api.looks import Looks
 from vkprovider.portal.api.streams import LabStreams, StreamTimes
 from vkprovider.portal.pure import options
 from vkprovider.portal.pure.facts import unknown
@@ -305,12 +306,25 @@ _PACE: Final = Pace(at_once=16, per_s=100, burst=500)
 """The limits of reviews: a whole class asks for labs in the same second, each learner with another token."""
 
 
-def portal_callers(ctx: Context, settings: PortalSettings, objects: PortalInformers) -> PortalCallers:
-    """Make what finds out who asks; `objects` is all that is known of labs."""
+def portal_callers(
+    ctx: Context, settings: PortalSettings, objects: PortalInformers, kube: KubeSettings
+) -> PortalCallers:
+    """Make what finds out who asks.
+
+    Args:
+        ctx: The replica.
+        settings: How callers are known.
+        objects: All that is known of labs.
+        kube: Names the API server, which says who may act as somebody else.
+    """
     access = AccessControl(ctx.kube, audiences=settings.token_audiences, pace=_PACE)
     secret, prefix = reveal(settings.ingress_secret), settings.username_prefix
     by_headers = settings.callers == "headers" and secret is not None
-    source = ByHeaders(secret, prefix) if by_headers and secret is not None else ByToken(access)
+    source = (
+        ByHeaders(secret, prefix)
+        if by_headers and secret is not None
+        else ByToken(access, Looks(access, kube, ctx.replica))
+    )
     return PortalCallers(access, source, ctx.namespace, prefix, objects.are_complete)
 
 
