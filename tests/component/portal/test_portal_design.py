@@ -254,7 +254,7 @@ async def test_every_object_has_the_marks_of_argo_cd_and_the_prefix(world: Porta
             found += await world.admin.items(path)
         found += await world.admin.items(f"{rbac}/rolebindings")
         ours = [each for each in found if each["metadata"]["name"] not in {"default", "kube-root-ca.crt"}]
-        assert len(ours) == 6
+        assert len(ours) == 7
         for each in ours:
             meta = each["metadata"]
             assert re.match(r"nublado-alice$|nb-alice(-|$)", meta["name"])

@@ -78,6 +78,33 @@ async def test_who_may_not_impersonate_is_refused_by_the_api_server(has: Setting
         assert not await world.admin.may(ACCOUNT, "impersonate", resource, "")
 
 
+async def test_who_may_act_as_a_user_in_reviews_alone_is_not_that_user_here(has: Setting, world: PortalWorld) -> None:
+    """The API server answers the SelfSubjectReview of such a caller, where it knows such narrow rights (KEP-5284)."""
+    narrow, name = await has.people.person("narrow"), f"narrow-{has.people.namespace}"
+    group = ["authentication.k8s.io"]
+    rules = [
+        {"apiGroups": group, "resources": ["serviceaccounts"], "verbs": ["impersonate:serviceaccount"]},
+        {"apiGroups": group, "resources": ["selfsubjectreviews"], "verbs": ["impersonate-on:serviceaccount:create"]},
+    ]
+    account = {"kind": "ServiceAccount", "name": "narrow", "namespace": has.people.namespace}
+    ref = {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name}
+    bound = {"metadata": {"name": name}, "roleRef": ref, "subjects": [account]}
+    await world.admin.create(f"{RBAC}/clusterroles", {"metadata": {"name": name}, "rules": rules})
+    await world.admin.create(f"{RBAC}/clusterrolebindings", bound)
+    as_alice = {**narrow, "Impersonate-User": f"{has.people.prefix}alice"}
+
+    async def stopped_here() -> bool:
+        answer = await has.client.ask("GET", "/user-status", as_alice)
+        assert answer.status_code == 403
+        return "may not impersonate" in answer.json()["detail"][0]["msg"]
+
+    try:
+        await eventually(stopped_here, "the API server lets the review pass, and the portal stops it")
+    finally:
+        await world.admin.delete(f"{RBAC}/clusterrolebindings/{name}")
+        await world.admin.delete(f"{RBAC}/clusterroles/{name}")
+
+
 async def test_behind_an_ingress_nobody_acts_as_another_user(world: PortalWorld) -> None:
     given = {"VKPROVIDER_PORTAL_CALLERS": "headers", "VKPROVIDER_PORTAL_INGRESS_SECRET": "a-secret-of-the-ingress"}
     running = await world.replica(**given)  # type: ignore[arg-type]  # (settings alone)

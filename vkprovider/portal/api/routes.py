@@ -320,11 +320,8 @@ def portal_callers(
     access = AccessControl(ctx.kube, audiences=settings.token_audiences, pace=_PACE)
     secret, prefix = reveal(settings.ingress_secret), settings.username_prefix
     by_headers = settings.callers == "headers" and secret is not None
-    source = (
-        ByHeaders(secret, prefix)
-        if by_headers and secret is not None
-        else ByToken(access, Looks(access, kube, ctx.replica))
-    )
+    by_token = ByToken(access, Looks(access, kube, ctx.replica))
+    source = ByHeaders(secret, prefix) if by_headers and secret is not None else by_token
     return PortalCallers(access, source, ctx.namespace, prefix, objects.are_complete)
 
 
