@@ -296,6 +296,8 @@ class World:
                 self._delete_pod(lab, uid)
             case steps.Free():
                 raise AssertionError("no Pod here has a finalizer")
+            case steps.Reseal():
+                raise AssertionError("no lab here is of an earlier version")
             case steps.DeleteNamespace():
                 namespace = self.expect(record)
                 assert namespace.pod is None, "the Pod goes before the Namespace"
