@@ -94,10 +94,10 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     locks = Locks(ctx, membership, lambda key: _add_all(queue, index.namespaces_of(key)), index.about)
     choices = Choices(config, objects, learners)
     requests = Requests(ctx, effects, of_portal, index, locks, membership, choices, queue.add)
-    making = Making(ctx, effects.pods, of_portal.username_prefix, config.env, index.definition)
+    making = Making(ctx, effects.pods, of_portal.username_prefix, choices.environment_of, index.definition)
     labs = UserLabs(ctx, effects, of_portal, index, locks, membership, making)
     keeper = Keeper(ctx, of_portal, index, locks, membership, choices, wake, records=effects.records)
-    callers = portal_callers(ctx, of_portal, objects)
+    callers = portal_callers(ctx, of_portal, objects, settings.kube)
     page = portal_api(ctx, of_portal, index, requests, choices, callers)
     site = portal_site(ctx, settings, index, lablets, learners, instructors, requests, choices, callers=callers)
 

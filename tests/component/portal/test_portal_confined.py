@@ -46,6 +46,12 @@ def binding(role: str, kind: str = "ClusterRole") -> Json:
     return {"metadata": {"name": f"of-{role}"}, "roleRef": ref, "subjects": subjects}
 
 
+def reading(name: str = "nb-thief-parameters", **subject: str) -> Json:
+    """Return the RoleBinding by which the provider reads the variables of a lab, or somebody else would."""
+    provider = {"kind": "ServiceAccount", "namespace": SYSTEM, "name": "vkprovider", **subject}
+    return {**binding("vkprovider-parameter-reader"), "metadata": {"name": name}, "subjects": [provider]}
+
+
 def event(place: str) -> Json:
     about = {"kind": "Pod", "name": "nb-thief", "namespace": place, "apiVersion": "v1"}
     return {"metadata": {"name": "said"}, "involvedObject": about, "reason": "Said", "message": "a", "type": "Normal"}
@@ -60,6 +66,7 @@ def parts(place: str) -> dict[str, tuple[str, Json]]:
         "serviceaccounts": (f"{base}/serviceaccounts", {"metadata": {"name": "nb-thief"}}),
         "rolebindings": (f"{RBAC}/namespaces/{place}/rolebindings", binding("vkprovider-learner")),
         "instructors": (f"{RBAC}/namespaces/{place}/rolebindings", binding("vkprovider-lab-instructor")),
+        "parameters": (f"{RBAC}/namespaces/{place}/rolebindings", reading()),
         "pods": (f"{base}/pods", pod()),
         "events": (f"{base}/events", event(place)),
     }
@@ -286,6 +293,17 @@ async def test_no_other_role_is_bound(powerful: Thief) -> None:
     for role in ("cluster-admin", "vkprovider", "vkprovider-portal", "admin", "vkprovider-instructor"):
         await powerful.refused("and no other role", "POST", path, binding(role))
     await powerful.refused("and no other role", "POST", path, binding("vkprovider-learner", "Role"))
+
+
+async def test_nobody_but_the_provider_reads_the_variables_of_a_lab(powerful: Thief) -> None:
+    path = f"{RBAC}/namespaces/{OWN}/rolebindings"
+    for body in (
+        reading(name="parameters"),
+        reading(name="nb-x", namespace=OWN),
+        {**reading(name="nb-x"), "subjects": [{"kind": "ServiceAccount", "namespace": SYSTEM, "name": "a"}]},
+        {**binding("vkprovider-parameter-reader"), "metadata": {"name": "nb-x"}},
+    ):
+        await powerful.refused("and to nobody else", "POST", path, body)
 
 
 async def test_without_more_rights_no_other_role_is_bound_either(thief: Thief) -> None:

@@ -42,7 +42,7 @@ async def test_a_status_has_the_fields_of_the_design(world: PortalWorld) -> None
         }
         amounts = {"cpu": 1.5, "memory": 2 * 2**30}
         assert status["quotas"] == {"limits": amounts, "requests": amounts}
-        assert (status["uid"], status["gid"], status["groups"]) == (None, None, []), "labs have no system users"
+        assert (status["uid"], status["gid"], status["groups"]) == (None, None, []), "this token says none"
         assert all(set(each) == {"event", "data", "sent"} for each in status["events"])
         assert {each["event"] for each in status["events"]} == {"progress", "info", "complete"}
         shares = [float(each["data"]) for each in status["events"] if each["event"] == "progress"]
@@ -218,7 +218,20 @@ async def test_what_a_namespace_without_a_record_has_goes_before_a_lab_is_made_i
         await has.known("running")
         pods = [line for line in has.running.writes if re.search(r"/pods(/nb-alice)?$", line)]
         assert pods == [f"DELETE {base}/pods/nb-alice", f"POST {base}/pods"]
-        assert set((await world.admin.get(f"{base}/secrets/nb-alice") or {})["data"]) == {"token", "HUB_TOKEN"}
+        assert set((await world.admin.get(f"{base}/secrets/nb-alice") or {})["data"]) == {"HUB_TOKEN"}
+
+
+async def test_a_lab_has_no_pools_of_dask_and_says_so(world: PortalWorld) -> None:
+    """R002-038, R002-082: decided, and told in the form of all refusals to who may see the lab."""
+    async with setting(world) as has:
+        for method in ("GET", "POST", "DELETE"):
+            for path in ("/labs/alice/dask-pool", "/labs/alice/dask-pool/a"):
+                answer = await has.client.ask(method, path, has.alice)
+                assert answer.status_code == 404
+                [why] = answer.json()["detail"]
+                assert why["type"] == "not_supported"
+                assert why["msg"].startswith("this portal makes no Dask pools: the children of a lab are its lablet")
+                assert (await has.client.ask(method, path.replace("alice", "bob"), has.alice)).status_code == 403
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "PATCH", "DELETE"])
@@ -241,7 +254,7 @@ async def test_every_object_has_the_marks_of_argo_cd_and_the_prefix(world: Porta
             found += await world.admin.items(path)
         found += await world.admin.items(f"{rbac}/rolebindings")
         ours = [each for each in found if each["metadata"]["name"] not in {"default", "kube-root-ca.crt"}]
-        assert len(ours) == 6
+        assert len(ours) == 7
         for each in ours:
             meta = each["metadata"]
             assert re.match(r"nublado-alice$|nb-alice(-|$)", meta["name"])

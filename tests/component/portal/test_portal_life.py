@@ -23,7 +23,7 @@ async def test_a_lab_is_made_found_and_deleted_and_leaves_nothing(world: PortalW
     operation = await world.until_phase("alice", "complete")
     await world.until_unlocked()
     made = [line for line in running.writes if not line.startswith("POST /api/v1/namespaces/vkprovider-system/events")]
-    assert len(made) <= 9, made
+    assert len(made) <= 10, made
 
     namespace = await world.admin.get(world.namespace("alice"))
     assert namespace is not None
@@ -47,7 +47,7 @@ async def test_a_lab_is_made_found_and_deleted_and_leaves_nothing(world: PortalW
     assert pod["metadata"]["annotations"]["vkprovider.io/timeslot-end"]
     secret = await world.admin.get(f"{world.namespace('alice')}/secrets/nb-alice")
     assert secret is not None
-    assert set(secret["data"]) == {"token", "HUB_TOKEN"}
+    assert set(secret["data"]) == {"HUB_TOKEN"}
     config = await world.admin.get(f"{world.namespace('alice')}/configmaps/nb-alice-env")
     assert config is not None
     assert "hush" not in str(config)
@@ -127,21 +127,21 @@ async def test_a_failed_lab_keeps_its_record_and_is_replaced_in_one_call(world: 
     # R002-018, 023
     running, name = await world.replica(), await world.define()
     world.stage.boots = False
-    await ask(world, running, "alice", name, env={"OLD": "1"})
+    await ask(world, running, "alice", name, env={"OLD_TOKEN": "1"})
     await world.admin.until(world.pod("alice"), lambda pod: pod["spec"].get("nodeName"))
     await world.stage.ready(world.pod("alice"), state="False", phase="Failed")
     failed = await world.until_phase("alice", "failed")
     assert failed["reason"] == "UserLabFailed"
     uid = (await world.admin.get(world.namespace("alice")) or {})["metadata"]["uid"]
     world.stage.boots = True
-    accepted = await ask(world, running, "alice", name, env={"NEW": "2"})
+    accepted = await ask(world, running, "alice", name, env={"NEW_TOKEN": "2"})
     operation = await world.until_phase("alice", "complete")
     assert operation["id"] == accepted.request.id
     namespace = await world.admin.get(world.namespace("alice"))
     assert namespace is not None
     assert namespace["metadata"]["uid"] == uid
     secret = await world.admin.get(f"{world.namespace('alice')}/secrets/nb-alice")
-    assert set((secret or {})["data"]) == {"token", "NEW"}
+    assert set((secret or {})["data"]) == {"NEW_TOKEN"}
     assert len(world.stage.made) == 2
 
 

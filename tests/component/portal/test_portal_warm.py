@@ -51,8 +51,11 @@ async def test_a_user_gets_a_warm_lab_and_another_one_is_made(world: PortalWorld
     assert pod["metadata"]["annotations"]["vkprovider.io/timeslot-end"]
     assert pod["metadata"]["labels"]["vkprovider.io/request"] == accepted.request.id
     base = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{lab.record.namespace}/rolebindings"
-    [binding] = await world.admin.items(base)
-    assert binding["subjects"][0]["name"] == "alice"
+    bindings = {each["roleRef"]["name"]: each for each in await world.admin.items(base)}
+    assert set(bindings) == {"vkprovider-learner", "vkprovider-parameter-reader"}
+    assert bindings["vkprovider-learner"]["subjects"][0]["name"] == "alice"
+    env_from = pod["spec"]["containers"][0]["envFrom"]
+    assert env_from == [{"configMapRef": {"name": f"{waits.pod.metadata.name}-env"}}], "made before anybody asked"  # type: ignore[union-attr]
     await until_warm(running, 1)
     await running.replica.requests.delete("alice", "alice")
     await world.admin.until_gone(f"/api/v1/namespaces/{lab.record.namespace}")

@@ -20,6 +20,7 @@ from vkprovider.lablet.models.fields import (
     Quantity,
     parse,
 )
+from vkprovider.lablet.models.parameters import PARAMETERS_MAX, ParameterSpec
 
 INLINE_CHARS_MAX: Final = 1_000_000
 """An object may have 1.5 MiB in etcd."""
@@ -158,6 +159,11 @@ class LabletDefinitionSpec(Model):
     expose: ExposeSpec | None = Field(
         None, description="Which ports are lent to a mux; none if unset. Serial consoles ask for no login."
     )
+    parameters: list[ParameterSpec] | None = Field(
+        None,
+        description="Variables of its lablets that the portal asks for; configurations have them as `$(NAME)`.",
+        max_length=PARAMETERS_MAX,
+    )
     device_secret_name: str | None = Field(
         None,
         description="Secret with the devices' credentials, in the namespace of logins and labelled "
@@ -187,6 +193,14 @@ class LabletDefinitionSpec(Model):
         if version == LATEST:
             raise ValueError(f"a version cannot be called {LATEST}, which in an image means the current version")
         return version
+
+    @pydantic.field_validator("parameters")
+    @classmethod
+    def _check_parameters(cls, parameters: list[ParameterSpec] | None) -> list[ParameterSpec] | None:
+        found = [each.name for each in parameters or ()]
+        if twice := next((name for name in found if found.count(name) > 1), ""):
+            raise ValueError(f"{twice} is declared twice")
+        return parameters
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

@@ -31,6 +31,15 @@ class _AccessReview(msgspec.Struct, frozen=True):
     status: _AccessStatus = _AccessStatus()
 
 
+class _SelfStatus(msgspec.Struct, frozen=True, rename="camel"):
+    user_info: User = User()
+
+
+class _SelfReview(msgspec.Struct, frozen=True):
+    status: _SelfStatus = _SelfStatus()
+
+
+_SELVES: Final = kind(f"/apis/{_AUTHENTICATION}", "selfsubjectreviews", _SelfReview)
 _TOKEN_REVIEWS: Final = kind(f"/apis/{_AUTHENTICATION}", "tokenreviews", _TokenReview)
 _REVIEWS: Final = kind(f"/apis/{_AUTHORIZATION}", "subjectaccessreviews", _AccessReview)
 _SELF_REVIEWS: Final = kind(f"/apis/{_AUTHORIZATION}", "selfsubjectaccessreviews", _AccessReview)
@@ -50,6 +59,12 @@ async def user_of(kube: KubeClient, token: str, audiences: Sequence[str], timeou
     status = (await Resource(kube, _TOKEN_REVIEWS).create(body, timeout_s=timeout_s)).status
     meant = not audiences or not set(audiences).isdisjoint(status.audiences)
     return status.user if status.authenticated and meant and status.user.username else None
+
+
+async def self_of(kube: KubeClient, **how: Unpack[How]) -> User:
+    """Return the user of the client: of its token, or as whom it acts by headers; every user may ask."""
+    body = {"apiVersion": _AUTHENTICATION, "kind": "SelfSubjectReview"}
+    return (await Resource(kube, _SELVES).create(body, **how)).status.user_info
 
 
 async def user_may(kube: KubeClient, user: User, attributes: Mapping[str, Any], **how: Unpack[How]) -> bool:

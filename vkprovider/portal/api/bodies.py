@@ -33,6 +33,8 @@ from vkprovider.portal.pure.config import Amounts, amounts_of
 from vkprovider.portal.pure.facts import UserLab, UserLabStatus, presence_of, status_of
 from vkprovider.portal.pure.form import FormOffer
 from vkprovider.portal.pure.options import USE_DROPDOWN, Grounds, Rejection
+from vkprovider.portal.pure.posix import NO_POSIX_USER
+from vkprovider.portal.pure.record import LabRequest
 from vkprovider.portal.pure.stream import LineKind, Position, Sent, news
 
 _GOING_ON: Final = "The lab is on its way"
@@ -116,7 +118,7 @@ _TELLING: Final = frozenset({LineKind.INFO, LineKind.COMPLETE, LineKind.FAILED})
 _STARTED_PERCENT: Final = 75
 """How far a spawner of Nublado is when the lab runs: the rest is the start of what runs in it."""
 _NOBODY: Final = 65534
-"""The uid and gid where a number must be: a lab has no users of an operating system."""
+"""The uid and gid where a number must be and the token says none."""
 _SOURCE: Final = {"type": "docker", "registry": wellknown.GROUP, "repository": "labletdefinitions"}
 """Where images come from, for a reader that must be told a registry."""
 
@@ -169,9 +171,7 @@ class Bodies:
             "pod": presence_of(lab),
             "options": request.options if request is not None else {},
             "env": list(request.env) if request is not None else [],
-            "uid": None,  # a lab has no users of an operating system
-            "gid": None,
-            "groups": [],
+            **_posix(request),
             "quotas": self._amounts(lab),
             "events": [self._dialect.said(each) for each in sent],
             **self._ours(lab),
@@ -180,10 +180,10 @@ class Bodies:
     def _nublado(self, lab: UserLab) -> Body:
         request = lab.record.request
         options = dict(request.options) if request is not None else {}
-        image = request.definition if request is not None else ""
+        image, user = request.definition if request is not None else "", _posix(request)
         url = _url(lab)
         return {
-            "user": {"username": lab.user, "uid": _NOBODY, "gid": _NOBODY, "groups": []},
+            "user": {"username": lab.user, **{key: _NOBODY if value is None else value for key, value in user.items()}},
             "options": {
                 "image": image,
                 "size": options.get("size", ""),
@@ -221,6 +221,13 @@ def _url(lab: UserLab) -> str:
     address = lab.pod.status.pod_ip
     fallback = f"https://{f'[{address}]' if ':' in address else address}/" if address else ""
     return lab.pod.metadata.annotations.get(names.ANNOTATION_LAB_URL) or fallback
+
+
+def _posix(request: LabRequest | None) -> Body:
+    """Return who the user of a lab is on a file system, as far as the token said that asked for the lab."""
+    user = request.posix if request is not None else NO_POSIX_USER
+    groups = [{"name": each.name, "id": each.id} for each in user.groups]
+    return {"uid": user.uid, "gid": user.gid, "groups": groups}
 
 
 _TEMPLATE: Final = "form.html"

@@ -25,9 +25,11 @@ from vkprovider.platform.http.answers import NotAllowed, Starting, TokenInvalid,
 from vkprovider.platform.http.origin import may_change
 from vkprovider.platform.kube.flow import TokenBuckets
 from vkprovider.platform.rights import Right, User
+from vkprovider.portal.api.looks import Looks, impersonating
 from vkprovider.portal.pure.menu import Menu
 from vkprovider.portal.pure.options import BODY, Grounds
 from vkprovider.portal.pure.portalnames import user_of, username_of
+from vkprovider.portal.pure.posix import posix_of
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.requests import LabCaller, Rejected
 
@@ -80,13 +82,16 @@ class CallerSource(Protocol):
 class ByToken:
     """Knows callers by their token of the cluster."""
 
-    def __init__(self, access: AccessControl) -> None:
-        """Create it; `access` reviews tokens."""
+    def __init__(self, access: AccessControl, looks: Looks) -> None:
+        """Create it; `access` reviews tokens, and `looks` as whom their users act."""
         self._access = access
+        self._looks = looks
 
     async def known(self, request: web.Request) -> tuple[User, str]:
-        """Review the token of a request."""
-        return await self._access.user(request), bearer(request)
+        """Review the token of a request, and who it acts as: as somebody else it has no token."""
+        by = await self._access.user(request)
+        user = await self._looks.of(request, by)
+        return user, bearer(request) if user is by else ""
 
 
 class ByHeaders:
@@ -104,6 +109,8 @@ class ByHeaders:
 
     async def known(self, request: web.Request) -> tuple[User, str]:
         """Read the headers of a request."""
+        if impersonating(request):
+            raise NotAllowed("behind this ingress nobody acts as another user; send no headers Impersonate-…")
         kind = request.content_type if "Content-Type" in request.headers else ""
         if request.method not in _READS and not may_change(request.headers, request.host, kind):
             raise NotAllowed(
@@ -346,7 +353,8 @@ class PortalCallers:
         if names.acts_by_link(user.username):
             raise NotAllowed("this token is that of a link, which opens one lablet by its address, and logs nobody in")
         name = user_of(user.username, self._prefix) or ""
-        return KnownCaller(user, LabCaller(name, user.username, tuple(user.groups), token))
+        caller = LabCaller(name, user.username, tuple(user.groups), token, posix_of(user.extra))
+        return KnownCaller(user, caller)
 
     def _check_complete(self) -> None:
         if not self._is_complete():

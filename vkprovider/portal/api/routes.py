@@ -16,15 +16,16 @@ from vkprovider.platform.http.bodies import Body, BodyLate, BodyTooLarge, read
 from vkprovider.platform.http.served import Handler, served, strict_headers
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.parts import Route
-from vkprovider.platform.settings import reveal
+from vkprovider.platform.settings import KubeSettings, reveal
 from vkprovider.portal.api.bodies import DIALECTS, Bodies, PortalDialect, form_html, openapi_document, refused, rejected
 from vkprovider.portal.api.callers import ByHeaders, ByToken, KnownCaller, PortalCallers
+from vkprovider.portal.api.looks import Looks
 from vkprovider.portal.api.streams import LabStreams, StreamTimes
 from vkprovider.portal.pure import options
 from vkprovider.portal.pure.facts import unknown
 from vkprovider.portal.pure.form import images_answer, offer, prepulls_answer
 from vkprovider.portal.pure.menu import Menu
-from vkprovider.portal.pure.options import BODY, Grounds
+from vkprovider.portal.pure.options import BODY, Grounds, Rejection
 from vkprovider.portal.pure.record import LabRecord
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
@@ -35,6 +36,12 @@ from vkprovider.portal.settings import PortalSettings
 BASE: Final = "/nublado"
 SPAWNER: Final = f"{BASE}/spawner/v1"
 _BODY: Final = Body(1 << 20)
+_POOLS: Final = ("", "/{pool}")
+_POOL_METHODS: Final = ("GET", "POST", "DELETE")
+_NO_POOLS: Final = (
+    "this portal makes no Dask pools: the children of a lab are its lablet and, where one is configured, its workbench "
+    "(docs/portal.md)"
+)
 _LATE_S: Final = 10.0
 """How much longer than a deletion may take its caller waits for the answer."""
 KnownHandler = Callable[[web.Request, KnownCaller], Awaitable[web.StreamResponse]]
@@ -86,6 +93,11 @@ class PortalApi:
             self._route("POST", f"{lab}/create", self._create),
             self._route("GET", f"{lab}/events", self._events),
             self._route("POST", f"{lab}/extend", self._extend),
+            *(
+                self._route(each, f"{lab}/dask-pool{rest}", self._dask_pool)
+                for rest in _POOLS
+                for each in _POOL_METHODS
+            ),
             self._route("GET", f"{SPAWNER}/lab-form/{{username}}", self._lab_form),
             self._route("GET", f"{SPAWNER}/images", self._images),
             self._route("GET", f"{SPAWNER}/prepulls", self._prepulls),
@@ -196,6 +208,12 @@ class PortalApi:
         end = await self._requests.extend(user, caller.username, asked_s, of_class)
         return web.json_response(self._bodies.end(end))
 
+    async def _dask_pool(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
+        """Say that a lab has no pools of Dask; who may not see the lab reads nothing of it."""
+        user = request.match_info["username"]
+        await self._callers.as_owner(known, user, self._class_of(user))
+        return rejected([Rejection(Grounds.NOT_SUPPORTED, _NO_POOLS, ("path", "dask-pool"))])
+
     async def _lab_form(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
         await self._callers.check_owner(known, request.match_info["username"])
         found = offer(await self._menu_of(known), self._choices.quota(known.caller), self._choices.nodes())
@@ -288,12 +306,22 @@ _PACE: Final = Pace(at_once=16, per_s=100, burst=500)
 """The limits of reviews: a whole class asks for labs in the same second, each learner with another token."""
 
 
-def portal_callers(ctx: Context, settings: PortalSettings, objects: PortalInformers) -> PortalCallers:
-    """Make what finds out who asks; `objects` is all that is known of labs."""
+def portal_callers(
+    ctx: Context, settings: PortalSettings, objects: PortalInformers, kube: KubeSettings
+) -> PortalCallers:
+    """Make what finds out who asks.
+
+    Args:
+        ctx: The replica.
+        settings: How callers are known.
+        objects: All that is known of labs.
+        kube: Names the API server, which says who may act as somebody else.
+    """
     access = AccessControl(ctx.kube, audiences=settings.token_audiences, pace=_PACE)
     secret, prefix = reveal(settings.ingress_secret), settings.username_prefix
     by_headers = settings.callers == "headers" and secret is not None
-    source = ByHeaders(secret, prefix) if by_headers and secret is not None else ByToken(access)
+    by_token = ByToken(access, Looks(access, kube, ctx.replica))
+    source = ByHeaders(secret, prefix) if by_headers and secret is not None else by_token
     return PortalCallers(access, source, ctx.namespace, prefix, objects.are_complete)
 
 

@@ -14,6 +14,9 @@
 * `decide`: the next step of a user lab, each of which may be repeated: from what is known and the time.
 * `options`: what a user asks for, the body of a request; and why it is refused.
 * `menu`: the menu: which labs users may ask for, from the definitions; their versions, ordered and named.
+* `environment`: the environment of a user lab: which variables its Pod has, and which of them are secret.
+* `posix`: the user of an operating system that somebody is: uid, gid and groups, as the API server says them of a
+  token.
 * `stream`: the story of an operation of a user lab as lines, and a listener's position in it.
 * `form`: the form of a user: images and sizes that may be chosen, and which workers have them already.
 * `picture`: the picture of a lab: where its devices stand and which lines join them.

@@ -12,6 +12,8 @@ from vkprovider.platform import quantities
 _LABEL_VALUE: Final = r"^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
 _ENV_NAME: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
 WARM_MAX: Final = 1000
+SECRET_ENV: Final = ("*TOKEN*", "*SECRET*", "*PASS*", "*CREDENTIAL*", "*KEY", "*COOKIE*", "*AUTH*")
+"""The names of variables that are secret unless the configuration says otherwise."""
 
 Tag = Annotated[str, Field(max_length=VERSION_CHARS_MAX, pattern=VERSION_PATTERN)]
 LabelValue = Annotated[str, Field(max_length=63, pattern=_LABEL_VALUE)]
@@ -28,7 +30,7 @@ class ImagesConfig(Model):
     num_weeklies: int = Field(2, ge=0, le=100, description="How many of the newest weekly versions.")
     num_dailies: int = Field(3, ge=0, le=100, description="How many of the newest daily versions.")
     pins: tuple[Tag, ...] = Field((), max_length=100, description="Versions that the menu shows in any case.")
-    cycle: int | None = Field(None, ge=0, description="Show versions of this cycle only.")
+    cycle: int | None = Field(None, ge=0, description="The menu has versions of this cycle, and the recommended one.")
     alias_tags: tuple[Tag, ...] = Field(
         (), max_length=100, description="Versions that are other names of versions with the same content."
     )
@@ -63,7 +65,12 @@ class PortalConfig(Model):
         {}, description="By family: how many labs wait for users."
     )
     env: dict[Annotated[str, Field(max_length=253, pattern=_ENV_NAME)], str] = Field(
-        {}, description="Environment of every lab; it counts before what a request brings."
+        {}, description="Environment of every lab; it counts before everything else."
+    )
+    secret_env: tuple[Annotated[str, Field(min_length=1, max_length=253)], ...] = Field(
+        SECRET_ENV,
+        max_length=100,
+        description="Names of variables whose values go into a Secret; `*` is any text, case does not matter.",
     )
 
     @pydantic.model_validator(mode="after")

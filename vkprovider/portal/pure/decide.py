@@ -78,6 +78,10 @@ class DeleteNamespace(NamedTuple):
     """Delete the Namespace with all that is in it, if it is still as the record says."""
 
 
+class Reseal(NamedTuple):
+    """Take the token of its user from the Secret of a lab that an earlier version of the portal made."""
+
+
 class Complete(NamedTuple):
     """Record that the lab was made, if the record is still as it was read."""
 
@@ -104,7 +108,7 @@ class End(NamedTuple):
     reason: UserLabReason
 
 
-LabStep = Look | Make | Assign | DeletePod | Free | DeleteNamespace | Complete | Fail | End
+LabStep = Look | Make | Assign | DeletePod | Free | DeleteNamespace | Reseal | Complete | Fail | End
 
 
 class LabPlan(NamedTuple):
@@ -162,6 +166,8 @@ def decide(
     outcome = record.outcome
     if record.damaged:
         return LabPlan(Complete()) if outcome is None and _is_ready(lab) else _WAIT
+    if outcome is not None and lab.user and record.request.secrets is None:
+        return LabPlan(Reseal())
     if outcome is not None and outcome.phase == FAILED:
         return _failed(turn, outcome)
     if lab.second:

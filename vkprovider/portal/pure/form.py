@@ -7,11 +7,13 @@ does not say what it has is unknown, which is never the same as missing.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from vkprovider.lablet.models.parameters import ParameterSpec
 from vkprovider.platform import quantities
 from vkprovider.platform.messages import count
 from vkprovider.portal.pure.config import Amounts, LabQuota, fits
-from vkprovider.portal.pure.menu import DefinitionVersion, Menu, MenuImage
-from vkprovider.portal.pure.options import ImageType
+from vkprovider.portal.pure.environment import asked_for, is_secret
+from vkprovider.portal.pure.menu import DefinitionVersion, LabChoice, Menu, MenuImage
+from vkprovider.portal.pure.options import PARAMETER, ImageType
 
 
 class MenuNode(NamedTuple):
@@ -150,6 +152,30 @@ class FormEntry(NamedTuple):
     usual: bool = False
 
 
+class FormField(NamedTuple):
+    """A variable that the definition of some image asks for.
+
+    Attributes:
+        name: As the request has it: `parameter.SEAT`.
+        text: For people: the variable.
+        help: What else the form says of it.
+        kind: `string`, `integer`, `boolean`.
+        default: Without an answer; None where a request has to give one.
+        pattern: Of a whole value; "" for none, and where definitions differ.
+        images: The names of the images that ask for it; empty if all do.
+        secret: Whether nobody is to see it.
+    """
+
+    name: str
+    text: str
+    help: str
+    kind: str
+    default: str | None
+    pattern: str
+    images: tuple[str, ...]
+    secret: bool
+
+
 class FormOffer(NamedTuple):
     """What a form offers.
 
@@ -157,6 +183,7 @@ class FormOffer(NamedTuple):
         images: The images outside the dropdown.
         others: All images, for the dropdown.
         sizes: The sizes.
+        fields: The variables that definitions ask for, each once.
         unavailable: Why the user can have no lab now; "" if the user can.
         hindrances: Why definitions are on no menu, for who can change it: each a name and a reason.
     """
@@ -164,6 +191,7 @@ class FormOffer(NamedTuple):
     images: tuple[FormEntry, ...] = ()
     others: tuple[FormEntry, ...] = ()
     sizes: tuple[FormEntry, ...] = ()
+    fields: tuple[FormField, ...] = ()
     unavailable: str = ""
     hindrances: tuple[str, ...] = ()
 
@@ -194,7 +222,31 @@ def offer(menu: Menu, quota: LabQuota, nodes: Sequence[MenuNode]) -> FormOffer:
         tuple(FormEntry(image.reference, image.name, image is shown[0]) for image in shown),
         tuple(FormEntry(image.reference, image.name) for image in fitting.listed),
         tuple(FormEntry(size, f"{size} ({in_words(amounts[size])})", size == usual) for size in sizes),
+        tuple(_fields(fitting)),
     )
+
+
+def _fields(menu: Menu) -> Iterable[FormField]:
+    """Yield the variables that the images of a menu ask for; where they differ, the form leaves it to the answer."""
+    asking: dict[str, dict[str, ParameterSpec]] = {}
+    for image in menu.listed:
+        for size, lab in image.sizes.items():
+            for spec in asked_for(LabChoice(image, size, lab), menu.config.env):
+                asking.setdefault(spec.name, {}).setdefault(image.name, spec)
+    every = len(menu.listed)
+    for name, by_image in asking.items():
+        first, *others = by_image.values()
+        alike = all(each == first for each in others)
+        yield FormField(
+            f"{PARAMETER}{name}",
+            name,
+            first.help,
+            first.type if alike else "string",
+            first.default if alike and len(by_image) == every else first.default or "",
+            (first.pattern or "") if alike else "",
+            tuple(by_image) if len(by_image) < every else (),
+            is_secret(name, menu.config.secret_env),
+        )
 
 
 def in_words(amounts: Amounts) -> str:

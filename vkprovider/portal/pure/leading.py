@@ -33,12 +33,16 @@ def takeable(labs: Iterable[UserLab], pod_image: str) -> list[UserLab]:
 
 
 def warm_images(menu: Menu) -> dict[str, tuple[str, int]]:
-    """Return by family the image of the Pods that wait, of the recommended version and the usual size, and how many."""
+    """Return by family the image of the Pods that wait, of the recommended version and the usual size, and how many.
+
+    None waits of a definition that asks for variables: its lab is imported before anybody has given one.
+    """
     wanted = {}
     for family, number in menu.config.warm.items():
         image = menu._replace(family=family).typed(ImageType.RECOMMENDED)
-        if image is not None and number:
-            wanted[family] = image.sizes[menu.usual_size(image)].pod_image, number
+        lab = image.sizes[menu.usual_size(image)] if image is not None else None
+        if lab is not None and number and not lab.parameters:
+            wanted[family] = lab.pod_image, number
     return wanted
 
 
@@ -84,7 +88,7 @@ def _worth(lab: UserLab) -> tuple[bool, bool, float, str]:
 CLASS_ROLE: Final = "vkprovider-instructor"
 """The ClusterRole of instructors in the namespace of a class."""
 LAB_ROLE: Final = "vkprovider-lab-instructor"
-"""Their ClusterRole in the namespaces of its user labs: who could make a Pod there would read the learner's token."""
+"""Their ClusterRole in the namespaces of its user labs: who could make a Pod there would read the variables."""
 BINDING: Final = "instructors"
 """The name of the RoleBinding in the namespace of a user lab."""
 

@@ -18,6 +18,7 @@ from typing import Final, NamedTuple, Self
 
 from vkprovider.lablet import names
 from vkprovider.lablet.models.fields import LATEST
+from vkprovider.lablet.models.parameters import ParameterSpec, parameters_of
 from vkprovider.lablet.models.status import definition_status
 from vkprovider.platform.messages import listed
 from vkprovider.platform.objects import CustomResource
@@ -120,6 +121,7 @@ class DefinitionVersion(NamedTuple):
         environment: The workers that may run it.
         image_definitions: The image definitions of its devices; None for a version whose devices nobody lists.
         class_: The class whose it is, and for whose learners alone; "" for everybody's.
+        parameters: What the definition asks for at present.
     """
 
     definition: str
@@ -129,6 +131,7 @@ class DefinitionVersion(NamedTuple):
     environment: str
     image_definitions: frozenset[str] | None
     class_: str = ""
+    parameters: tuple[ParameterSpec, ...] = ()
 
     @property
     def pod_image(self) -> str:
@@ -277,6 +280,8 @@ def why_not_offered(definition: CustomResource) -> str:
         return f"belongs to the class {owner_of(definition)}, which does not share it"
     if not meta.labels.get(names.LABEL_FAMILY):
         return f"has no label {names.LABEL_FAMILY}"
+    if parameters_of(definition.spec) is None:
+        return "declares spec.parameters that cannot be read"
     return "" if definition_status(definition).versions else "was never READY"
 
 
@@ -324,6 +329,7 @@ def menu_of(definitions: Iterable[CustomResource], config: PortalConfig) -> Menu
         )
         for (family, version), sizes in found.items()
     ]
+    images = [image for image in images if _of_cycle(image, config)]
     families = sorted(tags, key=lambda family: (family not in common, family))
     usual = config.images.family if config.images.family in common & tags.keys() else next(iter(families), "")
     images.sort(key=lambda image: (image.family != usual, families.index(image.family), _order(image, config)))
@@ -331,7 +337,9 @@ def menu_of(definitions: Iterable[CustomResource], config: PortalConfig) -> Menu
 
 
 def _labs_of(definition: CustomResource) -> Iterable[DefinitionVersion]:
-    status = definition_status(definition)
+    status, parameters = definition_status(definition), parameters_of(definition.spec)
+    if parameters is None:  # a lab without its variables would start all the same
+        return
     environment = str(definition.spec.get("environment") or _DEFAULT_ENVIRONMENT)
     devices = frozenset(str(each.image_definition) for each in status.devices if each.image_definition)
     for number, kept in enumerate(status.versions):
@@ -345,7 +353,14 @@ def _labs_of(definition: CustomResource) -> Iterable[DefinitionVersion]:
             environment,
             listed_devices,
             owner_of(definition),
+            parameters,
         )
+
+
+def _of_cycle(image: MenuImage, config: PortalConfig) -> bool:
+    """Return whether an image is of the cycle that the menu is limited to, or is the recommended one."""
+    of = config.images
+    return of.cycle in {None, image.version.cycle} or of.recommended_tag in image.tags
 
 
 def _order(image: MenuImage, config: PortalConfig) -> tuple[bool, tuple[int, tuple[int, ...], str]]:

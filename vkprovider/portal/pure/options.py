@@ -14,6 +14,8 @@ from typing import Annotated, Any, Final, NamedTuple
 import pydantic
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StringConstraints
 
+from vkprovider.lablet.models.parameters import PARAMETERS_MAX
+
 BODY: Final = "body"
 USERNAME: Final = ("path", "username")
 
@@ -67,8 +69,8 @@ class Rejection(NamedTuple):
 
 USE_DROPDOWN: Final = "use_image_from_dropdown"
 """The value of `image_list` that means the one of `image_dropdown`."""
-RESERVED: Final = "token"
-"""The key of the lab's Secret that holds the token of the user."""
+PARAMETER: Final = "parameter."
+"""How the name of an option begins that is a variable which the definition asks for: `parameter.SEAT`."""
 ENV_MAX: Final = 200
 ENV_BYTES_MAX: Final = 256 * 1024
 """The most environment variables of a request, and their bytes together: a Secret holds 1 MiB."""
@@ -108,7 +110,8 @@ class LabWish(NamedTuple):
         size: The size; "" for the usual one.
         duration_s: For how long, in seconds; 0 for the usual time.
         class_: The namespace of the class that the lab is for; "" for none.
-        env: The environment variables, with values that only the lab's Secret may hold.
+        env: The environment variables, with values that only the lab's ConfigMap and Secret may hold.
+        parameters: What is given for the variables that the definition asks for, by name; the same goes for them.
     """
 
     by: ImageBy
@@ -119,6 +122,7 @@ class LabWish(NamedTuple):
     duration_s: int = 0
     class_: str = ""
     env: Mapping[str, str] = {}
+    parameters: Mapping[str, str] = {}
 
     @property
     def options(self) -> dict[str, str | bool | int]:
@@ -154,11 +158,19 @@ class _Options(BaseModel):
     class_: Annotated[str, StringConstraints(max_length=63, pattern=r"^([a-z0-9]([a-z0-9-]*[a-z0-9])?)?$")] = Field(
         "", validation_alias="class"
     )
+    parameters: dict[str, str] = Field({}, validation_alias=PARAMETER)
 
     @pydantic.model_validator(mode="before")
     @classmethod
     def _plain(cls, found: Any) -> Any:
-        return {key: _only(key, value) for key, value in found.items()} if isinstance(found, dict) else found
+        if not isinstance(found, dict):
+            return found
+        plain = {key: _only(key, value) for key, value in found.items()}
+        given = {key: plain.pop(key) for key in list(plain) if isinstance(key, str) and key.startswith(PARAMETER)}
+        if len(given) > PARAMETERS_MAX or not all(isinstance(value, str | int) for value in given.values()):
+            raise ValueError(f"an option that begins with {PARAMETER} has text, a whole number, true or false")
+        texts = {key.removeprefix(PARAMETER): _text(value) for key, value in given.items()}
+        return {**plain, PARAMETER: texts} if texts else plain
 
 
 class _Body(BaseModel):
@@ -173,7 +185,7 @@ class _Body(BaseModel):
         if len(env) > ENV_MAX:
             raise ValueError(f"{len(env)} environment variables are too many; a lab takes {ENV_MAX}")
         for name, value in env.items():
-            if not _ENV_NAME.fullmatch(name) or name == RESERVED:
+            if not _ENV_NAME.fullmatch(name):
                 raise ValueError(f"{name[:40]!r} cannot be the name of an environment variable")
             if "\0" in value or not _is_text(value):
                 raise ValueError(f"the value of {name[:40]} is no text that an environment variable can have")
@@ -217,6 +229,7 @@ def parse(body: object, *, one_image: bool = False) -> LabWish | list[Rejection]
         options.duration,
         options.class_,
         found.env,
+        {name: value for name, value in options.parameters.items() if value},
     )
 
 
@@ -241,6 +254,11 @@ def _only(key: str, value: object) -> object:
     if len(value) != 1:
         raise ValueError(f"{key[:40]} has {len(value)} values; it takes one")
     return value[0]
+
+
+def _text(value: object) -> str:
+    """Return a value of a variable as text: JSON has numbers and truths of its own."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _is_text(value: str) -> bool:

@@ -176,7 +176,7 @@ def pod_name(key: str) -> str:
 
 
 def secret_name(key: str) -> str:
-    """Return the name of the Secret with the token and the values of the environment."""
+    """Return the name of the Secret with the part of the environment that is secret."""
     return f"nb-{key}"
 
 
@@ -186,8 +186,13 @@ def binding_name(key: str) -> str:
 
 
 def env_name(key: str) -> str:
-    """Return the name of the ConfigMap with the options and the environment that is not secret."""
+    """Return the name of the ConfigMap with the environment that is not secret."""
     return f"nb-{key}-env"
+
+
+def parameters_name(key: str) -> str:
+    """Return the name of the RoleBinding by which the provider reads the environment."""
+    return f"nb-{key}-parameters"
 
 
 def lease_name(key: str) -> str:

@@ -19,6 +19,7 @@ from vkprovider.platform.objects import Metadata
 from vkprovider.platform.times import unix
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.portalnames import UserLabReason, user_key, warm_key_in
+from vkprovider.portal.pure.posix import NO_POSIX_USER, PosixUser
 
 CREATE: Final = "create"
 DELETE: Final = "delete"
@@ -36,9 +37,11 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         at: When, in Unix seconds.
         definition: The image of the Pod: `NAME:VERSION` of a definition.
         options: The options, one value each.
-        env: The names of the environment variables that the request brought; their values are in the Secret.
+        env: The names of the environment variables that the request brought, or that it gave as parameters.
+        secrets: The names of the variables in the Secret; None of an earlier version, whose Secret has a token.
         by: Who asked.
         duration_s: For how long the user has the lab.
+        posix: Who the user is on a file system, as far as the token says it.
     """
 
     id: str
@@ -46,8 +49,10 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     definition: str
     options: dict[str, str | bool | int] = {}
     env: tuple[str, ...] = ()
+    secrets: tuple[str, ...] | None = None
     by: str = ""
     duration_s: int = 0
+    posix: PosixUser = NO_POSIX_USER
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,7 +5,7 @@ the learners whom a RoleBinding of the class names: its lablets may run in any n
 provider's admission depends on who asks, and nobody gets a right by it.
 """
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,6 +18,7 @@ from vkprovider.platform.objects import CustomResource, Node
 from vkprovider.platform.reasons import StartReason
 from vkprovider.platform.rights import User
 from vkprovider.portal.pure.config import Amounts, LabQuota, PortalConfig, quota_of
+from vkprovider.portal.pure.environment import LabEnvironment, answered, merged, said_of
 from vkprovider.portal.pure.form import MenuNode
 from vkprovider.portal.pure.menu import LabChoice, Menu, menu_of, offered_to, owner_of, resolve, why_not_offered
 from vkprovider.portal.pure.options import LabWish, Rejection
@@ -78,9 +79,24 @@ class Choices:
 
     def amounts_of(self, image: str) -> Amounts:
         """Return what the lab of a Pod's image needs of its worker; nothing if the image is on no menu."""
+        return next((each.lab.amounts for each in self._every() if each.lab.pod_image == image), Amounts())
+
+    def environment(self, wanted: LabWish, choice: LabChoice) -> LabEnvironment | Rejection:
+        """Return the variables of a lab that is asked for, or what is wrong with those that the request gives."""
+        config = self._config
+        answers = answered(choice, wanted, config.env)
+        if isinstance(answers, Rejection):
+            return answers
+        return merged([wanted.env, answers, said_of(choice, wanted), config.env], config.secret_env)
+
+    def environment_of(self, image: str) -> Mapping[str, str]:
+        """Return the variables of a lab of a Pod's image that nobody has asked for, but for secret ones."""
+        said = next((said_of(each, None) for each in self._every() if each.lab.pod_image == image), {})
+        return merged([said, self._config.env], self._config.secret_env).plain
+
+    def _every(self) -> Iterator[LabChoice]:
         every = self.menu({owner_of(each) for each in self._objects.definitions.items.values()} - {""})
-        labs = (lab for found in every.images for lab in found.sizes.values())
-        return next((lab.amounts for lab in labs if lab.pod_image == image), Amounts())
+        return (LabChoice(found, size, lab) for found in every.images for size, lab in found.sizes.items())
 
     def nodes(self) -> list[MenuNode]:
         """Return the Nodes that labs start on."""

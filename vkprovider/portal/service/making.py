@@ -24,7 +24,15 @@ from vkprovider.platform.times import iso
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.pure.leading import BINDING, Bind, Unbind
-from vkprovider.portal.pure.portalnames import binding_name, env_name, learner_of, pod_name, secret_name, username_of
+from vkprovider.portal.pure.portalnames import (
+    binding_name,
+    env_name,
+    learner_of,
+    parameters_name,
+    pod_name,
+    secret_name,
+    username_of,
+)
 from vkprovider.portal.pure.record import labels_for, warm_labels_for
 from vkprovider.portal.service.index import with_pod
 from vkprovider.portal.service.informers import PortalInformers
@@ -32,8 +40,10 @@ from vkprovider.portal.service.records import (
     Pods,
     Records,
     config_map_body,
+    env_from,
     instructors_body,
     named,
+    parameters_body,
     role_binding_body,
     secret_body,
     service_account_body,
@@ -73,7 +83,7 @@ class Contents:
 
     async def has_secret(self, namespace: str, name: str, labels: Mapping[str, str], guard: Guard) -> bool:
         """Return whether the Secret is there: the portal cannot read Secrets, so it tries a dry run of making it."""
-        body = msgspec.json.encode(secret_body(name, labels, "", {}))
+        body = msgspec.json.encode(secret_body(name, labels, {}))
         path = self._secrets.within(namespace).path
         try:
             await self._kube.create(path, body, params={"dryRun": "All"}, guard=guard, brief=True)
@@ -81,11 +91,21 @@ class Contents:
             return True
         return False
 
+    async def reseal(self, namespace: str, name: str, labels: Mapping[str, str], guard: Guard) -> None:
+        """Have a Secret of an earlier version, with the token of its user, be an empty one: nobody reads those."""
+        secrets = self._secrets.within(namespace)
+        await secrets.delete(name, guard=guard)
+        await secrets.create(secret_body(name, labels, {}), guard=guard)
+
     async def config_map(
         self, namespace: str, name: str, labels: Mapping[str, str], data: Mapping[str, str], guard: Guard
     ) -> None:
-        """Create the ConfigMap."""
+        """Create the ConfigMap, unless there is one."""
         await self._create(self._config_maps, namespace, config_map_body(name, labels, data), guard)
+
+    async def parameters(self, namespace: str, name: str, labels: Mapping[str, str], home: str, guard: Guard) -> None:
+        """Create the RoleBinding by which the provider reads ConfigMap and Secret."""
+        await self._create(self._bindings, namespace, parameters_body(name, labels, home), guard)
 
     async def service_account(self, namespace: str, name: str, labels: Mapping[str, str], guard: Guard) -> None:
         """Create the ServiceAccount."""
@@ -158,7 +178,7 @@ class Making:
         ctx: Context,
         pods: Pods,
         username_prefix: str,
-        env: Mapping[str, str],
+        environment: Callable[[str], Mapping[str, str]],
         definition: Callable[[str], CustomResource | None],
     ) -> None:
         """Make none yet.
@@ -167,12 +187,13 @@ class Making:
             ctx: The replica; its namespace is the mark.
             pods: Writes the Pods.
             username_prefix: What the usernames of users begin with.
-            env: The environment of every lab.
+            environment: Returns the variables of a lab of an image that nobody has asked for, the secret ones left out;
+                called when a Pod is made.
             definition: Returns a definition by its name, None if there is none; called when a Pod is made.
         """
         self._mark = ctx.namespace
         self._username_prefix = username_prefix
-        self._env = env
+        self._environment = environment
         self._definition = definition
         self._contents = Contents(ctx)
         self._pods = pods
@@ -187,11 +208,14 @@ class Making:
         """
         namespace, labels, name = lab.record.namespace, self._labels(lab), pod_name(lab.key)
         account = partial(self._contents.service_account, namespace, name, labels, guard)
-        await _each([account, *self._around(lab, labels, guard)])
+        await _each([account, *self._variables(lab, labels, guard), *self._around(lab, labels, guard)])
         notes, marked = self._notes(lab, end_at), self._pod_labels(lab, labels)
         image = self._image(lab)
         devices = device_containers(self._definition(tag_of(image)[0]), image)
-        await self._pods.create(namespace, name, marked, notes, image, guard, devices)
+        request = lab.record.request
+        has_secret = request is not None and bool(request.secrets) and not lab.record.warm
+        env = env_from(env_name(lab.key), secret_name(lab.key) if has_secret else "")
+        await self._pods.create(namespace, name, marked, notes, image, guard, devices, env)
 
     async def assign(self, lab: UserLab, end_at: float, guard: Guard) -> None:
         """Give a warm lab that was taken for a user to that user.
@@ -209,9 +233,26 @@ class Making:
         """Return a lab with its Pod as the API server has it: the watch may be late."""
         return with_pod(lab, await self._pods.of_lab(lab.record.namespace))
 
+    async def reseal(self, lab: UserLab, guard: Guard) -> None:
+        """Take the token of its user from the Secret of a lab."""
+        await self._contents.reseal(lab.record.namespace, secret_name(lab.key), self._labels(lab), guard)
+
     async def is_sealed(self, lab: UserLab, guard: Guard) -> bool:
         """Return whether the request of a lab got its Secret, without which nobody was told that it was accepted."""
         return await self._contents.has_secret(lab.record.namespace, secret_name(lab.key), self._labels(lab), guard)
+
+    def _variables(self, lab: UserLab, labels: Mapping[str, str], guard: Guard) -> list[Write]:
+        """Return the writes that let the provider fill in variables.
+
+        The ConfigMap of a user's lab is there already, with what the request brought, unless a replica of an earlier
+        version took the request.
+        """
+        namespace, key, request = lab.record.namespace, lab.key, lab.record.request
+        bind = partial(self._contents.parameters, namespace, parameters_name(key), labels, self._mark, guard)
+        if request is not None and request.secrets is not None:
+            return [bind]
+        data = self._environment(self._image(lab))
+        return [bind, partial(self._contents.config_map, namespace, env_name(key), labels, data, guard)]
 
     def _around(self, lab: UserLab, labels: Mapping[str, str], guard: Guard) -> list[Write]:
         """Return the writes of what only the lab of a user has, in any order."""
@@ -219,17 +260,7 @@ class Making:
             return []
         namespace, key = lab.record.namespace, lab.key
         username = username_of(lab.user, self._username_prefix)
-        return [
-            partial(self._contents.config_map, namespace, env_name(key), labels, self._environment(lab), guard),
-            partial(self._contents.role_binding, namespace, binding_name(key), labels, username, guard),
-        ]
-
-    def _environment(self, lab: UserLab) -> dict[str, str]:
-        request = lab.record.request
-        if request is None:
-            return dict(self._env)
-        own = {"IMAGE_DESCRIPTION": request.definition, "LAB_OPTIONS": msgspec.json.encode(request.options).decode()}
-        return {**own, **self._env}
+        return [partial(self._contents.role_binding, namespace, binding_name(key), labels, username, guard)]
 
     def _labels(self, lab: UserLab) -> dict[str, str]:
         if lab.record.warm:

@@ -29,6 +29,7 @@ from vkprovider.portal.pure.decide import (
     LabPlan,
     Look,
     Make,
+    Reseal,
     decide,
 )
 from vkprovider.portal.pure.facts import UserLab
@@ -165,6 +166,8 @@ class UserLabs:
             case DeleteNamespace():
                 await self._records.delete(lab.record, guard)
                 await self._locks.release(lab.key)
+            case Reseal():
+                await self._reseal(lab, guard)
             case Complete():
                 await self._end(lab, "complete")
             case Fail(reason=reason, text=text):
@@ -176,6 +179,14 @@ class UserLabs:
             case Look() | None:  # neither is left after a look
                 pass
         return Result(_UNSEEN_S)
+
+    async def _reseal(self, lab: UserLab, guard: Guard) -> None:
+        """Have the Secret of a lab without the token of its user, and then the record say so."""
+        if lab.record.request is not None:
+            await self._making.reseal(lab, guard)
+            request = msgspec.structs.replace(lab.record.request, secrets=())
+            await self._records.patch(lab.record, annotation(request), guard)
+            _log.info("a token that an earlier version kept is removed", user=lab.user, namespace=lab.record.namespace)
 
     async def _free(self, lab: UserLab, guard: Guard) -> None:
         """Let go of a Pod that others hold although its lab is gone, and say who did."""

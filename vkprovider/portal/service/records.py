@@ -26,6 +26,8 @@ Json = dict[str, Any]
 
 LEARNER_ROLE: Final = "vkprovider-learner"
 """The ClusterRole of a user in the namespace of the own lab."""
+PARAMETERS_ROLE: Final = "vkprovider-parameter-reader"
+"""The ClusterRole of the provider where it may read ConfigMaps and Secrets for the variables of lablets."""
 _DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 """The annotation by which kubectl takes the lab's container without saying so."""
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -52,18 +54,18 @@ def metadata(name: str, labels: Mapping[str, str], annotations: Mapping[str, str
     }
 
 
-def secret_body(name: str, labels: Mapping[str, str], token: str, env: Mapping[str, str]) -> Json:
-    """Return the Secret with the token of a user, and the environment that the request brought."""
+def secret_body(name: str, labels: Mapping[str, str], env: Mapping[str, str]) -> Json:
+    """Return the Secret with the part of the environment that is secret."""
     return {
         "apiVersion": "v1",
         "kind": "Secret",
         "metadata": metadata(name, labels),
-        "stringData": {**env, "token": token},
+        "stringData": dict(env),
     }
 
 
 def config_map_body(name: str, labels: Mapping[str, str], data: Mapping[str, str]) -> Json:
-    """Return the ConfigMap with the options and the environment that is not secret."""
+    """Return the ConfigMap with the environment that is not secret."""
     return {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata(name, labels), "data": dict(data)}
 
 
@@ -80,6 +82,12 @@ def service_account_body(name: str, labels: Mapping[str, str]) -> Json:
 def role_binding_body(name: str, labels: Mapping[str, str], username: str) -> Json:
     """Return the RoleBinding by which a user sees the Pod and its consoles."""
     return _binding(name, labels, LEARNER_ROLE, [{"apiGroup": _RBAC, "kind": "User", "name": username}])
+
+
+def parameters_body(name: str, labels: Mapping[str, str], home: str) -> Json:
+    """Return the RoleBinding by which the provider, which runs in the namespace `home`, reads the environment."""
+    provider = {"kind": "ServiceAccount", "namespace": home, "name": wellknown.MANAGER}
+    return _binding(name, labels, PARAMETERS_ROLE, [provider])
 
 
 def instructors_body(labels: Mapping[str, str], subjects: Iterable[Subject]) -> Json:
@@ -102,8 +110,19 @@ def _binding(name: str, labels: Mapping[str, str], role: str, subjects: list[Jso
     }
 
 
+def env_from(config_map: str, secret: str = "") -> list[Json]:
+    """Return where the variables of a lab come from: a ConfigMap, and a Secret if one is named."""
+    found: list[Json] = [{"configMapRef": {"name": config_map}}]
+    return [*found, {"secretRef": {"name": secret}}] if secret else found
+
+
 def pod_body(
-    name: str, labels: Mapping[str, str], annotations: Mapping[str, str], image: str, devices: Sequence[str] = ()
+    name: str,
+    labels: Mapping[str, str],
+    annotations: Mapping[str, str],
+    image: str,
+    devices: Sequence[str] = (),
+    env: Sequence[Json] = (),
 ) -> Json:
     """Return the lablet.
 
@@ -113,7 +132,9 @@ def pod_body(
         annotations: The learner, and when the timeslot ends; none for a warm one.
         image: `NAME:VERSION` of the definition.
         devices: The containers beside that of the lab.
+        env: Where the variables of the lab, which are those of all its devices, come from.
     """
+    lab, *others = (lablet_container(each, image) for each in (names.LAB_CONTAINER, *devices))
     return {
         "apiVersion": "v1",
         "kind": "Pod",
@@ -123,7 +144,7 @@ def pod_body(
             "serviceAccountName": name,
             "automountServiceAccountToken": False,
             "securityContext": RESTRICTED,
-            "containers": [lablet_container(each, image) for each in (names.LAB_CONTAINER, *devices)],
+            "containers": [{**lab, **({"envFrom": list(env)} if env else {})}, *others],
         },
     }
 
@@ -162,9 +183,10 @@ class Pods:
         image: str,
         guard: Guard,
         devices: Sequence[str] = (),
+        env: Sequence[Json] = (),
     ) -> None:
         """Create the Pod, unless there is one of that name."""
-        body = pod_body(name, labels, annotations, image, devices)
+        body = pod_body(name, labels, annotations, image, devices, env)
         with suppress(Conflict):
             self._wrote(await self._whole.within(namespace).create(body, guard=guard))
 

@@ -19,11 +19,13 @@ from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.times import iso
 from vkprovider.portal.pure import facts, portalnames
+from vkprovider.portal.pure.environment import LabEnvironment
 from vkprovider.portal.pure.facts import UserLab, may_create, may_reset, unknown
 from vkprovider.portal.pure.leading import takeable
 from vkprovider.portal.pure.menu import Menu
 from vkprovider.portal.pure.options import USERNAME, Grounds, LabWish, Rejection
 from vkprovider.portal.pure.portalnames import env_name, namespace_of, secret_name, user_key
+from vkprovider.portal.pure.posix import NO_POSIX_USER, PosixUser
 from vkprovider.portal.pure.record import (
     Ending,
     LabRecord,
@@ -73,13 +75,15 @@ class LabCaller(NamedTuple):
         user: The name in paths: the username without the prefix of the setting.
         username: The name that the cluster knows.
         groups: The groups of the user.
-        token: The token with which the user came; it goes into the lab's Secret.
+        token: The token with which the user came; it is stored nowhere.
+        posix: Who the user is on a file system, as far as the token says it.
     """
 
     user: str
     username: str
     groups: tuple[str, ...] = ()
     token: str = ""
+    posix: PosixUser = NO_POSIX_USER
 
 
 class Accepted(NamedTuple):
@@ -166,16 +170,22 @@ class Requests:
         duration_s = facts.duration_of(wanted.duration_s, self._settings)
         if isinstance(duration_s, Rejection):
             raise Rejected(*duration_s)
+        environment = self._choices.environment(wanted, choice)
+        if isinstance(environment, Rejection):
+            raise Rejected(*environment)
         request = LabRequest(
             id=new_id(),
             at=self._ctx.now_unix,
             definition=choice.lab.pod_image,
             options=wanted.options,
-            env=tuple(sorted(wanted.env)),
+            env=tuple(sorted(wanted.env.keys() | wanted.parameters.keys())),
+            secrets=tuple(sorted(environment.secret)),
             by=caller.username,
             duration_s=duration_s,
+            posix=caller.posix,
         )
-        return await self._to_the_end(self._create(caller, wanted, request))
+        warm = not choice.lab.parameters
+        return await self._to_the_end(self._create(caller, wanted.class_, request, environment, warm=warm))
 
     async def delete(self, user: str, by: str, of_class: str | None = None) -> None:
         """Ask for the end of a user's lab; one that is ending already is asked for no second time.
@@ -249,17 +259,20 @@ class Requests:
 
     # ------------------------------------------------------------------------------------------ create
 
-    async def _create(self, caller: LabCaller, wanted: LabWish, request: LabRequest) -> Accepted:
+    async def _create(
+        self, caller: LabCaller, class_: str, request: LabRequest, environment: LabEnvironment, *, warm: bool
+    ) -> Accepted:
         key = user_key(caller.user)
         with _told(f"make a lab for user {caller.user!r}"):
             await self._refuse_if_present(caller.user)
             await self._lock(caller.user, key)
             namespace = ""
             try:
-                labels = labels_for(self._ctx.namespace, caller.user, class_=wanted.class_)
-                namespace = await self._record(caller.user, request, labels)
+                labels = labels_for(self._ctx.namespace, caller.user, class_=class_)
+                namespace = await self._record(caller.user, request, labels, warm=warm)
                 guard = self._locks.guard(key)
-                body = secret_body(secret_name(key), labels, caller.token, wanted.env)
+                await self._contents.config_map(namespace, env_name(key), labels, environment.plain, guard)
+                body = secret_body(secret_name(key), labels, environment.secret)
                 await self._contents.secret(namespace, body, request.id, guard)
             except Rejected:
                 await self._locks.release(key)
@@ -285,13 +298,14 @@ class Requests:
             await asyncio.sleep(_AGAIN_S)
             await self._refuse_if_present(user)
 
-    async def _record(self, user: str, request: LabRequest, labels: Mapping[str, str]) -> str:
+    async def _record(self, user: str, request: LabRequest, labels: Mapping[str, str], *, warm: bool) -> str:
         """Write a request into the Namespace of a lab: that of a failed one, a warm one, or a new one.
 
         Args:
             user: The exact name.
             request: What was asked for.
             labels: Those of the lab.
+            warm: Whether a warm lab will do, which has no variables of the user's.
 
         Returns:
             The Namespace.
@@ -304,7 +318,7 @@ class Requests:
             if (rejection := may_create(UserLab(record))) is not None:
                 raise Rejected(*rejection)
             return await self._replace(record, request, labels, guard)
-        for lab in takeable(self._index.warm(), request.definition):
+        for lab in takeable(self._index.warm(), request.definition) if warm else ():
             try:
                 await self._records.patch(lab.record, annotations_for(user, request), guard, labels)
             except (Conflict, NotFound):  # another user was quicker, or it is being deleted

@@ -126,7 +126,7 @@ class PageWorld:
             index,
             requests,
             choices,
-            portal_callers(ctx, settings.portal, objects),
+            portal_callers(ctx, settings.portal, objects, settings.kube),
             times or StreamTimes(settle_s=0.3, review_s=2.0),
         )
         part = Part(

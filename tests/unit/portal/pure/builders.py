@@ -13,7 +13,7 @@ from vkprovider.portal.pure.record import Ending, LabOutcome, LabRequest
 
 INSTALLATION = "vkprovider"
 NOW = 1_769_860_800
-REQUEST = LabRequest(id="r1", at=NOW, definition="netlab:1.0", by="alice", duration_s=14_400)
+REQUEST = LabRequest(id="r1", at=NOW, definition="netlab:1.0", by="alice", duration_s=14_400, secrets=())
 ENDING = Ending(id="e1", at=NOW, by="alice", reason="DeleteRequested")
 COMPLETE = LabOutcome(id="r1", kind="create", phase="complete", at=NOW)
 FAILED = LabOutcome(id="r1", kind="create", phase="failed", at=NOW, reason="StartTimedOut", text="too long")

@@ -96,7 +96,7 @@ def test_a_pod_that_fails_while_it_boots_fails_the_lab() -> None:
 
 def test_a_failed_lab_is_replaced_when_its_pod_is_gone() -> None:
     """R002-023."""
-    again = LabRequest(id="r2", at=NOW, definition="netlab:1.0", duration_s=14_400)
+    again = LabRequest(id="r2", at=NOW, definition="netlab:1.0", duration_s=14_400, secrets=())
     assert plan(lab(again, the_pod=pod())) == DELETE_POD
     assert plan(lab(again, the_pod=pod(deleted=True))) == LabPlan(wake_at=NOW + 300)
     assert (
@@ -273,7 +273,7 @@ def test_a_warm_lab_that_fails_is_not_made_again_at_once() -> None:
     assert plan(warm(REQUEST, FAILED), 3599) == LabPlan(wake_at=NOW + 3600)
 
 
-TAKEN = LabRequest(id="r2", at=NOW, definition="netlab:1.0", duration_s=14_400)
+TAKEN = LabRequest(id="r2", at=NOW, definition="netlab:1.0", duration_s=14_400, secrets=())
 
 
 def test_a_taken_lab_gets_its_warm_pod() -> None:

@@ -206,7 +206,12 @@ class World:
 
     def _create(self, replica: Replica, user: str) -> Task:
         request = LabRequest(
-            id=f"r{next(self.numbers)}", at=self.now, definition=IMAGE, by=user, duration_s=SETTINGS.duration_s
+            secrets=(),
+            id=f"r{next(self.numbers)}",
+            at=self.now,
+            definition=IMAGE,
+            by=user,
+            duration_s=SETTINGS.duration_s,
         )
         labels = records.labels_for(MARK, user)
         there = sorted((lab for lab in self.labs(self.namespaces) if lab.user == user), key=_precedence)  # a live list
@@ -291,6 +296,8 @@ class World:
                 self._delete_pod(lab, uid)
             case steps.Free():
                 raise AssertionError("no Pod here has a finalizer")
+            case steps.Reseal():
+                raise AssertionError("no lab here is of an earlier version")
             case steps.DeleteNamespace():
                 namespace = self.expect(record)
                 assert namespace.pod is None, "the Pod goes before the Namespace"

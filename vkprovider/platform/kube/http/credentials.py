@@ -25,6 +25,7 @@ class ClusterAccess:
         proxy: The URL of the proxy through which it is reached; None for none.
         context: The kubeconfig's; empty without one.
         renew: Returns the current value of the header; None if it cannot change.
+        headers: More headers of each request, such as `Impersonate-User`; one may be there several times.
         expires_at: When all of this must be loaded again; None: only after a 401.
     """
 
@@ -36,6 +37,7 @@ class ClusterAccess:
     proxy: str | None = None
     context: str = ""
     renew: Callable[[], Awaitable[str]] | None = None
+    headers: tuple[tuple[str, str], ...] = ()
     expires_at: datetime | None = None
 
 

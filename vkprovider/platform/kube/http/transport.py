@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 import aiohttp
+from multidict import CIMultiDict
 from yarl import URL
 
 from tunnels.outgoing import guarded_by, open_session
@@ -201,7 +202,7 @@ class ApiTransport:
             request.method,
             request.url,
             data=io.BytesIO(body) if body is not None and len(body) > _AT_ONCE_BYTES_MAX else body,
-            headers={**self._headers, **request.headers},
+            headers=CIMultiDict((*self._headers.items(), *request.headers.items(), *access.headers)),
             allow_redirects=False,
             ssl=access.tls if access.tls is not None else True,
             server_hostname=access.tls_server_name,

@@ -32,6 +32,7 @@ _FIELDS = {"image": "image_list", "size": "size", "class": "class"}
 def wanted_of(form: Mapping[str, object]) -> LabWish | Rejection:
     """Return the lab that a form asks for, or why it asks for none."""
     found = {option: form[field] for field, option in _FIELDS.items() if form.get(field)}
+    found |= {name: value for name, value in form.items() if name.startswith(options.PARAMETER) and value}
     wanted = options.parse({"options": found})
     return wanted if isinstance(wanted, LabWish) else wanted[0]
 
