@@ -12,7 +12,7 @@ CONTAINERS_MAX: Final = 100
 """The most devices of a lab with a container of their own: each is a few hundred bytes of the Pod."""
 RESTRICTED: Final = {"runAsNonRoot": True, "seccompProfile": {"type": "RuntimeDefault"}}
 """What the Pod Security Standard "restricted" asks of a Pod, which a cluster may enforce; a lab in CML needs none."""
-_RESTRICTED_CONTAINER: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
+RESTRICTED_CONTAINER: Final = {"allowPrivilegeEscalation": False, "capabilities": {"drop": ["ALL"]}}
 """What it asks of each container."""
 
 
@@ -49,7 +49,7 @@ def lablet_container(name: str, image: str, *, terminal: bool = True) -> dict[st
         "image": image,
         **({"stdin": True, "tty": True} if terminal else {}),
         "resources": {"requests": {"cpu": "1m", "memory": "1Mi"}},
-        "securityContext": _RESTRICTED_CONTAINER,
+        "securityContext": RESTRICTED_CONTAINER,
     }
 
 

@@ -29,6 +29,8 @@ LABEL_CLASS: Final = f"{GROUP}/class"
 """A label of a user lab: the namespace of the class whose instructors may end it."""
 LABEL_SIZE: Final = f"{GROUP}/size"
 """A label of a definition: its size, by which alone those of one family differ."""
+LABEL_WORKBENCH: Final = f"{GROUP}/workbench"
+"""A label of the Pod of a workbench, `true`; and of a definition: the workbench that its labs have."""
 ANNOTATION_SEALED: Final = f"{GROUP}/sealed"
 """An annotation of the Lease of a one-time code: what it stands for, encrypted."""
 ANNOTATION_USER: Final = f"{GROUP}/user"
@@ -188,6 +190,26 @@ def binding_name(key: str) -> str:
 def env_name(key: str) -> str:
     """Return the name of the ConfigMap with the options and the environment that is not secret."""
     return f"nb-{key}-env"
+
+
+def bench_name(key: str) -> str:
+    """Return the name of the Pod of a workbench, of its ServiceAccount, RoleBinding, NetworkPolicy and Secret."""
+    return f"nb-{key}-workbench"
+
+
+def nss_name(key: str) -> str:
+    """Return the name of the ConfigMap with the files passwd and group of a workbench."""
+    return f"nb-{key}-nss"
+
+
+def pull_name(key: str) -> str:
+    """Return the name of the Secret by which the images of a workbench are pulled."""
+    return f"nb-{key}-pull"
+
+
+def provisioned_name(key: str) -> str:
+    """Return the name of the Lease that says for which workbenches a user is provisioned; it outlives the lab."""
+    return f"{PORTAL_PROGRAM}-provisioned-{key}"
 
 
 def lease_name(key: str) -> str:

@@ -1,0 +1,129 @@
+"""The user of a workbench for Linux: numbers from claims, and the files passwd and group."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Final
+
+import msgspec
+from pydantic import Field
+
+from vkprovider.lablet.models.fields import Model
+
+ID_MIN: Final = 1000
+"""The least number of a user or a group: those below are the system's."""
+ID_MAX: Final = 2**31 - 2
+GROUPS_MAX: Final = 64
+"""The most supplemental groups."""
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,9}", re.ASCII)
+_UNUSUAL: Final = re.compile(r"[^a-z0-9_-]+")
+_NAME_CHARS_MAX: Final = 32
+_USERS: Final = """\
+root:x:0:0:root:/root:/bin/bash
+daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin
+nobody:x:65534:65534:nobody:/nonexistent:/usr/sbin/nologin
+"""
+_GROUPS: Final = """\
+root:x:0:
+daemon:x:1:
+tty:x:5:
+users:x:100:
+nogroup:x:65534:
+"""
+
+
+class ClaimsConfig(Model):
+    """The claims that name a user's numbers: keys of `extra` in what the API server says of a token."""
+
+    uid: Annotated[str, Field(max_length=253)] = Field("", description="Of the user's number.")
+    gid: Annotated[str, Field(max_length=253)] = Field("", description="Of the number of the primary group.")
+    groups: Annotated[str, Field(max_length=253)] = Field("", description="Of groups, each as NAME:NUMBER.")
+
+
+class LinuxIdentity(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A user for Linux, as far as claims say it.
+
+    Attributes:
+        uid, gid: None if no claim names it, or one that no user may have.
+        groups: Numbers of groups, by name; those without a number are left out.
+    """
+
+    uid: int | None = None
+    gid: int | None = None
+    groups: dict[str, int] = {}
+
+
+def identity_of(extra: Mapping[str, Sequence[str]], claims: ClaimsConfig) -> LinuxIdentity:
+    """Return the identity that claims name; a number below 1000, or none at all, counts as absent.
+
+    >>> claims = ClaimsConfig(uid="example.com/uid", groups="example.com/groups")
+    >>> identity_of({"example.com/uid": ["4711"], "example.com/groups": ["lab:2000", "wheel:10", "staff"]}, claims)
+    LinuxIdentity(uid=4711, gid=None, groups={'lab': 2000})
+    """
+    groups = {}
+    for text in extra.get(claims.groups, ()) if claims.groups else ():
+        name, _, number = text.rpartition(":")
+        if name and (gid := _number(number)) is not None and len(groups) < GROUPS_MAX:
+            groups[name] = gid
+    return LinuxIdentity(_first(extra, claims.uid), _first(extra, claims.gid), groups)
+
+
+def _first(extra: Mapping[str, Sequence[str]], claim: str) -> int | None:
+    return next((_number(text) for text in extra.get(claim, ())), None) if claim else None
+
+
+def _number(text: str) -> int | None:
+    number = int(text) if _NUMBER.fullmatch(text) else 0
+    return number if ID_MIN <= number <= ID_MAX else None
+
+
+def login_name(key: str) -> str:
+    """Return the name of a user within a workbench: the key, unless the system has it."""
+    return f"nb-{key}" if key in _names(_USERS) | _names(_GROUPS) else key
+
+
+def home_of(key: str) -> str:
+    """Return the folder of a user."""
+    return f"/home/{login_name(key)}"
+
+
+def passwd(key: str, uid: int, gid: int) -> str:
+    """Return `/etc/passwd`, with one entry for the user.
+
+    >>> passwd("alice", 4711, 1000).splitlines()[-1]
+    'alice:x:4711:1000::/home/alice:/bin/bash'
+    """
+    return f"{_USERS}{login_name(key)}:x:{uid}:{gid}::{home_of(key)}:/bin/bash\n"
+
+
+def group(key: str, gid: int, groups: Mapping[str, int]) -> str:
+    """Return `/etc/group`, with an entry for each group; the user is a member of all but the primary one.
+
+    >>> group("alice", 1000, {"lab": 2000}).splitlines()[-2:]
+    ['alice:x:1000:', 'lab:x:2000:alice']
+    """
+    name, taken, lines = login_name(key), _names(_GROUPS), []
+    primary = next((text for text, number in groups.items() if number == gid and _plain(text) not in taken), name)
+    for text, number in [(primary, gid), *_others(groups, gid)]:
+        shown = _plain(text)
+        if shown and shown not in taken:
+            taken = taken | {shown}
+            lines.append(f"{shown}:x:{number}:{'' if number == gid else name}\n")
+    return _GROUPS + "".join(lines)
+
+
+def supplemental(gid: int, groups: Mapping[str, int]) -> list[int]:
+    """Return the numbers of all groups but the primary one, the least first."""
+    return sorted({number for _, number in _others(groups, gid)})
+
+
+def _others(groups: Mapping[str, int], gid: int) -> Iterable[tuple[str, int]]:
+    return ((text, number) for text, number in sorted(groups.items()) if number != gid)
+
+
+def _plain(name: str) -> str:
+    """Return a name of a group as a file may have it."""
+    return _UNUSUAL.sub("-", name.lower()).strip("-")[:_NAME_CHARS_MAX]
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(line.partition(":")[0] for line in text.splitlines())
