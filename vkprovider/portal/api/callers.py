@@ -346,7 +346,7 @@ class PortalCallers:
         if names.acts_by_link(user.username):
             raise NotAllowed("this token is that of a link, which opens one lablet by its address, and logs nobody in")
         name = user_of(user.username, self._prefix) or ""
-        return KnownCaller(user, LabCaller(name, user.username, tuple(user.groups), token))
+        return KnownCaller(user, LabCaller(name, user.username, tuple(user.groups), token, user.extra))
 
     def _check_complete(self) -> None:
         if not self._is_complete():

@@ -3,6 +3,8 @@
 It is the only shape of a Pod without a RuntimeClass that the policy `vkprovider-confine-portal` lets the portal make.
 """
 
+import hashlib
+import hmac
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -24,6 +26,17 @@ _TOKEN_S: Final = 3600
 _GRACE_S: Final = 10
 _ROOT_CA: Final = "kube-root-ca.crt"
 Json = dict[str, Any]
+
+
+def access_of(secret: bytes, namespace: str, request: str) -> str:
+    """Return what the portal proves itself by to one workbench; every replica makes the same.
+
+    Args:
+        secret: Of the portal: the key of its cookies.
+        namespace: Of the lab.
+        request: The id of the request that it was made for.
+    """
+    return hmac.digest(secret, f"vkprovider-workbench {namespace} {request}".encode(), hashlib.sha256).hex()
 
 
 class BenchUser(NamedTuple):

@@ -59,7 +59,7 @@ def identity_of(extra: Mapping[str, Sequence[str]], claims: ClaimsConfig) -> Lin
     >>> identity_of({"example.com/uid": ["4711"], "example.com/groups": ["lab:2000", "wheel:10", "staff"]}, claims)
     LinuxIdentity(uid=4711, gid=None, groups={'lab': 2000})
     """
-    groups = {}
+    groups: dict[str, int] = {}
     for text in extra.get(claims.groups, ()) if claims.groups else ():
         name, _, number = text.rpartition(":")
         if name and (gid := _number(number)) is not None and len(groups) < GROUPS_MAX:

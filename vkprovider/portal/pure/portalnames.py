@@ -31,6 +31,9 @@ LABEL_SIZE: Final = f"{GROUP}/size"
 """A label of a definition: its size, by which alone those of one family differ."""
 LABEL_WORKBENCH: Final = f"{GROUP}/workbench"
 """A label of the Pod of a workbench, `true`; and of a definition: the workbench that its labs have."""
+ANNOTATION_PROVISIONED: Final = f"{GROUP}/provisioned"
+"""An annotation of a workbench's Pod: that its user is provisioned is noted. With a dash and the name of a kind, of the
+Lease where that is noted."""
 ANNOTATION_SEALED: Final = f"{GROUP}/sealed"
 """An annotation of the Lease of a one-time code: what it stands for, encrypted."""
 ANNOTATION_USER: Final = f"{GROUP}/user"
@@ -81,6 +84,14 @@ class UserLabReason(Reasons):
         "DeleteTimedOut",
         "The lab was not gone within VKPROVIDER_PORTAL_DELETE_TIMEOUT_SECONDS; it still goes when it can.",
         "Look why the Pod stays, for instance because its worker is silent; a finalizer may keep the namespace.",
+    )
+    WORKBENCH_REFUSED = (
+        "WorkbenchRefused",
+        "The workbench of a lab cannot be made; the lab goes on without it.",
+        (
+            "Have an admin correct what the message names: the workbench in VKPROVIDER_PORTAL_CONFIG, the images of "
+            "the policy vkprovider-confine-portal, or the rights of components/workbench."
+        ),
     )
     HELD = (
         "UserLabHeld",

@@ -18,6 +18,7 @@ import msgspec
 from vkprovider.platform.objects import Metadata
 from vkprovider.platform.times import unix
 from vkprovider.portal.pure import portalnames
+from vkprovider.portal.pure.identity import LinuxIdentity
 from vkprovider.portal.pure.portalnames import UserLabReason, user_key, warm_key_in
 
 CREATE: Final = "create"
@@ -26,6 +27,20 @@ COMPLETE: Final = "complete"
 FAILED: Final = "failed"
 
 T = TypeVar("T")
+
+
+class BenchRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The workbench that a user gets beside a lab.
+
+    Attributes:
+        name: Its kind.
+        size: The size of the lab.
+        identity: The user for Linux, as far as claims say it.
+    """
+
+    name: str
+    size: str = ""
+    identity: LinuxIdentity = LinuxIdentity()
 
 
 class LabRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,6 +54,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         env: The names of the environment variables that the request brought; their values are in the Secret.
         by: Who asked.
         duration_s: For how long the user has the lab.
+        bench: The workbench beside it; None without one.
     """
 
     id: str
@@ -48,6 +64,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     env: tuple[str, ...] = ()
     by: str = ""
     duration_s: int = 0
+    bench: BenchRequest | None = None
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -5,7 +5,7 @@ replica can finish it, and until then nobody has been told that there is one.
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -74,12 +74,14 @@ class LabCaller(NamedTuple):
         username: The name that the cluster knows.
         groups: The groups of the user.
         token: The token with which the user came; it goes into the lab's Secret.
+        extra: What else the API server says of the user.
     """
 
     user: str
     username: str
     groups: tuple[str, ...] = ()
     token: str = ""
+    extra: Mapping[str, Sequence[str]] = {}
 
 
 class Accepted(NamedTuple):
@@ -174,6 +176,7 @@ class Requests:
             env=tuple(sorted(wanted.env)),
             by=caller.username,
             duration_s=duration_s,
+            bench=self._choices.bench(caller, wanted, choice),
         )
         return await self._to_the_end(self._create(caller, wanted, request))
 
