@@ -16,7 +16,7 @@ from vkprovider.platform.replica import run
 from vkprovider.platform.runtime.context import Context, Program
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.runtime.metrics import Measure, by_name, counter, gauge, value
-from vkprovider.platform.runtime.parts import Change, Part, Work
+from vkprovider.platform.runtime.parts import Change, Part, Work, no_host
 from vkprovider.platform.runtime.process import Process
 from vkprovider.portal.api.routes import portal_api, portal_callers
 from vkprovider.portal.pure import portalnames
@@ -102,7 +102,9 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     keeper = Keeper(ctx, of_portal, index, locks, membership, choices, wake, records=effects.records)
     callers = portal_callers(ctx, of_portal, objects)
     page = portal_api(ctx, of_portal, index, requests, choices, callers)
-    site = portal_site(ctx, settings, index, lablets, learners, instructors, requests, choices, callers=callers)
+    site = portal_site(
+        ctx, settings, index, lablets, learners, instructors, requests, choices, callers=callers, config=config
+    )
 
     async def finish() -> None:
         await asyncio.gather(page.finish(), site.finish())
@@ -117,6 +119,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         known=keeper.known,
         resumed=wake_all,
         routes=(*page.routes(), *site.routes),
+        hosted=site.benches.hosted if site.benches is not None else no_host,
         finish=finish,
         hand_over=locks.release_all,
     )

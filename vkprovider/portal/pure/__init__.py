@@ -19,5 +19,6 @@
 * `workbench`: workbenches as an admin describes them, and which lab has which one.
 * `identity`: the user of a workbench for Linux: numbers from claims, and the files passwd and group.
 * `benchpod`: the Pod of a workbench: on ordinary nodes, as restricted as Pod Security may demand, with all limits.
+* `benchhost`: the origin of a workbench: whom its cookie lets in, which requests are its pages', what headers pass.
 * `benchnet`: the NetworkPolicy of a workbench: who reaches it, and where it connects to; never to a worker.
 """
