@@ -83,7 +83,7 @@ def _started(*, logs: bool) -> Chrome:
     options.add_argument("--headless=new")
     options.add_argument("--disable-dev-shm-usage")
     options.add_argument("--disable-background-networking")
-    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost, EXCLUDE *.localhost")
     if logs:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         options.accept_insecure_certs = True
