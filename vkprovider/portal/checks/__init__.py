@@ -4,5 +4,6 @@
 * `doors`: what keeps people out: settings, the key of cookies, certificate, address, bindings, prefix of usernames.
 * `road`: whether WebSockets come through to it at the addresses that people use.
 * `offer`: what is offered: the menu, quotas, how long a lab is waited for.
+* `benches`: workbenches: the policy, the hosts at which they are opened, and what stops fork bombs.
 * `hub`: the JupyterHub that logs people in.
 """
