@@ -73,9 +73,7 @@ def check_policy(config: PortalConfig, policy: ConfinePolicy | None) -> list[Fin
     for variable, needed in (("images", images), ("drivers", drivers)):
         if missing := sorted(needed - policy.listed(variable)):
             text = f"its variable {variable} does not list {listed(missing, _NAMED_MAX)}: no such workbench is made"
-            remedy = (
-                f"kubectl edit validatingadmissionpolicy {POLICY}, or your overlay: docs/workbench.md"
-            )
+            remedy = f"kubectl edit validatingadmissionpolicy {POLICY}, or your overlay: docs/workbench.md"
             found.append(fault(f"ValidatingAdmissionPolicy/{POLICY}", DoctorReason.WORKBENCH_NOT_ALLOWED, text, remedy))
     return found
 

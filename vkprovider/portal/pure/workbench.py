@@ -166,23 +166,23 @@ class WorkbenchOf(Model):
     images: dict[str, str] = Field({}, description="By entry of the menu, FAMILY or FAMILY:TAG.")
 
 
-def workbench_of(of: WorkbenchOf, *, class_: str, family: str, tag: str, labelled: str) -> str:
+def workbench_of(of: WorkbenchOf, *, class_: str, family: str, version: str, labelled: str) -> str:
     """Return the name of the workbench of a lab; "" if it has none.
 
     >>> of = WorkbenchOf(classes={"net102": ""}, images={"netlab": "pyats"})
-    >>> workbench_of(of, class_="", family="netlab", tag="1.0", labelled="")
+    >>> workbench_of(of, class_="", family="netlab", version="1.0", labelled="")
     'pyats'
-    >>> workbench_of(of, class_="net102", family="netlab", tag="1.0", labelled="shell")
+    >>> workbench_of(of, class_="net102", family="netlab", version="1.0", labelled="shell")
     ''
 
     Args:
         of: The configuration.
         class_: The class of the lab; "" if it has none.
         family: Of its entry of the menu.
-        tag: The same.
+        version: The same.
         labelled: The label of its definition; "" without.
     """
     if class_ and class_ in of.classes:
         return of.classes[class_]
-    by_image = (of.images[entry] for entry in (f"{family}:{tag}", family) if entry in of.images)
+    by_image = (of.images[entry] for entry in (f"{family}:{version}", family) if entry in of.images)
     return next(by_image, labelled)

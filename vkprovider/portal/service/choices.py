@@ -99,7 +99,7 @@ class Choices:
             config.workbench_of,
             class_=wanted.class_,
             family=choice.image.family,
-            tag=choice.image.version.tag,
+            version=choice.image.version.tag,
             labelled=labels.get(LABEL_WORKBENCH, ""),
         )
         if found not in config.workbenches:

@@ -127,12 +127,12 @@ def test_what_no_workbench_may_have_is_refused(wrong: dict[str, Any]) -> None:
 
 def test_a_class_counts_before_an_entry_of_the_menu_and_that_before_a_definition() -> None:
     of = WorkbenchOf(classes={"net101": "a", "exam": ""}, images={"netlab": "b", "netlab:2": "c", "plain": ""})
-    asked = {"class_": "", "family": "other", "tag": "1", "labelled": "d"}
+    asked = {"class_": "", "family": "other", "version": "1", "labelled": "d"}
     cases: list[tuple[dict[str, str], str]] = [
         ({}, "d"),
         ({"labelled": ""}, ""),
         ({"family": "netlab"}, "b"),
-        ({"family": "netlab", "tag": "2"}, "c"),
+        ({"family": "netlab", "version": "2"}, "c"),
         ({"family": "plain"}, ""),
         ({"family": "netlab", "class_": "net101"}, "a"),
         ({"family": "netlab", "class_": "exam"}, ""),

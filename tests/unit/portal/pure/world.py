@@ -291,6 +291,8 @@ class World:
                 self._delete_pod(lab, uid)
             case steps.Free():
                 raise AssertionError("no Pod here has a finalizer")
+            case steps.MakeBench() | steps.DeleteBench() | steps.NoteProvisioned():
+                raise AssertionError("no lab here has a workbench")
             case steps.DeleteNamespace():
                 namespace = self.expect(record)
                 assert namespace.pod is None, "the Pod goes before the Namespace"
