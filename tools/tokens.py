@@ -11,9 +11,20 @@ from tools.markdown import NOTE, table
 
 PATH: Final = Path("docs/reference/tokens.md")
 _MANIFESTS: Final = Path(__file__).parents[1] / "manifests"
-_RIGHTS: Final = ("base/rbac.yaml", "base/roles.yaml", "components/mux/rbac.yaml", "components/portal/rbac.yaml")
+_RIGHTS: Final = (
+    "base/rbac.yaml",
+    "base/roles.yaml",
+    "components/mux/rbac.yaml",
+    "components/portal/rbac.yaml",
+    "components/workbench/rbac.yaml",
+)
 _RELAY: Final = "components/relay/rbac.yaml"
-_POLICIES: Final = ("base/confine.yaml", "components/mux/confine.yaml", "components/portal/confine.yaml")
+_POLICIES: Final = (
+    "base/confine.yaml",
+    "components/mux/confine.yaml",
+    "components/portal/confine.yaml",
+    "components/workbench/confine.yaml",
+)
 _OPERATIONS: Final = {"create": "CREATE", "update": "UPDATE", "patch": "UPDATE", "delete": "DELETE"}
 _ASKS: Final = frozenset({"tokenreviews", "subjectaccessreviews"})
 """Created, and nothing is written by it."""

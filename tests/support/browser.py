@@ -83,7 +83,8 @@ def _started(*, logs: bool) -> Chrome:
     options.add_argument("--headless=new")
     options.add_argument("--disable-dev-shm-usage")
     options.add_argument("--disable-background-networking")
-    options.add_argument("--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1")
+    here = ", ".join(f"EXCLUDE {each}" for each in ("127.0.0.1", "localhost", "*.localhost"))
+    options.add_argument(f"--host-resolver-rules=MAP * ~NOTFOUND, {here}")
     if logs:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         options.accept_insecure_certs = True

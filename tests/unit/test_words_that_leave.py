@@ -39,7 +39,9 @@ WORDS = {
         PasswordMissing QueryInvalid SecretMissing SecretWrong SignatureInsufficient SignatureWrong Starting
         TokenInvalid TokenMissing TooManyAgents TooManyConsoles TooManyDownloads TooManyReviews TryAgain
     """,
-    "step of vkprovider_portal_steps_total": "Assign Complete DeleteNamespace DeletePod End Fail Free Look Make",
+    "step of vkprovider_portal_steps_total": """
+        Assign Complete DeleteBench DeleteNamespace DeletePod End Fail Free Look Make MakeBench NoteProvisioned Reseal
+    """,
     "step of the log line `instructors of a lab`": "Bind Unbind",
     "lane of requests that wait for the API server": "news result work",
     "model in what is said of a wrong VKPROVIDER_PORTAL_CONFIG": "PortalConfig",
@@ -62,6 +64,7 @@ MADE_OF_NAMES = {
     "ask_road: type(error).__name__": "an error of a library",
     "handle_error: type(exc).__name__": "an error of a library",
     "_asked: type(error).__name__": "an error of a library",
+    "_pass: type(error).__name__": "an error of a library",
     "_from: type(error).__name__": "an error of a library",
     "_merged: type(error).__name__": "an error of a library",
     "_said: type(error).__name__": "an error of a library",

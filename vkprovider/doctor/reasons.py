@@ -177,6 +177,21 @@ class DoctorReason(Reasons):
         "A quota of the portal fits no lab of its menu.",
         "Raise it in the file of VKPROVIDER_PORTAL_CONFIG, or offer a smaller lab; then restart the portal.",
     )
+    WORKBENCH_NOT_ALLOWED = (
+        "WorkbenchNotAllowed",
+        "The policy that confines the portal does not list an image or a driver of a workbench.",
+        "List it in the policy vkprovider-confine-portal (docs/workbench.md).",
+    )
+    WORKBENCH_WITHOUT_HOST = (
+        "WorkbenchWithoutHost",
+        "Workbenches have no hosts, so that no page leads to one.",
+        "Set VKPROVIDER_PORTAL_WORKBENCH_HOSTS, if people are to open them in a browser.",
+    )
+    PIDS_UNLIMITED = (
+        "PidsUnlimited",
+        "A node that workbenches run on does not limit the processes of a Pod.",
+        "Set podPidsLimit in the configuration of its kubelet.",
+    )
     HUB_UNBOUND = (
         "HubUnbound",
         "No binding lets the hub see and end labs.",

@@ -21,6 +21,7 @@
   key.
 * `settings`: settings that every program of ours shares, and how a program reads its own from the environment.
 * `rereading`: what the files hold that settings name: passwords, tokens, certificates; read again when one is replaced.
+* `wildcardhosts`: hosts under a wildcard, each an origin of its own for browsers.
 * `siteaddress`: at which address of a site a browser has made a request, behind whatever proxy.
 * `logs`: structured logs: JSON lines in a cluster, colours on a terminal; libraries' lines look like ours.
 * `kube`: the Kubernetes shell: all communication with an API server, and no decisions.

@@ -1,7 +1,7 @@
 """The process of one replica of the portal: its list of parts."""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Iterable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,10 +16,11 @@ from vkprovider.platform.replica import run
 from vkprovider.platform.runtime.context import Context, Program
 from vkprovider.platform.runtime.membership import Membership
 from vkprovider.platform.runtime.metrics import Measure, by_name, counter, gauge, value
-from vkprovider.platform.runtime.parts import Change, Part, Work
+from vkprovider.platform.runtime.parts import Change, Part, Work, no_host
 from vkprovider.platform.runtime.process import Process
 from vkprovider.portal.api.routes import portal_api, portal_callers
 from vkprovider.portal.pure import portalnames
+from vkprovider.portal.pure.config import PortalConfig
 from vkprovider.portal.service.choices import Choices, read_config
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import OtherLablets, PortalInformers, informers
@@ -29,6 +30,7 @@ from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.making import Making, lab_objects
 from vkprovider.portal.service.reconciler import UserLabs
 from vkprovider.portal.service.requests import Requests
+from vkprovider.portal.service.workbenches import Workbenches
 from vkprovider.portal.settings import PortalProcessSettings
 from vkprovider.portal.web.build import portal_site
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles
@@ -90,16 +92,19 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         for namespace in index.namespaces():
             wake(namespace)
 
-    effects = lab_objects(ctx, objects)
+    effects = lab_objects(ctx, objects, restricted=bool(config.workbenches))
     locks = Locks(ctx, membership, lambda key: _add_all(queue, index.namespaces_of(key)), index.about)
     choices = Choices(config, objects, learners)
     requests = Requests(ctx, effects, of_portal, index, locks, membership, choices, queue.add)
     making = Making(ctx, effects.pods, of_portal.username_prefix, choices.environment_of, index.definition)
-    labs = UserLabs(ctx, effects, of_portal, index, locks, membership, making)
+    workbenches = Workbenches(ctx, of_portal, config, effects.pods, objects.nodes.items.values)
+    labs = UserLabs(ctx, effects, of_portal, index, locks, membership, making, workbenches)
     keeper = Keeper(ctx, of_portal, index, locks, membership, choices, wake, records=effects.records)
     callers = portal_callers(ctx, of_portal, objects, settings.kube)
     page = portal_api(ctx, of_portal, index, requests, choices, callers)
-    site = portal_site(ctx, settings, index, lablets, learners, instructors, requests, choices, callers=callers)
+    site = portal_site(
+        ctx, settings, index, lablets, learners, instructors, requests, choices, callers=callers, config=config
+    )
 
     async def finish() -> None:
         await asyncio.gather(page.finish(), site.finish())
@@ -108,12 +113,13 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         informers=(*objects.all(), locks.leases),
         changes=tuple(_changes(objects, index, choices, lablets, learners, instructors, locks)),
         works=(Work(queue, labs.reconcile), Work(instructed, instructors.reconcile)),
-        loops={"look": keeper.run},  # looks at what no event announces, and keeps labs warm
+        loops={"look": keeper.run, **_bench_loop(config, workbenches, index, membership)},
         measures=(*_measures(index, lablets, locks, labs, site.consoles), *site.live.measures()),
         health=lambda: {"userlabs": len(index.labs()), "locks": len(locks.held())},
         known=keeper.known,
         resumed=wake_all,
         routes=(*page.routes(), *site.routes),
+        hosted=site.benches.hosted if site.benches is not None else no_host,
         finish=finish,
         hand_over=locks.release_all,
     )
@@ -121,6 +127,13 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     return PortalProcess(
         ctx, index, lablets, objects, locks, requests, choices, labs, keeper, site.live, queue, process
     )
+
+
+def _bench_loop(
+    config: PortalConfig, workbenches: Workbenches, index: UserLabIndex, membership: Membership
+) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
+    """Return the loop of workbenches, where there are any."""
+    return {"workbenches": lambda: workbenches.keep(index, membership)} if config.workbenches else {}
 
 
 def _add_all(queue: KeyedQueue[str], keys: Iterable[str]) -> None:

@@ -15,6 +15,7 @@ from vkprovider.platform.settings import (
     page_address,
 )
 from vkprovider.platform.siteaddress import SiteAddress, addresses_of
+from vkprovider.platform.wildcardhosts import WildcardHosts
 
 _KEY_BYTES: Final = 32
 
@@ -155,6 +156,13 @@ class PortalSettings(Group):
         description="YAML file with the menu, sizes, quotas, warm labs and environment. Unset: every definition with a "
         "family, no quota, no warm lab.",
     )
+    workbench_hosts: str = Field(
+        "",
+        validation_alias="VKPROVIDER_PORTAL_WORKBENCH_HOSTS",
+        description="Wildcard host at which workbenches are opened, each at an origin of its own, such as "
+        "`*.wb.example.com`; of another registered domain than portal and hub. It leads to the portal, with `Host` as "
+        "it was asked for. Unset: no page leads to a workbench.",
+    )
     require_use: bool = Field(
         default=False,
         validation_alias="VKPROVIDER_PORTAL_REQUIRE_USE",
@@ -253,6 +261,20 @@ class PortalSettings(Group):
     def _check_provider(cls, url: str) -> str:
         return page_address(url, "VKPROVIDER_PORTAL_PROVIDER_URL")
 
+    @field_validator("workbench_hosts")
+    @classmethod
+    def _check_hosts(cls, hosts: str) -> str:
+        try:
+            _ = WildcardHosts.of(hosts) if hosts else None
+        except ValueError as error:
+            raise ValueError(f"VKPROVIDER_PORTAL_WORKBENCH_HOSTS: {error}") from None
+        return hosts
+
+    @property
+    def bench_hosts(self) -> WildcardHosts | None:
+        """The hosts of workbenches; None if no page leads to them."""
+        return WildcardHosts.of(self.workbench_hosts) if self.workbench_hosts else None
+
     @field_validator("hub_api_url")
     @classmethod
     def _check_hub(cls, url: str) -> str:
@@ -294,6 +316,13 @@ class PortalSettings(Group):
             raise ValueError(
                 "VKPROVIDER_PORTAL_OIDC_ISSUER names an issuer: set VKPROVIDER_PORTAL_OIDC_CLIENT_ID, by which it "
                 "knows the portal, and VKPROVIDER_PORTAL_COOKIE_KEY, and leave VKPROVIDER_PORTAL_CALLERS at token"
+            )
+        hosts = self.bench_hosts
+        if hosts is not None and self.cookie_key is None:
+            raise ValueError("VKPROVIDER_PORTAL_WORKBENCH_HOSTS is set: set VKPROVIDER_PORTAL_COOKIE_KEY as well")
+        if hosts is not None and hosts.has_one_of(self.urls.split(",")):
+            raise ValueError(
+                "VKPROVIDER_PORTAL_URLS names a host of VKPROVIDER_PORTAL_WORKBENCH_HOSTS: give workbenches others"
             )
         if self.duration_s > self.duration_max_s:
             raise ValueError(

@@ -33,7 +33,7 @@ Right = tuple[str, str, str, str]
 @pytest.fixture
 async def clients(apiserver: ApiServer, admin: Admin) -> AsyncIterator[dict[str, aiohttp.ClientSession]]:
     """A client with the token of each account, and of one that nothing was bound to."""
-    for name in ("mux", "portal"):
+    for name in ("mux", "portal", "workbench"):
         apiserver.kubectl("apply", "--server-side", "-k", str(find_manifests() / "components" / name))
     install_relay(apiserver)
     accounts = f"/api/v1/namespaces/{SYSTEM}/serviceaccounts"
@@ -113,12 +113,13 @@ def test_each_account_that_ships_has_its_rows() -> None:
 def test_no_token_reads_secrets_beside_its_own_purpose() -> None:
     """The keys of the portal, and the certificates of the pages, stand where nobody of ours may read Secrets."""
     reading = {
-        (row.account, row.where, row.role)
+        (row.account, row.where, row.role, row.name)
         for row in ROWS
         if row.resource == "secrets" and {"get", "list", "watch"} & set(row.verbs)
     }
     provider = f"{SYSTEM}/vkprovider"
-    assert reading == {(provider, LOGINS, ""), (provider, "", "vkprovider-parameter-reader")}
+    copied = {(f"{SYSTEM}/vkprovider-portal", SYSTEM, "", f"vkprovider-workbench{each}") for each in ("", "-pull")}
+    assert reading == {(provider, LOGINS, "", ""), (provider, "", "vkprovider-parameter-reader", ""), *copied}
 
 
 def test_each_write_that_nothing_limits_is_defended() -> None:
@@ -151,6 +152,7 @@ FOREIGN: dict[str, tuple[str, Json]] = {
         "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
         {"addressType": "IPv4", "endpoints": []},
     ),
+    "networkpolicies": ("/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies", {"spec": {"podSelector": {}}}),
     "configmaps": ("/api/v1/namespaces/{}/configmaps", {}),
     "secrets": ("/api/v1/namespaces/{}/secrets", {}),
     "serviceaccounts": ("/api/v1/namespaces/{}/serviceaccounts", {}),

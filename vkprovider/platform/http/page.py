@@ -17,6 +17,7 @@ from aiohttp import web
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.http.answers import Refused, Starting
 from vkprovider.platform.http.connections import listen, runner_of
+from vkprovider.platform.http.served import Handler
 from vkprovider.platform.reasons import StartReason
 from vkprovider.platform.runtime import parts
 from vkprovider.platform.runtime.context import NO_API_SERVER
@@ -62,6 +63,7 @@ class Page:
         self._waits_for = NO_API_SERVER
         self._starting = {**parts.starting(replica), **starting}
         self._routes = _Routes()
+        self._hosted: tuple[parts.Hosted, ...] = ()
         self._runner = runner_of(self._application(), shutdown_s=_FINISH_S)
         self._listener: asyncio.Server | None = None
         self.port = 0
@@ -89,12 +91,18 @@ class Page:
         await self._runner.cleanup()
 
     def _application(self) -> web.Application:
-        app = web.Application()
+        app = web.Application(middlewares=[self._by_host])
         app.on_response_prepare.append(self._prepare)
         app.router.add_get("/health", self._health)
         app.router.add_get("/ready", self._ready)
         app.router.register_resource(self._routes)
         return app
+
+    @web.middleware
+    async def _by_host(self, request: web.Request, handler: Handler) -> web.StreamResponse:
+        """Have a request to a host of a part's own be answered there: none of the page's paths is at that host."""
+        found = (hosted(request) for hosted in self._hosted)
+        return await next((each for each in found if each is not None), handler)(request)
 
     async def _prepare(self, _: web.Request, response: web.StreamResponse) -> None:
         response.headers.update(self._headers)
@@ -108,6 +116,7 @@ class Page:
 
         routes = Route("GET", "/metrics", metrics), *(route for part in process.parts for route in part.routes)
         self._routes.serve(*(route._replace(handler=partial(_handle, process, route)) for route in routes))
+        self._hosted = tuple(part.hosted for part in process.parts if part.hosted is not parts.no_host)
         self._process = process
 
     def wait_for(self, missing: str) -> None:

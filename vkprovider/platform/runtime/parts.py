@@ -73,6 +73,14 @@ class Route(NamedTuple):
     handler: Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
+Hosted = Callable[[web.Request], Callable[[web.Request], Awaitable[web.StreamResponse]] | None]
+"""Returns the handler of a request to a host of its own; None if its host is that of the page."""
+
+
+def no_host(_: web.Request) -> None:
+    """Return no handler: all hosts are that of the page."""
+
+
 def _nothing() -> None:
     """Do nothing."""
 
@@ -97,6 +105,7 @@ class Part:
         loops: Its further loops, by name; called once, when the process runs.
         measures: Its metrics.
         routes: Its paths of the page.
+        hosted: Called at each request; returns its handler if it is to a host that is not the page's.
         health: Returns its lines of `GET /health`; called at each request.
         stats: Returns its lines of `GET /admin/stats`; called at each request.
         known: Called once, when everything is known and before the queues that are not early open.
@@ -115,6 +124,7 @@ class Part:
     loops: Loops = field(default_factory=lambda: MappingProxyType({}))
     measures: tuple[Measure, ...] = ()
     routes: tuple[Route, ...] = ()
+    hosted: Hosted = no_host
     health: Facts = _no_facts
     stats: Facts = _no_facts
     known: Callable[[], None] = _nothing

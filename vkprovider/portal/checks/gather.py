@@ -10,8 +10,8 @@ from vkprovider.doctor.findings import Finding
 from vkprovider.doctor.programs import bindings_of, check_program, deployment, settings_of, variables_of
 from vkprovider.doctor.reading import UserReading
 from vkprovider.platform import wellknown
-from vkprovider.platform.objects import ConfigMap, CustomResource, Metadata, RoleBinding, Secret
-from vkprovider.portal.checks import doors, hub, offer, page, road
+from vkprovider.platform.objects import ConfigMap, CustomResource, Metadata, Node, RoleBinding, Secret
+from vkprovider.portal.checks import benches, doors, hub, offer, page, road
 from vkprovider.portal.checks.doors import DoorRoute, DoorService
 from vkprovider.portal.checks.services import EgressPolicy, ServiceAddress, ServiceSlice, service_of
 from vkprovider.portal.pure import portalnames
@@ -66,6 +66,7 @@ async def check_portal(
     found += await _check_offer(reading, namespace, variables, definitions, boot_s)
     if reading.failed(secrets):
         return found
+    found += await _check_benches(reading, namespace, variables)
     settings = doors.parse(variables)
     if isinstance(settings, str):
         return [*found, *doors.check_settings(namespace, settings)]
@@ -102,6 +103,25 @@ async def _check_offer(
         *offer.check_menu(namespace, definitions, menu),
         *offer.check_quotas(namespace, menu),
         *offer.check_wait(namespace, variables, waits),
+    ]
+
+
+async def _check_benches(reading: UserReading, namespace: str, variables: Mapping[str, str]) -> list[Finding]:
+    """Check workbenches, where any are described."""
+    files = await reading.glance(f"/api/v1/namespaces/{namespace}/configmaps/{offer.CONFIG}", ConfigMap)
+    config = offer.read_config(variables.get("VKPROVIDER_PORTAL_CONFIG", ""), files)
+    settings = doors.parse(variables)
+    if isinstance(config, str) or isinstance(settings, str) or not config.workbenches:
+        return []
+    policy = f"/apis/admissionregistration.k8s.io/v1/validatingadmissionpolicies/{benches.POLICY}"
+    nodes = benches.asked(await reading.list("/api/v1/nodes", Node, "Node"))
+    kubelets = {
+        name: await reading.glance(f"/api/v1/nodes/{name}/proxy/configz", benches.KubeletConfig) for name in nodes
+    }
+    return [
+        *benches.check_policy(config, await reading.glance(policy, benches.ConfinePolicy)),
+        *benches.check_hosts(namespace, settings),
+        *benches.check_pids(kubelets),
     ]
 
 

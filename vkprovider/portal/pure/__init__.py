@@ -21,4 +21,9 @@
 * `form`: the form of a user: images and sizes that may be chosen, and which workers have them already.
 * `picture`: the picture of a lab: where its devices stand and which lines join them.
 * `leading`: what the replica that leads decides: how many warm labs there are, and who instructs in the lab of a class.
+* `workbench`: workbenches as an admin describes them, and which lab has which one.
+* `identity`: the user of a workbench for Linux: which numbers it may have, and the files passwd and group.
+* `benchpod`: the Pod of a workbench: on ordinary nodes, as restricted as Pod Security may demand, with all limits.
+* `benchhost`: the origin of a workbench: whom its cookie lets in, which requests are its pages', what headers pass.
+* `benchnet`: the NetworkPolicy of a workbench: who reaches it, and where it connects to; never to a worker.
 """

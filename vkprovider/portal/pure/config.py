@@ -8,6 +8,7 @@ from pydantic import Field
 
 from vkprovider.lablet.models.fields import VERSION_CHARS_MAX, VERSION_PATTERN, Model, Quantity
 from vkprovider.platform import quantities
+from vkprovider.portal.pure.workbench import Name, WorkbenchConfig, WorkbenchOf
 
 _LABEL_VALUE: Final = r"^[A-Za-z0-9]([A-Za-z0-9_.-]{0,61}[A-Za-z0-9])?$"
 _ENV_NAME: Final = r"^[A-Za-z_][A-Za-z0-9_]*$"
@@ -73,8 +74,14 @@ class PortalConfig(Model):
         description="Names of variables whose values go into a Secret; `*` is any text, case does not matter.",
     )
 
+    workbenches: dict[Name, WorkbenchConfig] = Field({}, max_length=50, description="Kinds of workbenches, by name.")
+    workbench_of: WorkbenchOf = Field(WorkbenchOf(), description="Which lab has which workbench.")
+
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:
+        named = {*self.workbench_of.classes.values(), *self.workbench_of.images.values()} - {""}
+        if missing := named - self.workbenches.keys():
+            raise ValueError(f"workbenches has no {', '.join(sorted(missing))}")
         if len(set(self.sizes)) < len(self.sizes):
             raise ValueError("sizes names a size twice")
         if self.default_size is not None and self.default_size not in self.sizes:

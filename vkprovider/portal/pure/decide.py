@@ -20,6 +20,7 @@ from typing import Final, NamedTuple
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.times import length
+from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.pure.portalnames import UserLabReason
 from vkprovider.portal.pure.record import FAILED, Ending, LabOutcome, LabRequest
@@ -52,6 +53,24 @@ class Assign(NamedTuple):
     """
 
     end_at: int
+
+
+class MakeBench(NamedTuple):
+    """Make what is still missing of the workbench, its Pod last."""
+
+
+class DeleteBench(NamedTuple):
+    """Delete the Pod of the workbench.
+
+    Attributes:
+        uid: Of the Pod, a precondition.
+    """
+
+    uid: str
+
+
+class NoteProvisioned(NamedTuple):
+    """Note that the user is provisioned: the container of the workbench that does it has succeeded once."""
 
 
 class DeletePod(NamedTuple):
@@ -108,7 +127,21 @@ class End(NamedTuple):
     reason: UserLabReason
 
 
-LabStep = Look | Make | Assign | DeletePod | Free | DeleteNamespace | Reseal | Complete | Fail | End
+LabStep = (
+    Look
+    | Make
+    | Assign
+    | MakeBench
+    | DeleteBench
+    | NoteProvisioned
+    | DeletePod
+    | Free
+    | DeleteNamespace
+    | Reseal
+    | Complete
+    | Fail
+    | End
+)
 
 
 class LabPlan(NamedTuple):
@@ -128,6 +161,7 @@ HELD_S: Final = 300.0
 _UNSURE_S: Final = 5.0
 """How soon is looked again whether the time is certain."""
 _WAIT: Final = LabPlan()
+_RUNNING: Final = "Running"
 _SUCCEEDED: Final = "Succeeded"
 
 
@@ -140,6 +174,7 @@ def decide(
     sealed: bool | None = None,
     refused: Fault | None = None,
     sure: bool = True,
+    bench_at: float = 0.0,
 ) -> LabPlan:
     """Return the next step of a user lab.
 
@@ -152,8 +187,9 @@ def decide(
             while that is not known. A look tells it.
         refused: Why the API server has refused what was to be made; None if it has not.
         sure: Whether the time is certain: until it is, nothing ends because its time has passed.
+        bench_at: When the workbench may be tried again that the API server refused, in Unix seconds.
     """
-    turn = _Turn(lab, now, settings, looked, sealed, refused, sure)
+    turn = _Turn(lab, now, settings, looked, sealed, refused, sure, bench_at)
     record = lab.record
     if not record.key:
         return _WAIT
@@ -172,7 +208,9 @@ def decide(
         return _failed(turn, outcome)
     if lab.second:
         return turn.after_look(End(UserLabReason.SECOND_LAB))
-    return _pending(turn, record.request) if outcome is None else _running(turn, outcome)
+    if outcome is None:
+        return _beside(turn, _pending(turn, record.request))
+    return _beside(turn, _running(turn, outcome))
 
 
 class _Turn(NamedTuple):
@@ -185,6 +223,7 @@ class _Turn(NamedTuple):
     sealed: bool | None
     refused: Fault | None
     sure: bool
+    bench_at: float
 
     def after_look(self, step: LabStep) -> LabPlan:
         """Return a step that is taken only if the API server itself shows what it is decided from."""
@@ -239,6 +278,39 @@ def _booting(turn: _Turn) -> LabPlan:
     return turn.by(lab.began_at + settings.start_timeout_s, late)
 
 
+def _beside(turn: _Turn, plan: LabPlan) -> LabPlan:
+    """Have the workbench be there while the lab is, until the user's time ends; the lab waits for nothing of it."""
+    lab, asked = turn.lab, turn.lab.record.request
+    if plan.step is not None or lab.own_pod is None:
+        return plan
+    over = lab.own_pod.terminal or lab.own_pod.metadata.deletion_timestamp is not None
+    if asked is None or asked.bench is None or over:
+        return _without_bench(turn) or plan
+    return turn.by(lab.end_at, _without_bench(turn) or plan, _bench_of(turn, plan))
+
+
+def _bench_of(turn: _Turn, plan: LabPlan) -> LabPlan:
+    """Make the workbench of a lab whose time goes on, and make it again if it has ended."""
+    lab, bench = turn.lab, turn.lab.own_bench
+    if lab.bench is None:
+        if turn.now < turn.bench_at:
+            return turn.by(turn.bench_at, plan, plan)
+        return turn.after_look(MakeBench()) if turn.now < lab.end_at else plan
+    if bench is None or bench.terminal:
+        return _without_bench(turn) or plan
+    is_noted = not bench.spec.init_containers or portalnames.ANNOTATION_PROVISIONED in bench.metadata.annotations
+    has_succeeded = bench.status.phase == _RUNNING  # no Pod runs before its init containers have succeeded
+    return LabPlan(NoteProvisioned()) if has_succeeded and not is_noted else plan
+
+
+def _without_bench(turn: _Turn) -> LabPlan | None:
+    """Delete the workbench; None if there is none, or it ends."""
+    bench = turn.lab.bench
+    if bench is None or bench.metadata.deletion_timestamp is not None:
+        return None
+    return LabPlan(DeleteBench(bench.metadata.uid))
+
+
 def _running(turn: _Turn, made: LabOutcome) -> LabPlan:
     """Keep a lab that was made, until its time is over, or nobody has opened it in time."""
     lab, settings = turn.lab, turn.settings
@@ -267,7 +339,7 @@ def _over(turn: _Turn) -> LabPlan:
 def _failed(turn: _Turn, failed: LabOutcome) -> LabPlan:
     """Keep the record of a failed lab for a time. Its Pod goes at once, unless it has ended: then it explains why."""
     pod = turn.lab.pod
-    kept = _without_pod(turn) if pod is not None and not pod.terminal else _WAIT
+    kept = _without_pod(turn) if pod is not None and not pod.terminal else _without_bench(turn) or _WAIT
     return turn.by(failed.at + turn.settings.failed_s, _take_down(turn), kept)
 
 
@@ -284,12 +356,16 @@ def _ending(turn: _Turn, ending: Ending) -> LabPlan:
 
 def _take_down(turn: _Turn) -> LabPlan:
     """Delete the Pod, and when it is gone for certain the Namespace with all the rest."""
-    return _without_pod(turn) if turn.lab.pod is not None else turn.after_look(DeleteNamespace())
+    if turn.lab.pod is not None:
+        return _without_pod(turn)
+    return _without_bench(turn) or turn.after_look(DeleteNamespace())
 
 
 def _without_pod(turn: _Turn) -> LabPlan:
-    """Delete the Pod, or wait until it is gone."""
-    pod = turn.lab.pod
+    """Delete the Pod, that of the workbench before it, or wait until it is gone."""
+    pod, bench = turn.lab.pod, _without_bench(turn)
+    if bench is not None:
+        return bench
     if pod is None or pod.metadata.deletion_timestamp is not None:
         return _freed(turn)
     return LabPlan(DeletePod(pod.metadata.uid))

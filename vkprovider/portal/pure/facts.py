@@ -17,6 +17,11 @@ from vkprovider.portal.settings import PortalSettings
 READY: Final = "Ready"
 
 
+def is_bench(pod: Pod) -> bool:
+    """Return whether a Pod is that of a workbench, and no lablet."""
+    return portalnames.LABEL_WORKBENCH in pod.metadata.labels
+
+
 def is_ours(finalizer: str) -> bool:
     """Return whether a finalizer is one of vkprovider."""
     return finalizer.partition("/")[0] == wellknown.GROUP
@@ -32,6 +37,7 @@ class UserLab(NamedTuple):
             that is not known.
         ahead: How many labs start before this one; 0 if it may start now.
         second: Whether the user has another lab, which goes before this one.
+        bench: The Pod of its workbench; None if there is none.
         longest_s: The longest time of a user, whatever end somebody has written on the Pod.
     """
 
@@ -41,6 +47,7 @@ class UserLab(NamedTuple):
     ahead: int = 0
     second: bool = False
     longest_s: float = math.inf
+    bench: Pod | None = None
 
     @property
     def user(self) -> str:
@@ -59,6 +66,14 @@ class UserLab(NamedTuple):
         if request is None or pod is None or pod.metadata.labels.get(portalnames.LABEL_REQUEST) != request.id:
             return None
         return pod
+
+    @property
+    def own_bench(self) -> Pod | None:
+        """The Pod of the workbench of the present request; None if there is none, or it ends."""
+        request, pod = self.record.request, self.bench
+        if request is None or pod is None or pod.metadata.deletion_timestamp is not None:
+            return None
+        return pod if pod.metadata.labels.get(portalnames.LABEL_REQUEST) == request.id else None
 
     @property
     def unassigned_pod(self) -> Pod | None:

@@ -29,6 +29,11 @@ LABEL_CLASS: Final = f"{GROUP}/class"
 """A label of a user lab: the namespace of the class whose instructors may end it."""
 LABEL_SIZE: Final = f"{GROUP}/size"
 """A label of a definition: its size, by which alone those of one family differ."""
+LABEL_WORKBENCH: Final = f"{GROUP}/workbench"
+"""A label of the Pod of a workbench, `true`; and of a definition: the workbench that its labs have."""
+ANNOTATION_PROVISIONED: Final = f"{GROUP}/provisioned"
+"""An annotation of a workbench's Pod: that its user is provisioned is noted. With a dash and the name of a kind, of the
+Lease where that is noted."""
 ANNOTATION_SEALED: Final = f"{GROUP}/sealed"
 """An annotation of the Lease of a one-time code: what it stands for, encrypted."""
 ANNOTATION_USER: Final = f"{GROUP}/user"
@@ -79,6 +84,14 @@ class UserLabReason(Reasons):
         "DeleteTimedOut",
         "The lab was not gone within VKPROVIDER_PORTAL_DELETE_TIMEOUT_SECONDS; it still goes when it can.",
         "Look why the Pod stays, for instance because its worker is silent; a finalizer may keep the namespace.",
+    )
+    WORKBENCH_REFUSED = (
+        "WorkbenchRefused",
+        "The workbench of a lab cannot be made; the lab goes on without it.",
+        (
+            "Have an admin correct what the message names: the workbench in VKPROVIDER_PORTAL_CONFIG, the images of "
+            "the policy vkprovider-confine-portal, or the rights of components/workbench."
+        ),
     )
     HELD = (
         "UserLabHeld",
@@ -193,6 +206,26 @@ def env_name(key: str) -> str:
 def parameters_name(key: str) -> str:
     """Return the name of the RoleBinding by which the provider reads the environment."""
     return f"nb-{key}-parameters"
+
+
+def bench_name(key: str) -> str:
+    """Return the name of the Pod of a workbench, of its ServiceAccount, RoleBinding, NetworkPolicy and Secret."""
+    return f"nb-{key}-workbench"
+
+
+def nss_name(key: str) -> str:
+    """Return the name of the ConfigMap with the files passwd and group of a workbench."""
+    return f"nb-{key}-nss"
+
+
+def pull_name(key: str) -> str:
+    """Return the name of the Secret by which the images of a workbench are pulled."""
+    return f"nb-{key}-pull"
+
+
+def provisioned_name(key: str) -> str:
+    """Return the name of the Lease that says for which workbenches a user is provisioned; it outlives the lab."""
+    return f"{PORTAL_PROGRAM}-provisioned-{key}"
 
 
 def lease_name(key: str) -> str:

@@ -7,7 +7,7 @@ The API server puts claims of a token into `extra` of its user, where its Authen
     - {key: vkprovider.io/gid, valueExpression: string(claims.gid)}
     - {key: vkprovider.io/groups, valueExpression: "claims.posix_groups.map(g, g.name + ':' + string(g.id))"}
 
-A lab in CML has no such users; what is known is told to who asks for the lab's status, and nothing depends on it.
+A lab in CML has no such users; what is known is told to who asks for the lab's status, and a workbench runs as it.
 """
 
 import re

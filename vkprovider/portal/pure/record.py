@@ -29,6 +29,18 @@ FAILED: Final = "failed"
 T = TypeVar("T")
 
 
+class BenchRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The workbench that a user gets beside a lab.
+
+    Attributes:
+        name: Its kind.
+        size: The size of the lab.
+    """
+
+    name: str
+    size: str = ""
+
+
 class LabRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What a user asked for.
 
@@ -42,6 +54,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         by: Who asked.
         duration_s: For how long the user has the lab.
         posix: Who the user is on a file system, as far as the token says it.
+        bench: The workbench beside it; None without one.
     """
 
     id: str
@@ -53,6 +66,7 @@ class LabRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     by: str = ""
     duration_s: int = 0
     posix: PosixUser = NO_POSIX_USER
+    bench: BenchRequest | None = None
 
 
 class Ending(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -15,7 +15,7 @@ import hashlib
 import math
 import re
 from base64 import urlsafe_b64encode
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final
 
@@ -25,7 +25,8 @@ from vkprovider.lablet import names, story
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
 from vkprovider.platform.errors import shorten
 from vkprovider.platform.objects import Event, Pod
-from vkprovider.portal.pure.facts import UserLab
+from vkprovider.portal.pure.facts import READY, UserLab
+from vkprovider.portal.pure.portalnames import bench_name
 from vkprovider.portal.pure.record import LabRecord, Saved
 
 _ENDED: Final = "The lab is to be deleted"
@@ -133,6 +134,7 @@ _CONDITIONS: Final = {
     names.CONDITION_LAB_CONVERGED: "All devices booted",
     names.CONDITION_SESSION_READY: "The session is ready",
 }
+_OF_BENCH: Final = {"PodScheduled": "a node has room for it", READY: "it is ready"}
 _MADE: Final = "The lab's objects are created"
 _REMOVED: Final = "The lab is being stopped and removed"
 _OBJECTS, _CLAIMED, _IMPORTED, _BOOTED, _SESSION, _DONE = 5, 10, 20, 80, 90, 100
@@ -174,10 +176,30 @@ def tell(lab: UserLab, events: Iterable[Event]) -> LabStory:
         events: Those about its Pod.
     """
     operation = operation_of(lab.record)
-    return tell_of(operation, lab.pod if operation.deletes else lab.own_pod, events, ahead=lab.ahead)
+    of_lab, of_bench = list[Event](), list[Event]()
+    for event in events:
+        (of_bench if event.metadata.name.startswith(f"{bench_name(lab.key)}.") else of_lab).append(event)
+    beside = [] if operation.deletes else list(_of_bench(operation, lab.own_bench, of_bench))
+    pod = lab.pod if operation.deletes else lab.own_pod
+    return tell_of(operation, pod, of_lab, ahead=lab.ahead, beside=beside)
 
 
-def tell_of(operation: LabOperation, pod: Pod | None, events: Iterable[Event] = (), *, ahead: int = 0) -> LabStory:
+def _of_bench(operation: LabOperation, bench: Pod | None, events: Iterable[Event]) -> Iterator[LabLine]:
+    """Yield the lines of the workbench beside the lab, whose progress they are not."""
+    for line in _of_pod(operation, bench, events, _OF_BENCH):
+        if line.text == _MADE:  # that is said of the lab
+            continue
+        yield msgspec.structs.replace(line, text=_text(f"Workbench: {line.text}"))
+
+
+def tell_of(
+    operation: LabOperation,
+    pod: Pod | None,
+    events: Iterable[Event] = (),
+    *,
+    ahead: int = 0,
+    beside: Iterable[LabLine] = (),
+) -> LabStory:
     """Return the story of an operation.
 
     Args:
@@ -185,10 +207,11 @@ def tell_of(operation: LabOperation, pod: Pod | None, events: Iterable[Event] = 
         pod: The lab's Pod; None if there is none.
         events: Those about the Pod.
         ahead: How many labs start before this one.
+        beside: Lines of what stands beside the lab.
     """
     found = {line.source: line for line in operation.saved}
     asked = LabLine(operation.at, LineKind.INFO, _hash(operation.id, "asked"), 1, _text(operation.title))
-    for line in (asked, *_of_pod(operation, pod, events)):
+    for line in (asked, *_of_pod(operation, pod, events), *beside):
         if line.source not in found or found[line.source].order < line.order:
             found[line.source] = line
     lines = sorted(found.values(), key=lambda line: line.at)[-LINES_MAX:]  # at the same time, in the order of causes
@@ -246,7 +269,9 @@ def _ended(operation: LabOperation, lines: Iterable[LabLine], *, complete: bool,
     return LabStory(operation, tuple(last), _DONE if complete else 0, ended=True)
 
 
-def _of_pod(operation: LabOperation, pod: Pod | None, events: Iterable[Event]) -> Iterator[LabLine]:
+def _of_pod(
+    operation: LabOperation, pod: Pod | None, events: Iterable[Event], told: Mapping[str, str] = _CONDITIONS
+) -> Iterator[LabLine]:
     if pod is None:
         return
     until = math.ceil(operation.ended_at) if operation.phase else math.inf
@@ -258,8 +283,8 @@ def _of_pod(operation: LabOperation, pod: Pod | None, events: Iterable[Event]) -
             yield LabLine(said.at, LineKind.INFO, _hash(pod.metadata.uid, source), 1, _MADE)
         elif source == "deleted" and operation.deletes:
             yield LabLine(said.at, LineKind.INFO, _hash(pod.metadata.uid, source), 1, _REMOVED)
-        elif source == "condition" and not operation.deletes and rest[1] == "True" and rest[0] in _CONDITIONS:
-            text = _CONDITIONS[rest[0]]
+        elif source == "condition" and not operation.deletes and rest[1] == "True" and rest[0] in told:
+            text = told[rest[0]]
             yield LabLine(said.at, LineKind.INFO, _hash(pod.metadata.uid, source, rest[0]), int(said.at), text)
         elif source == "event" and (said.warns or said.reason not in _TOLD_BY_CONDITIONS):
             kind = LineKind.ERROR if said.warns else LineKind.INFO

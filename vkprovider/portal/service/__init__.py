@@ -10,5 +10,6 @@
 * `keeper`: periodic work: labs are looked at again, enough warm ones are kept, instructors bound in the labs of a
   class.
 * `records`: the objects of user labs as they are sent; Namespaces and Pods change, and end, only as they were seen.
+* `workbenches`: everything that stands beside a lab for a workbench, and policies that follow who comes and goes.
 * `making`: how a lab is made: everything that stands in its namespace.
 """

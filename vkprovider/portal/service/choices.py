@@ -22,6 +22,9 @@ from vkprovider.portal.pure.environment import LabEnvironment, answered, merged,
 from vkprovider.portal.pure.form import MenuNode
 from vkprovider.portal.pure.menu import LabChoice, Menu, menu_of, offered_to, owner_of, resolve, why_not_offered
 from vkprovider.portal.pure.options import LabWish, Rejection
+from vkprovider.portal.pure.portalnames import LABEL_WORKBENCH
+from vkprovider.portal.pure.record import BenchRequest
+from vkprovider.portal.pure.workbench import workbench_of
 from vkprovider.portal.service.informers import PortalInformers
 from vkprovider.portal.service.learners import LabletLearners
 
@@ -101,6 +104,22 @@ class Choices:
     def nodes(self) -> list[MenuNode]:
         """Return the Nodes that labs start on."""
         return [menu_node(node) for node in self._objects.nodes.items.values()]
+
+    def bench(self, wanted: LabWish, choice: LabChoice) -> BenchRequest | None:
+        """Return the workbench beside a lab that somebody chose; None if it has none."""
+        config, name = self._config, choice.lab.definition
+        definitions = (each for each in self._objects.definitions.items.values() if each.metadata.name == name)
+        labels = next((each.metadata.labels for each in definitions), {})
+        found = workbench_of(
+            config.workbench_of,
+            class_=wanted.class_,
+            family=choice.image.family,
+            version=choice.image.version.tag,
+            labelled=labels.get(LABEL_WORKBENCH, ""),
+        )
+        if found not in config.workbenches:
+            return None
+        return BenchRequest(name=found, size=choice.size)
 
     def choose(self, caller: "LabCaller", wanted: LabWish, menu: Menu) -> LabChoice | Rejection:
         """Return the lab that a request gets of the caller's menu, or why it gets none."""

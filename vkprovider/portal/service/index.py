@@ -15,7 +15,7 @@ from vkprovider.lablet import names
 from vkprovider.platform.kube.events import ObjectRef
 from vkprovider.platform.kube.resources import PartialObject
 from vkprovider.platform.objects import CustomResource, Event, Pod
-from vkprovider.portal.pure.facts import UserLab, UserLabStatus, places, precedence, status_of
+from vkprovider.portal.pure.facts import UserLab, UserLabStatus, is_bench, places, precedence, status_of
 from vkprovider.portal.pure.portalnames import pod_name
 from vkprovider.portal.pure.record import LabRecord, record_of
 
@@ -176,7 +176,7 @@ class UserLabIndex:
         record = self._records.get(namespace)
         if record is None:
             return None
-        pod = self._pod_of(record)
+        pod, bench = self._pods_of(record)
         definition = self._definitions.get(pod.spec.runtime_class_name) if pod is not None else None
         return UserLab(
             record,
@@ -185,6 +185,7 @@ class UserLabIndex:
             ahead=self._line.ahead(namespace),
             second=bool(record.user) and self._first(record.user) != namespace,
             longest_s=self._longest_s,
+            bench=bench,
         )
 
     def strays(self, namespace: str) -> Mapping[str, Pod]:
@@ -255,9 +256,10 @@ class UserLabIndex:
         class_ = pod.spec.runtime_class_name
         return class_ in self._definitions or (bool(class_) and pod.spec.node_name.startswith(names.NODE_PREFIX))
 
-    def _pod_of(self, record: LabRecord) -> Pod | None:
-        """Return the Pod of a lab: that of the present request, else the first one that is in the way."""
-        return with_pod(UserLab(record), self._pods.get(record.namespace, _NO_PODS).values()).pod
+    def _pods_of(self, record: LabRecord) -> tuple[Pod | None, Pod | None]:
+        """Return the Pod of a lab, and that of its workbench; see `with_pod`."""
+        lab = with_pod(UserLab(record), self._pods.get(record.namespace, _NO_PODS).values())
+        return lab.pod, lab.bench
 
     # ------------------------------------------------------------------------------------------ what changes
 
@@ -310,7 +312,7 @@ class UserLabIndex:
     def _changed(self, namespace: str) -> None:
         """Wake what a change of a lab concerns: its reconciler and listeners, and those whose place in line moved."""
         record = self._records.get(namespace)
-        moved = self._line.put(namespace, UserLab(record, self._pod_of(record)) if record is not None else None)
+        moved = self._line.put(namespace, UserLab(record, self._pods_of(record)[0]) if record is not None else None)
         for other in moved:
             self._tell_at(other)
             if self._line.ahead(other) == 0:
@@ -327,9 +329,14 @@ class UserLabIndex:
 
 
 def with_pod(lab: UserLab, pods: Iterable[Pod]) -> UserLab:
-    """Return a lab with its Pod, of those in its namespace: that of the request, else the first that is in the way."""
-    found = (lab._replace(pod=pod) for pod in pods)
-    return min(found, key=lambda each: (each.own_pod is None, each.pod_created_at), default=lab._replace(pod=None))
+    """Return a lab with its Pods, of those in its namespace.
+
+    Its own is that of the request, else the first that is in the way.
+    """
+    pods = list(pods)
+    lab = lab._replace(pod=None, bench=next(filter(is_bench, pods), None))
+    found = (lab._replace(pod=pod) for pod in pods if not is_bench(pod))
+    return min(found, key=lambda each: (each.own_pod is None, each.pod_created_at), default=lab)
 
 
 def _note(table: dict[str, set[str]], name: str, namespace: str, *, add: bool) -> None:

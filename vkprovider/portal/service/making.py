@@ -160,14 +160,17 @@ class LabObjects(NamedTuple):
     contents: Contents
 
 
-def lab_objects(ctx: Context, seen: PortalInformers) -> LabObjects:
+def lab_objects(ctx: Context, seen: PortalInformers, *, restricted: bool = False) -> LabObjects:
     """Return the writers.
 
     Args:
         ctx: The replica.
         seen: What is followed; it shows what they write.
+        restricted: Whether namespaces take restricted Pods alone.
     """
-    return LabObjects(Records(ctx, seen.namespaces.wrote), Pods(ctx, seen.pods.wrote), Contents(ctx))
+    return LabObjects(
+        Records(ctx, seen.namespaces.wrote, restricted=restricted), Pods(ctx, seen.pods.wrote), Contents(ctx)
+    )
 
 
 class Making:

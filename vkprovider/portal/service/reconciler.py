@@ -21,6 +21,7 @@ from vkprovider.portal.pure.decide import (
     HELD_S,
     Assign,
     Complete,
+    DeleteBench,
     DeleteNamespace,
     DeletePod,
     End,
@@ -29,6 +30,8 @@ from vkprovider.portal.pure.decide import (
     LabPlan,
     Look,
     Make,
+    MakeBench,
+    NoteProvisioned,
     Reseal,
     decide,
 )
@@ -39,6 +42,7 @@ from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.making import LabObjects, Making
 from vkprovider.portal.service.records import new_id
+from vkprovider.portal.service.workbenches import Workbenches
 from vkprovider.portal.settings import PortalSettings
 
 _log: Final = structlog.get_logger(__name__)
@@ -48,6 +52,8 @@ _LATE_S: Final = 1.0
 """How soon to look again after a write that came too late."""
 _REFUSED_S: Final = 15.0
 """How long what the API server refuses is tried again: one that has just started refuses what it does not know yet."""
+_BENCH_REFUSED_S: Final = 60.0
+"""How long a workbench is not tried again that the API server refuses."""
 _GRACE_S: Final = 0.3
 """How long the replica that leads leaves work to the one that has just released the lock: its news may be late."""
 
@@ -68,6 +74,7 @@ class UserLabs:
         locks: Locks,
         membership: Membership,
         making: Making,
+        workbenches: Workbenches,
     ) -> None:
         self._ctx = ctx
         self._settings = settings
@@ -75,6 +82,8 @@ class UserLabs:
         self._locks = locks
         self._membership = membership
         self._making = making
+        self._workbenches = workbenches
+        self._bench_at: dict[str, float] = {}
         self._records = effects.records
         self._pods = effects.pods
         self._contents = effects.contents
@@ -90,11 +99,12 @@ class UserLabs:
             self._sent.pop(namespace, None)
             self._undone.pop(namespace, None)
             self._refused.pop(namespace, None)
+            self._bench_at.pop(namespace, None)
             self._contents.forget(namespace)
             return DONE
         if self._locks.is_in_request(lab.key):
             return DONE  # the request wakes it at its end
-        plan = decide(lab, self._ctx.wall(), self._settings, sealed=self._sealed(lab), sure=self._ctx.is_sure())
+        plan = self._decide(lab, sealed=self._sealed(lab))
         if plan.step is None:
             return await self._rest(lab, plan)
         seen, sent = _seen(lab, plan), self._sent.get(namespace)
@@ -112,12 +122,17 @@ class UserLabs:
             if unseen:  # the watch does not show what was done: look again no sooner
                 self._sent[namespace] = seen, self._ctx.now()
             lab, sealed = await self._look(lab)
-            plan = decide(lab, self._ctx.wall(), self._settings, looked=True, sealed=sealed, sure=self._ctx.is_sure())
+            plan = self._decide(lab, sealed=sealed, looked=True)
             if plan.step is not None:
                 return await self._act(lab, plan)
             return Result(_UNSEEN_S) if unseen else await self._rest(lab, plan)
         except (Conflict, NotFound):  # somebody was quicker: the watch will show it
             return Result(_LATE_S)
+
+    def _decide(self, lab: UserLab, *, sealed: bool | None, looked: bool = False) -> LabPlan:
+        at = self._bench_at.get(lab.record.namespace, 0.0)
+        now, sure = self._ctx.wall(), self._ctx.is_sure()
+        return decide(lab, now, self._settings, looked=looked, sealed=sealed, sure=sure, bench_at=at)
 
     def _sealed(self, lab: UserLab) -> bool | None:
         """Return whether a lab that is being made has its Secret, as far as is known here; None: it must look."""
@@ -158,6 +173,13 @@ class UserLabs:
                 return await self._make(lab, end_at)
             case Assign(end_at=end_at):
                 await self._making.assign(lab, end_at, guard)
+            case MakeBench():
+                await self._make_bench(lab, guard)
+            case DeleteBench():
+                if lab.bench is not None:
+                    await self._pods.delete(lab.bench, guard)
+            case NoteProvisioned():
+                await self._workbenches.note_provisioned(lab, guard)
             case DeletePod():
                 if lab.pod is not None:
                     await self._pods.delete(lab.pod, guard)
@@ -187,6 +209,18 @@ class UserLabs:
             request = msgspec.structs.replace(lab.record.request, secrets=())
             await self._records.patch(lab.record, annotation(request), guard)
             _log.info("a token that an earlier version kept is removed", user=lab.user, namespace=lab.record.namespace)
+
+    async def _make_bench(self, lab: UserLab, guard: Guard) -> None:
+        """Make the workbench of a lab; one that cannot be made is told, and tried again after a time."""
+        try:
+            await self._workbenches.make(lab, guard)
+        except (Forbidden, Invalid) as error:
+            namespace = lab.record.namespace
+            self._bench_at[namespace] = self._ctx.wall() + _BENCH_REFUSED_S
+            if lab.pod is not None:
+                about = ObjectRef("v1", "Pod", namespace, lab.pod.metadata.name, lab.pod.metadata.uid)
+                self._ctx.events.emit(about, "Warning", UserLabReason.WORKBENCH_REFUSED, error.message, guard=guard)
+            _log.warning("a workbench cannot be made", namespace=namespace, error=error.message)
 
     async def _free(self, lab: UserLab, guard: Guard) -> None:
         """Let go of a Pod that others hold although its lab is gone, and say who did."""
@@ -250,12 +284,13 @@ class UserLabs:
         self._sent[lab.record.namespace] = (_seen(lab, plan), self._ctx.now())
 
 
-def _seen(lab: UserLab, plan: LabPlan) -> tuple[str, str, str, str]:
+def _seen(lab: UserLab, plan: LabPlan) -> tuple[str, ...]:
     """Return a step with what was seen when it was taken."""
-    pod = lab.pod
+    pod, bench = lab.pod, lab.bench
     return (
         type(plan.step).__name__,
         lab.record.resource_version,
         pod.metadata.uid if pod is not None else "",
         pod.metadata.resource_version if pod is not None else "",
+        bench.metadata.resource_version if bench is not None else "",
     )

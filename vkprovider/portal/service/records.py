@@ -24,6 +24,7 @@ from vkprovider.portal.pure.record import LabRecord, record_of
 
 Json = dict[str, Any]
 
+_POD_SECURITY: Final = "pod-security.kubernetes.io/enforce"
 LEARNER_ROLE: Final = "vkprovider-learner"
 """The ClusterRole of a user in the namespace of the own lab."""
 PARAMETERS_ROLE: Final = "vkprovider-parameter-reader"
@@ -190,6 +191,14 @@ class Pods:
         with suppress(Conflict):
             self._wrote(await self._whole.within(namespace).create(body, guard=guard))
 
+    async def create_from(
+        self, namespace: str, name: str, labels: Mapping[str, str], spec: Mapping[str, Any], guard: Guard
+    ) -> None:
+        """Create a Pod of a spec, unless there is one of that name."""
+        body = {"apiVersion": "v1", "kind": "Pod", "metadata": metadata(name, labels), "spec": spec}
+        with suppress(Conflict):
+            self._wrote(await self._whole.within(namespace).create(body, guard=guard))
+
     async def change(
         self, pod: Pod, annotations: Mapping[str, str | None], guard: Guard, labels: Mapping[str, str] | None = None
     ) -> None:
@@ -226,13 +235,15 @@ class Pods:
 class Records:
     """Writes the Namespaces."""
 
-    def __init__(self, ctx: Context, wrote: Callable[[PartialObject], None]) -> None:
+    def __init__(self, ctx: Context, wrote: Callable[[PartialObject], None], *, restricted: bool = False) -> None:
         """Write nothing yet.
 
         Args:
             ctx: The replica; its namespace is the mark.
             wrote: Called with each Namespace of the portal's as it was written or read: the watch may be late.
+            restricted: Whether the API server lets only restricted Pods into new ones, whatever a policy says.
         """
+        self._level = {_POD_SECURITY: "restricted"} if restricted else {}
         self._wrote = wrote
         self._namespaces = ctx.api.namespaces
         self._mark = ctx.namespace
@@ -245,7 +256,11 @@ class Records:
         Raises:
             Conflict: The name is taken.
         """
-        body = {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata(name, labels, annotations)}
+        body = {
+            "apiVersion": "v1",
+            "kind": "Namespace",
+            "metadata": metadata(name, {**labels, **self._level}, annotations),
+        }
         made = await self._namespaces.create(body, guard=guard)
         self._wrote(made)
         return made.metadata

@@ -183,6 +183,7 @@ class Requests:
             by=caller.username,
             duration_s=duration_s,
             posix=caller.posix,
+            bench=self._choices.bench(wanted, choice),
         )
         warm = not choice.lab.parameters
         return await self._to_the_end(self._create(caller, wanted.class_, request, environment, warm=warm))

@@ -13,6 +13,7 @@ from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.platform.siteaddress import SiteAddress, address_used
 from vkprovider.portal.api.callers import PortalCallers
+from vkprovider.portal.pure.config import PortalConfig
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import OtherLablets
@@ -47,6 +48,7 @@ from vkprovider.portal.web.visitors import (
     link,
     source_of,
 )
+from vkprovider.portal.web.workbench import BenchDoor
 
 _REDIRECTS: Final = range(300, 400)
 _WORDS: Final = {
@@ -141,6 +143,7 @@ class PortalSite(NamedTuple):
         linked: The same for those who came by a link.
         codes: One-time codes; None if nobody can log in.
         consoles: The open consoles.
+        benches: Leads to workbenches; None if nothing does.
     """
 
     routes: tuple[Route, ...]
@@ -149,12 +152,15 @@ class PortalSite(NamedTuple):
     linked: Live
     codes: Codes | None
     consoles: BrowserConsoles
+    benches: BenchDoor | None
 
     async def finish(self) -> None:
         """End what goes on."""
         self.consoles.close()
         if self.codes is not None:
             await self.codes.finish()
+        if self.benches is not None:
+            await self.benches.finish()
         await self.live.finish()
         await self.linked.finish()
 
@@ -170,6 +176,7 @@ def portal_site(
     choices: Choices,
     *,
     callers: PortalCallers,
+    config: PortalConfig,
 ) -> PortalSite:
     """Make the site of a replica.
 
@@ -183,6 +190,7 @@ def portal_site(
         requests: Makes, deletes and extends labs.
         choices: The menu and the quotas.
         callers: Finds out who asks, and says what they may.
+        config: Describes the workbenches.
     """
     keys = _keys(settings.portal)
     assets = Assets([HERE / "static", *(HERE / view / "static" for view in VIEWS)])
@@ -209,16 +217,23 @@ def portal_site(
     )
     live, consoles = live_parts(site), BrowserConsoles(ctx.wall)
     login, of_logins = _login(site, live, keys, codes)
+    benches = _benches(site, keys, config)
     served_here = (
         Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),
         *of_logins,
+        *(benches.routes() if benches is not None else ()),
         *_routes_of_views(site, live, consoles),
         *front_routes(site, live, teachers),
     )
     linked, of_links = links_site(site, login, some_keys, consoles)
     links, here = ([answering(layout, one) for one in each] for each in ((served_here[0], *of_links), served_here))
     routes = _placed(site, login, place, links, here)
-    return PortalSite(tuple(routes), site, live, linked, codes, consoles)
+    return PortalSite(tuple(routes), site, live, linked, codes, consoles, benches)
+
+
+def _benches(site: SiteContext, keys: Keys | None, config: PortalConfig) -> BenchDoor | None:
+    hosts, secret = site.settings.bench_hosts, site.settings.cookie_secret
+    return BenchDoor(site, hosts, config, keys, secret) if hosts and keys and secret else None
 
 
 def _placed(

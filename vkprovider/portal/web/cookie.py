@@ -29,11 +29,13 @@ class Keys(NamedTuple):
         session: Encrypts cookies.
         form: Makes the tokens of forms.
         code: Marks one-time codes, and encrypts what waits for them.
+        bench: The same of codes of workbenches, and encrypts their cookies.
     """
 
     session: bytes
     form: bytes
     code: bytes
+    bench: bytes
 
 
 def keys_of(secret: bytes) -> Keys:

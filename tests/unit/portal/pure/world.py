@@ -298,6 +298,8 @@ class World:
                 raise AssertionError("no Pod here has a finalizer")
             case steps.Reseal():
                 raise AssertionError("no lab here is of an earlier version")
+            case steps.MakeBench() | steps.DeleteBench() | steps.NoteProvisioned():
+                raise AssertionError("no lab here has a workbench")
             case steps.DeleteNamespace():
                 namespace = self.expect(record)
                 assert namespace.pod is None, "the Pod goes before the Namespace"

@@ -37,6 +37,7 @@ from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView
 from vkprovider.portal.web.visitors import BASE, FORM_BODY, Visitor, link
+from vkprovider.portal.web.workbench import bench_address
 
 LAB: Final = "lab"
 LABLET: Final = "lablet"
@@ -92,6 +93,8 @@ class LabTopics:
         view, place = self.view(user), user_place(user)
         who = told.removesuffix(_COMMANDS)
         deeds = deeds_of(view, place.path, who, self._site.settings.extend_s) if view is not None else ()
+        if who in {OWNER, TEACHER} and bench_address(self._site.settings.bench_hosts, lab):
+            deeds = (*deeds, Deed(f"{place.path}/workbench", "Open the workbench"))
         audience = Audience(consoles=told == who, mine=who == OWNER)
         return Rendered(pieces(self._site.layout, view, place, deeds, audience, base, self._site.ctx.wall()))
 
