@@ -39,8 +39,8 @@ WORDS = {
         PasswordMissing QueryInvalid SecretMissing SecretWrong SignatureInsufficient SignatureWrong Starting
         TokenInvalid TokenMissing TooManyAgents TooManyConsoles TooManyDownloads TooManyReviews TryAgain
     """,
-    "step of vkprovider_portal_steps_total": "Assign Complete DeleteBench DeleteNamespace DeletePod End Fail Free Look Make "
-    "MakeBench NoteProvisioned",
+    "step of vkprovider_portal_steps_total": "Assign Complete DeleteBench DeleteNamespace DeletePod End Fail Free Look "
+    "Make MakeBench NoteProvisioned",
     "step of the log line `instructors of a lab`": "Bind Unbind",
     "lane of requests that wait for the API server": "news result work",
     "model in what is said of a wrong VKPROVIDER_PORTAL_CONFIG": "PortalConfig",
