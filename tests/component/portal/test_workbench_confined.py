@@ -55,7 +55,7 @@ __all__ = ["admin", "powerful", "thief"]
 def workbench() -> Json:
     """Return a Pod as the portal makes it."""
     user = BenchUser("thief", 4711, 2000, {"lab": 3000})
-    spec = bench_pod_spec(CONFIG, "", user, variables=["PASSWORD"], provision=True)
+    spec = bench_pod_spec(CONFIG, "", user, provision=True)
     return {"metadata": {"name": NAME, "labels": {"vkprovider.io/workbench": "true", MARK: SYSTEM}}, "spec": spec}
 
 

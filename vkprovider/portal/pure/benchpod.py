@@ -5,7 +5,7 @@ It is the only shape of a Pod without a RuntimeClass that the policy `vkprovider
 
 import hashlib
 import hmac
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from vkprovider.lablet.podspec import RESTRICTED, RESTRICTED_CONTAINER
@@ -54,16 +54,13 @@ class BenchUser(NamedTuple):
     groups: Mapping[str, int] = {}
 
 
-def bench_pod_spec(
-    config: WorkbenchConfig, size: str, user: BenchUser, *, variables: Sequence[str] = (), provision: bool = False
-) -> Json:
+def bench_pod_spec(config: WorkbenchConfig, size: str, user: BenchUser, *, provision: bool = False) -> Json:
     """Return the spec of the Pod.
 
     Args:
         config: Its kind.
         size: The size of the lab.
         user: Whose it is.
-        variables: Names of secret values of the environment, which may be in the Secret of the lab.
         provision: Whether the user has not been provisioned yet.
     """
     limits = config.size_of(size)
@@ -86,12 +83,12 @@ def bench_pod_spec(
         },
         **({"imagePullSecrets": pull} if pull else {}),
         **({"initContainers": inits} if inits else {}),
-        "containers": [_bench(config, limits, user, variables)],
+        "containers": [_bench(config, limits, user)],
         "volumes": [*_own_volumes(config, limits, user), *_volumes(config, user.key)],
     }
 
 
-def _bench(config: WorkbenchConfig, limits: BenchSize, user: BenchUser, variables: Sequence[str]) -> Json:
+def _bench(config: WorkbenchConfig, limits: BenchSize, user: BenchUser) -> Json:
     token = {"name": "token", "mountPath": _TOKEN_DIR, "readOnly": True}
     files = {"name": "files", "mountPath": FILES, "readOnly": True}
     port = {"name": "http", "containerPort": config.port, "protocol": "TCP"}
@@ -101,8 +98,11 @@ def _bench(config: WorkbenchConfig, limits: BenchSize, user: BenchUser, variable
         **({"command": list(config.command)} if config.command else {}),
         "workingDir": home_of(user.key),
         "ports": [port],
-        "env": [*_env(config, user), _access(user.key), *(_secret_variable(name, user.key) for name in variables)],
-        "envFrom": [{"configMapRef": {"name": env_name(user.key), "optional": True}}],
+        "env": [*_env(config, user), _access(user.key)],
+        "envFrom": [
+            {"configMapRef": {"name": env_name(user.key), "optional": True}},
+            {"secretRef": {"name": secret_name(user.key), "optional": True}},
+        ],
         "resources": _resources(limits),
         "securityContext": RESTRICTED_CONTAINER,
         "readinessProbe": {"tcpSocket": {"port": config.port}, "periodSeconds": 2},
@@ -145,11 +145,6 @@ def _access(key: str) -> Json:
     """Return the variable by which a workbench knows the portal, where policies of the network are not enforced."""
     access = {"name": bench_name(key), "key": ACCESS, "optional": True}
     return {"name": "WORKBENCH_ACCESS", "valueFrom": {"secretKeyRef": access}}
-
-
-def _secret_variable(name: str, key: str) -> Json:
-    """Return a variable of the lab's Secret; that may hold more than a workbench is to have, so each is named."""
-    return {"name": name, "valueFrom": {"secretKeyRef": {"name": secret_name(key), "key": name, "optional": True}}}
 
 
 def _resources(limits: BenchSize) -> Json:

@@ -122,7 +122,6 @@ class Workbenches:
             bench.config,
             bench.asked.size,
             user,
-            variables=lab.record.request.env if lab.record.request is not None else (),
             provision=bench.config.init is not None and not await self._is_provisioned(lab, bench),
         )
         marks = {**labels, LABEL_WORKBENCH: "true", LABEL_REQUEST: _request_id(lab)}

@@ -52,7 +52,7 @@ def found() -> dict[str, Any]:
     api = [ApiEndpoint("10.0.0.2", 6443), ApiEndpoint("10.0.0.1", 6443)]
     workers = ["192.0.2.9", "198.51.100.7", "192.0.2.8", "203.0.113.1"]
     return {
-        "full": bench_pod_spec(workbench(), "large", ALICE, variables=["PASSWORD"], provision=True),
+        "full": bench_pod_spec(workbench(), "large", ALICE, provision=True),
         "least": bench_pod_spec(least, "large", BenchUser("bob", 1000, 1000)),
         "policy": bench_policy_spec(workbench(), home="vkprovider-system", api=api, workers=workers),
         "closed": bench_policy_spec(least, home="vkprovider-system", api=api, workers=workers),
@@ -74,7 +74,7 @@ def test_an_init_container_is_there_until_it_has_succeeded() -> None:
 
 
 def test_no_secret_of_the_portal_is_in_what_a_learner_can_look_into_before() -> None:
-    [init] = bench_pod_spec(workbench(), "", ALICE, variables=["PASSWORD"], provision=True)["initContainers"]
+    [init] = bench_pod_spec(workbench(), "", ALICE, provision=True)["initContainers"]
     assert {each["name"] for each in init["volumeMounts"]} == {"home", "tmp", "nss", "scratch"}
     assert not any("secretKeyRef" in each.get("valueFrom", {}) for each in init["env"])
 
