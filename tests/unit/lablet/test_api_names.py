@@ -129,7 +129,8 @@ def test_every_annotation_is_in_one_list() -> None:
     elsewhere = {
         *(wellknown.ANNOTATION_INSTALLATION, wellknown.ANNOTATION_PROCESS, names.ANNOTATION_CML_BUILD),
         *(names.ANNOTATION_AGENTS_URL, wellknown.ANNOTATION_VERSION, names.ANNOTATION_PAGE_URL),
-        *(names.ANNOTATION_USERNAME_PREFIX, names.ANNOTATION_LINK_HASH, names.ANNOTATION_LINK_POD),
+        *(names.ANNOTATION_USERNAME_PREFIX, names.ANNOTATION_IMAGE, portalnames.ANNOTATION_PROVISIONED),
+        *(names.ANNOTATION_LINK_HASH, names.ANNOTATION_LINK_POD),
         *(names.ANNOTATION_NODE_LABELS, names.ANNOTATION_HOST, names.ANNOTATION_ABANDON, names.ANNOTATION_REFRESH),
         *(
             portalnames.ANNOTATION_USER,
