@@ -244,7 +244,8 @@ def test_the_portal_neither_reads_secrets_nor_acts_as_others_nor_opens_consoles(
     assert {kind for _, kind in given if "/" in kind} == {"serviceaccounts/token"}
     [bound] = [rule for rule in rules if "bind" in rule["verbs"]]
     assert bound["resources"] == ["clusterroles"]
-    assert set(bound["resourceNames"]) == {"vkprovider-learner", "vkprovider-lab-instructor", "vkprovider-parameter-reader"}
+    readers = {"vkprovider-learner", "vkprovider-lab-instructor", "vkprovider-parameter-reader"}
+    assert set(bound["resourceNames"]) == readers
 
 
 def test_no_policy_names_the_namespace() -> None:
