@@ -1,6 +1,6 @@
 """Grades of a class, of what learners have left. Pure."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import msgspec
@@ -9,10 +9,13 @@ from vkprovider.classroom.roster import sheet
 from vkprovider.lablet.archives import ArchiveEntry
 from vkprovider.lablet.shownname import tidied
 from vkprovider.lablet.standing import score_in
+from vkprovider.lablet.standings import Standing
 from vkprovider.platform.times import iso
 
 PASSED: Final = "yes"
 NOT_PASSED: Final = "no"
+PASSED_BY: Final[Mapping[Standing, str]] = {Standing.PASSED: PASSED, Standing.NOT_PASSED: NOT_PASSED}
+"""Whether a learner passed, by how a lablet stands that has ended; without an entry nobody has graded it."""
 
 
 class LearnerGrade(msgspec.Struct, frozen=True):

@@ -5,7 +5,7 @@ is with what the learner left.
 """
 
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -13,7 +13,7 @@ import click
 
 from vkprovider.classroom.archives import NamespaceArchives, by_learner
 from vkprovider.classroom.gradebook import GradebookError, LearningSystem, gradebook
-from vkprovider.classroom.grades import NOT_PASSED, PASSED, LearnerGrade, grade_in
+from vkprovider.classroom.grades import PASSED_BY, LearnerGrade, grade_in
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.classroom.work import folders_of
 from vkprovider.cli.lablet.configs import write
@@ -26,7 +26,6 @@ from vkprovider.cli.shared.times import local
 from vkprovider.lablet.archives import ArchiveEntry, Leftovers
 from vkprovider.lablet.shownname import by_last_name
 from vkprovider.lablet.standing import standing_of
-from vkprovider.lablet.standings import Standing
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.messages import count
@@ -122,7 +121,6 @@ LISTING: Final[Listing[LearnerGrade]] = Listing(
     ),
     name=lambda row: f"pod/{row.name}",
 )
-_PASSED: Final[Mapping[Standing, str]] = {Standing.PASSED: PASSED, Standing.NOT_PASSED: NOT_PASSED}
 
 
 def grade_of(
@@ -138,7 +136,7 @@ def grade_of(
     """
     if over is not None and over.ended:
         standing, score = standing_of(over)
-        return LearnerGrade(pod.user, _PASSED.get(standing, ""), score, pod.metadata.name, shown=pod.shown)
+        return LearnerGrade(pod.user, PASSED_BY.get(standing, ""), score, pod.metadata.name, shown=pod.shown)
     old = {entry.at for entry in _of(pod, before)}
     fresh = [entry for entry in _of(pod, after) if entry.at not in old]
     if not fresh:

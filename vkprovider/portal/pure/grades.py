@@ -1,17 +1,13 @@
 """The grades of a class: of lablets that have ended and are still there, and of what learners of before have left."""
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from vkprovider.classroom.grades import LearnerGrade, grade_in
+from vkprovider.classroom.grades import PASSED_BY, LearnerGrade, grade_in
 from vkprovider.lablet.archives import ArchiveEntry
 from vkprovider.lablet.shownname import by_last_name, tidied
-from vkprovider.lablet.standings import Standing
 from vkprovider.portal.pure.classes import Row
-
-_PASSED: Final[Mapping[Standing, str]] = {Standing.PASSED: "yes", Standing.NOT_PASSED: "no"}
 
 
 def grades_of(rows: Iterable[Row], entries: Sequence[ArchiveEntry]) -> list[LearnerGrade]:
@@ -25,7 +21,7 @@ def grades_of(rows: Iterable[Row], entries: Sequence[ArchiveEntry]) -> list[Lear
     """
     found = {(each.id, each.learner): grade_in(each) for each in entries if each.learner}
     for row in rows:
-        if (passed := _PASSED.get(row.standing, "")) and row.learner:
+        if (passed := PASSED_BY.get(row.standing, "")) and row.learner:
             key = row.uid, row.learner
             found[key] = _with(found.get(key), row, passed)
     grades = sorted(found.values(), key=lambda each: each.at, reverse=True)
