@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import yaml
 
-from tests.support.helm import CHART, HELM, MISSING, Helm, named
+from tests.support.helm import CHART, HELM, MISSING, SYSTEM, Helm, named
 from tools.helm.chart import semver
 from tools.render import INSTALL, ROOT
 from vkprovider import __version__
@@ -304,3 +304,44 @@ def test_deployment_follows_its_values(helm: Helm, tmp_path: Path) -> None:
 )
 def test_wrong_value_is_refused_by_name(helm: Helm, argument: str, said: str) -> None:
     assert said in helm.refused("template", "vkprovider", str(CHART), f"--set={argument}")
+
+
+def test_the_default_mux_has_the_range_of_the_design_and_is_kept(helm: Helm, tmp_path: Path) -> None:
+    """R003-052, 074."""
+    assert not [name for name in helm.template("--set=mux.enabled=true") if "svc-mux" in name]
+    on = {"mux": {"enabled": True}, "defaultMux": {"enabled": True}}
+    rendered = helm.template(values(tmp_path, **on))
+    assert rendered["Namespace /svc-mux"]["metadata"]["annotations"] == KEPT
+    mux = rendered["Service svc-mux/mux"]
+    kubernetes_validate.validate(mux, "1.30", strict=True)
+    marks = {"multiplexer": "true", "port-range": "20000-20099", "max-ports": "100"}
+    assert mux["metadata"]["annotations"] == KEPT | {f"svc-mux.nowake.ai/{key}": text for key, text in marks.items()}
+    ports = [{"name": "placeholder", "port": 101}]
+    assert mux["spec"] == {"type": "LoadBalancer", "allocateLoadBalancerNodePorts": False, "ports": ports}
+    [subject] = rendered["RoleBinding svc-mux/vkprovider-mux-store"]["subjects"]
+    assert (subject["name"], subject["namespace"]) == ("vkprovider-mux", "vkprovider-system")
+
+    more = {"namespace": "edge", "createNamespace": False, "allowedNamespaces": ["a", "b"], "maxPorts": 5000000}
+    more |= {"loadBalancerClass": "example.com/lb", "sourceRanges": ["192.0.2.0/24"], "allocateNodePorts": True}
+    more["annotations"] = {"external-dns.alpha.kubernetes.io/hostname": "labs.example.com"}
+    rendered = helm.template(values(tmp_path, mux=on["mux"], defaultMux=on["defaultMux"] | more))
+    mux = rendered["Service edge/mux"]
+    assert "Namespace /edge" not in rendered
+    assert mux["metadata"]["annotations"].items() > more["annotations"].items()
+    assert mux["metadata"]["annotations"]["svc-mux.nowake.ai/allowed-namespaces"] == "a,b"
+    assert mux["metadata"]["annotations"]["svc-mux.nowake.ai/max-ports"] == "5000000"
+    assert mux["spec"]["loadBalancerClass"] == "example.com/lb"
+    assert mux["spec"]["loadBalancerSourceRanges"] == ["192.0.2.0/24"]
+    assert mux["spec"]["allocateLoadBalancerNodePorts"] is True
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"mux.enabled": "false"}, "defaultMux.enabled needs mux.enabled"),
+        ({"mux.enabled": "true", "defaultMux.namespace": SYSTEM}, "defaultMux.namespace is that of the release"),
+    ],
+)
+def test_a_default_mux_that_nobody_could_serve_is_refused(helm: Helm, given: dict[str, str], said: str) -> None:
+    words = [f"--set={name}={text}" for name, text in {"defaultMux.enabled": "true", **given}.items()]
+    assert said in helm.refused("template", "vkprovider", str(CHART), f"--namespace={SYSTEM}", *words)

@@ -20,6 +20,7 @@ BY_HAND = {
     "templates/_helpers.tpl",
     "templates/settings.yaml",
     "templates/doors.yaml",
+    "templates/defaultmux.yaml",
     "templates/NOTES.txt",
 }
 DEFAULTS: dict[str, Any] = yaml.safe_load(FILES[chart.CHART / "values.yaml"])
@@ -76,6 +77,8 @@ def test_schema_accepts(path: str, value: object) -> None:
         ("settings", {"VKPROVIDER_EVENTS_SECRET": "x"}, "'VKPROVIDER_EVENTS_SECRET' was unexpected"),
         ("settings", {"VKPROVIDER_HTTP_PORT": 8083}, "'VKPROVIDER_HTTP_PORT' was unexpected"),
         ("policies", {"enabled": "yes"}, "'yes' is not of type 'boolean'"),
+        ("defaultMux", {"portRange": "20000 to 20099"}, "does not match"),
+        ("defaultMux", {"maxPorts": 0}, "0 is less than the minimum"),
     ],
 )
 def test_schema_refuses(path: str, value: object, said: str) -> None:

@@ -2,8 +2,8 @@
 
 Every template is an object of the overlay `default`, of `manifests/monitoring`, or of a component (`mux`, `portal`),
 with a few places where a value stands instead: `_PLACES` lists them, `_switch` says which documents can be left out,
-`values` has the values themselves. Written by hand are only `_helpers.tpl`, `settings.yaml`, `doors.yaml` and
-`NOTES.txt` among the templates.
+`values` has the values themselves. Written by hand are only `_helpers.tpl`, `settings.yaml`, `doors.yaml`,
+`defaultmux.yaml` and `NOTES.txt` among the templates.
 """
 
 import copy

@@ -116,6 +116,7 @@ def values(deployment: Mapping[str, Any]) -> list[Value]:
         Value("mux.enabled", _MUX, _BOOL),
         Value("mux.replicaCount", "Replicas of that program. They share the muxes.", _count(), 2),
         Value("mux.extraEnv", "Its settings, as environment variables: `[{name: …, value: …}]`.", _OBJECTS, []),
+        *_default_mux(),
         Value("portal.enabled", _PORTAL, _BOOL),
         Value("portal.replicaCount", "Replicas of the portal. Each answers all requests.", _count(), 2),
         Value("portal.namespacePrefix", _PORTAL_PREFIX, _PREFIX, "nublado"),
@@ -158,6 +159,30 @@ def values(deployment: Mapping[str, Any]) -> list[Value]:
     ]
 
 
+def _default_mux() -> list[Value]:
+    """List the values of a mux that the chart makes."""
+    ports = {"type": "string", "pattern": r"^\d+(-\d+)?(,\d+(-\d+)?)*$"}
+    return [
+        Value("defaultMux.enabled", _DEFAULT_MUX, _BOOL),
+        Value("defaultMux.namespace", "Its namespace, which is not that of the release.", _NAME, "svc-mux"),
+        Value(
+            "defaultMux.createNamespace", "Whether the chart makes that namespace. It stays, too.", _BOOL, default=True
+        ),
+        Value("defaultMux.name", "Its name: channels say `svc-mux.nowake.ai/NAME.NAMESPACE`.", _NAME, "mux"),
+        Value("defaultMux.portRange", "Where its automatic ports come from.", ports, "20000-20099"),
+        Value("defaultMux.maxPorts", "The most ports that it has.", {"type": "integer", "minimum": 1}, 100),
+        Value("defaultMux.allowedNamespaces", "Namespaces whose Services it serves; `[*]`: all.", _WORDS, []),
+        Value("defaultMux.sourceRanges", "Networks that may connect: `[192.0.2.0/24]`. Empty: all.", _WORDS, []),
+        Value("defaultMux.loadBalancerClass", "Empty: the cluster's own load balancer.", _STRING, ""),
+        Value("defaultMux.allocateNodePorts", "Whether its ports take node ports, as some clouds need.", _BOOL),
+        Value("defaultMux.annotations", "Such as those of a cloud, or of external-dns.", _STRINGS, {}),
+    ]
+
+
+_DEFAULT_MUX: Final = (
+    "Whether the chart makes a mux, which the program of `mux.enabled` serves. It stays when the release is "
+    "uninstalled, or when this turns false: its address and numbers are known outside (docs/mux.md)."
+)
 _SETTINGS: Final = (
     "Environment variables of docs/reference/settings.md, such as `WORKER_PROBE_SECONDS: 10`. The chart writes them "
     "into the ConfigMap `vkprovider-settings`; a change replaces the replicas one after the other."

@@ -4,6 +4,7 @@ A change wakes the muxes that it concerns. What a mux itself writes wakes nobody
 again after `DAEMON_QUEUE_TIMEOUT`.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeVar
@@ -36,6 +37,8 @@ from vkprovider.platform.messages import Fault
 from vkprovider.platform.objects import EndpointSlice, Metadata, ServiceSpec
 
 _GKE: Final = ("cloud.google.com/", "networking.gke.io/")
+_HOSTNAME = re.compile(r"(?=.{1,253}$)(\*\.)?([a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?\.)+[a-z]([a-z0-9-]{0,61}[a-z0-9])?")
+"""A name of DNS with a dot, or a wildcard; what is shown on a mux is written by the owners of its channels."""
 
 
 class ServiceStatus(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -75,6 +78,12 @@ class Service(msgspec.Struct, frozen=True, gc=False):
     def addresses(self) -> list[str]:
         """Names and addresses of its load balancer."""
         return [str(each.get("hostname") or each.get("ip") or "") for each in self.ingress]
+
+    @property
+    def external_names(self) -> list[str]:
+        """The names that external-dns is asked to give its address, without those that cannot be names."""
+        asked = self.metadata.annotations.get(muxnames.EXTERNAL_DNS, "")
+        return [name for each in asked.split(",") if _HOSTNAME.fullmatch(name := each.strip().rstrip("."))]
 
 
 class AddressedSpec(msgspec.Struct, frozen=True, rename="camel", gc=False):
@@ -144,7 +153,7 @@ def slim_service(service: Service, prefix: str) -> Service:
     kept = {
         key: value
         for key, value in meta.annotations.items()
-        if key.startswith((f"{prefix}/", *_GKE)) and key not in reports
+        if key.startswith((f"{prefix}/", *_GKE, muxnames.EXTERNAL_DNS)) and key not in reports
     }
     return msgspec.structs.replace(service, metadata=msgspec.structs.replace(meta, annotations=kept, labels={}))
 

@@ -62,7 +62,7 @@ class Showing:
         if seen is None:
             return DONE
         guard, ref = self._ownership.guard(key), seen.service.ref
-        wanted = mux_annotations(ref, seen.plan, seen.sources, seen.service.addresses, self._prefix)
+        wanted = mux_annotations(seen.service, seen.channels, seen.plan, seen.sources, self._prefix)
         if _shows(seen.service, wanted):
             return DONE
         wait_s = self._memory.annotated_at.get(key, float("-inf")) + self._every_s - self._ctx.now()

@@ -155,6 +155,17 @@ async def test_what_a_mux_shows_of_its_channels(world: MuxWorld) -> None:
             f"{edge}/mux | DNS: 203.0.113.10\n"
         ),
     )
+    outside = {"metadata": {"annotations": {"external-dns.alpha.kubernetes.io/hostname": "labs.example.com"}}}
+    await world.admin.patch(world.path("mux"), outside)
+    outside["metadata"]["annotations"]["external-dns.alpha.kubernetes.io/hostname"] = "api.example.com,b.example.com"
+    await world.admin.patch(world.path("api"), outside)
+    await world.admin.until(
+        world.path("mux"),
+        lambda found: found["metadata"]["annotations"][f"{PREFIX}/topology"].startswith(
+            f"{edge}/mux | DNS: labs.example.com, 203.0.113.10\n"
+            f"  {team}/api | DNS: api.example.com, b.example.com | 2 pod(s)\n"
+        ),
+    )
 
 
 async def test_the_address_of_a_channel_follows_that_of_the_mux(world: MuxWorld) -> None:

@@ -30,6 +30,7 @@ APPLIED = [
     *sorted(MANIFESTS.glob("components/*/*.yaml")),
     *sorted(MANIFESTS.glob("examples/*")),
 ]
+INSTALL_PAGE = (ROOT / "docs" / "install.md").read_text()
 CONTAINERFILE = (ROOT / "Containerfile").read_text()
 
 
@@ -383,3 +384,42 @@ def test_examples_lead_one_address_to_both_services() -> None:
         ref["name"] for item in objects if item["kind"] == "BackendTLSPolicy" for ref in item["spec"]["targetRefs"]
     }
     assert verified == {name for _, _, name in led}, "both Services speak TLS"
+
+
+def policy(program: str) -> dict[str, Any]:
+    """The NetworkPolicy of a program, as it is shipped."""
+    folder = "deployment" if program == "vkprovider" else f"components/{program.removeprefix('vkprovider-')}"
+    found: dict[str, Any] = yaml.safe_load((MANIFESTS / folder / "networkpolicy.yaml").read_text())
+    assert found["metadata"]["name"] == program
+    return found
+
+
+def test_install_page_names_the_ports_that_policies_let_out() -> None:
+    section = INSTALL_PAGE.partition("## Where it may connect")[2].partition("\n## ")[0]
+    told: dict[str, set[tuple[int, int]]] = {}
+    program = ""
+    for name, ports in re.findall(r"^\| ([a-z-]*) ?\| ([0-9,; -]+) \|", section, re.MULTILINE):
+        program = name or program
+        ranges = [each.partition("-") for each in re.split("[,;] ", ports)]
+        told.setdefault(program, set()).update((int(first), int(last or first)) for first, _, last in ranges)
+    shipped = {
+        program: {
+            (port["port"], port.get("endPort", port["port"]))
+            for rule in policy(program)["spec"]["egress"]
+            for port in rule["ports"]
+            if port["port"] != 53  # DNS
+        }
+        for program in ("vkprovider", "vkprovider-portal", "vkprovider-mux")
+    }
+    assert told == shipped
+
+
+def test_lines_of_the_install_page_make_a_policy_larger() -> None:
+    section = INSTALL_PAGE.partition("## Where it may connect")[2].partition("\n## ")[0]
+    lines = re.findall(r"^ {8}- (\{op: add.*\})$", section, re.MULTILINE)
+    assert len(lines) == 2
+    for patch in map(yaml.safe_load, lines):
+        assert (patch["op"], patch["path"]) == ("add", "/spec/egress/-")
+        larger = policy("vkprovider")
+        larger["spec"]["egress"].append(patch["value"])
+        kubernetes_validate.validate(larger, OLDEST, strict=True)

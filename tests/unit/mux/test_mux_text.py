@@ -2,10 +2,14 @@
 
 import json
 
-from tests.unit.mux.builders import REF, after, channel, lablet, mux
+import pytest
+
+from tests.unit.mux.builders import PREFIX, REF, after, channel, lablet, mux
 from vkprovider.mux.effects import reports
+from vkprovider.mux.index import Service, slim_service
 from vkprovider.mux.pure.endpoints import Backends, collect_mux_endpoints, ready_addresses
 from vkprovider.mux.pure.facts import Owner, ServicePort
+from vkprovider.platform.objects import Metadata
 
 HTTP, GRPC = ServicePort("http", 8080), ServicePort("grpc", 9090)
 API = Owner("app", "api")
@@ -19,7 +23,7 @@ FOUND = {
     ],
     Owner("app", "refused"): [Backends((HTTP,), ("10.0.0.9",))],
 }
-ADDRESS = ["203.0.113.10"]
+ADDRESS = "203.0.113.10"
 
 
 def test_backends_have_the_names_of_the_mux() -> None:
@@ -57,7 +61,7 @@ def test_mux_says_what_it_carries() -> None:
         "2 channel(s) | 3 port(s) | 2 pod(s) | DNS: 203.0.113.10"
     )
     assert json.loads(reports.format_channels_annotation(PLAN)) == ["app/api", "class-1/lab-0"]
-    assert reports.format_topology_annotation(REF, PLAN, backends, []).splitlines() == [
+    assert reports.format_topology_annotation(REF, PLAN, backends, reports.dns_hint([], []), {}).splitlines() == [
         "svc-mux/mux | DNS: pending",
         "  app/api | DNS: api.app.svc | 2 pod(s)",
         "    http:8080->20000/TCP",
@@ -71,9 +75,25 @@ def test_topology_of_many_channels_is_cut_with_their_number() -> None:
     slots = [f"router-{n}_serial" for n in range(5)]
     channels = [lablet(f"a-namespace-of-a-class/a-long-name-of-a-pod-{n:04}", "ann", *slots) for n in range(480)]
     many = after(mux("20000-29999"), channels)
-    told = reports.format_topology_annotation(REF, many, {}, ADDRESS)
+    told = reports.format_topology_annotation(REF, many, {}, ADDRESS, {})
     assert len(told) <= reports.TOPOLOGY_CHARS_MAX + 40
     shown = sum(line.endswith("| lablet") for line in told.splitlines())
     assert 100 < shown < len(many.mapped)
     assert told.endswith(f"  and {len(many.mapped) - shown} more channel(s)\n")
     assert "learner" not in told
+
+
+@pytest.mark.parametrize(
+    ("asked", "names"),
+    [
+        ("labs.example.com", ["labs.example.com"]),
+        (" a.example.com., *.b.example.com", ["a.example.com", "*.b.example.com"]),
+        ("labs.example.com\n  app/forged | DNS: x.example.com", []),
+        ("localhost,203.0.113.9,-a.example.com," + "a." * 130 + "com,", []),
+    ],
+)
+def test_names_of_external_dns_are_names_or_nothing(asked: str, names: list[str]) -> None:
+    """R003-063: owners of channels write them, and all who see the mux read them."""
+    notes = {"external-dns.alpha.kubernetes.io/hostname": asked, "other": "x"}
+    service = Service(Metadata("mux", "edge", annotations={f"{PREFIX}/multiplexer": "true", **notes}))
+    assert slim_service(service, PREFIX).external_names == names

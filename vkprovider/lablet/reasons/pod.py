@@ -268,7 +268,7 @@ class Trouble(Reasons):
     LDS_UNAVAILABLE = (
         "LDSUnavailable",
         "The Lab Delivery System does not answer, or answers with errors; it is retried.",
-        "See that the deployment that the message names runs and can be reached from the provider.",
+        "See that the deployment that the message names runs, and that the NetworkPolicy leads there (install.md).",
     )
     LDS_REFUSED = (
         "LDSRefused",
@@ -288,7 +288,7 @@ class Trouble(Reasons):
     GRADER_UNAVAILABLE = (
         "GraderUnavailable",
         "The grader does not answer; the collected work is kept, and the request is retried.",
-        "See that VKPROVIDER_GRADER_URL can be reached from the provider.",
+        "See that VKPROVIDER_GRADER_URL answers, and that the NetworkPolicy leads there (install.md).",
     )
     API_UNAVAILABLE = (
         "ApiUnavailable",

@@ -268,7 +268,7 @@ class DefinitionReason(Reasons):
     CONTENT_STORE_UNAVAILABLE = (
         "ContentStoreUnavailable",
         "The object store does not answer; it is retried. Running lablets do not need it.",
-        "See that it runs and that VKPROVIDER_CONTENT_STORE and S3_ENDPOINT name it.",
+        "See that it runs, and that VKPROVIDER_CONTENT_STORE, S3_ENDPOINT and the NetworkPolicy lead there.",
     )
     NO_CONTENT = ("NoContent", "No content was read yet.", "", Trait.PASSING)
     SOURCE_NOT_FOUND = (

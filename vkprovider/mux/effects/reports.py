@@ -41,32 +41,38 @@ def format_channels_annotation(plan: Plan) -> str:
     return json.dumps([str(owner) for owner in plan.mapped], separators=(",", ":"))
 
 
-def format_summary_annotation(
-    plan: Plan, backends: Mapping[Owner, Sequence[Backends]], addresses: Sequence[str]
-) -> str:
+def format_summary_annotation(plan: Plan, backends: Mapping[Owner, Sequence[Backends]], hint: str) -> str:
     """Return the annotation `summary` of a mux: `2 channel(s) | 3 port(s) | 4 pod(s) | DNS: 203.0.113.10`.
 
     Args:
         plan: What was decided.
         backends: The backends of its channels.
-        addresses: Names and addresses of the load balancer; none while it has none.
+        hint: What people open it by.
     """
     ports = sum(len(mapped) for mapped in plan.mapped.values())
     pods = sum(ready_addresses(its) for its in backends.values())
-    return f"{len(plan.mapped)} channel(s) | {ports} port(s) | {pods} pod(s) | DNS: {_dns(addresses)}"
+    return f"{len(plan.mapped)} channel(s) | {ports} port(s) | {pods} pod(s) | DNS: {hint}"
 
 
 def format_topology_annotation(
-    ref: MuxRef, plan: Plan, backends: Mapping[Owner, Sequence[Backends]], addresses: Sequence[str]
+    ref: MuxRef, plan: Plan, backends: Mapping[Owner, Sequence[Backends]], hint: str, hints: Mapping[Owner, str]
 ) -> str:
     """Return the annotation `topology` of a mux: a line for itself, and one for each channel and each of its ports.
 
     A topology that is too long names the channels that it leaves out by their number.
+
+    Args:
+        ref: The mux.
+        plan: What was decided.
+        backends: The backends of its channels.
+        hint: What people open it by.
+        hints: The outside names of channels that have one; another one has its name within the cluster.
     """
-    text = f"{ref} | DNS: {_dns(addresses)}\n"
+    text = f"{ref} | DNS: {hint}\n"
     for shown, (owner, mapped) in enumerate(plan.mapped.items()):
         pods = ready_addresses(backends.get(owner, ()))
-        lines = f"  {owner} | DNS: {owner.service}.{owner.namespace}.svc | {pods} pod(s)\n"
+        name = hints.get(owner) or f"{owner.service}.{owner.namespace}.svc"
+        lines = f"  {owner} | DNS: {name} | {pods} pod(s)\n"
         if owner.learner is not None:
             lines = f"  {owner} | lablet\n"
         for each in mapped:
@@ -78,8 +84,13 @@ def format_topology_annotation(
     return text
 
 
-def _dns(addresses: Sequence[str]) -> str:
-    return ", ".join(addresses) or _PENDING
+def dns_hint(external_names: Sequence[str], addresses: Sequence[str]) -> str:
+    """Return what people open a mux by: its names, then its addresses.
+
+    >>> dns_hint(["labs.example.com"], [])
+    'labs.example.com, pending'
+    """
+    return ", ".join([*external_names, *(addresses or [_PENDING])])
 
 
 def format_port_changes(before: Iterable[ServicePort], after: Iterable[ServicePort]) -> str:
@@ -241,13 +252,18 @@ def channel_reports(channels: Iterable[Service], plan: Plan, ingress: Sequence[A
     return reports
 
 
-def mux_annotations(ref: MuxRef, plan: Plan, sources: Sources, addresses: Sequence[str], prefix: str) -> dict[str, str]:
+def mux_annotations(
+    mux: Service, channels: Iterable[Service], plan: Plan, sources: Sources, prefix: str
+) -> dict[str, str]:
     """Return the annotations by which a mux reports on its channels."""
     backends: dict[Owner, Sequence[Backends]] = {
         owner: [source.backends for source in its] for owner, its in sources.items()
     }
+    hint = dns_hint(mux.external_names, mux.addresses)
+    hints = {each.owner: ", ".join(each.external_names) for each in channels}
+    topology = format_topology_annotation(mux.ref, plan, backends, hint, hints)
     return {
         annotation_key(prefix, muxnames.MUX_CHANNELS): format_channels_annotation(plan),
-        annotation_key(prefix, muxnames.MUX_TOPOLOGY): format_topology_annotation(ref, plan, backends, addresses),
-        annotation_key(prefix, muxnames.MUX_SUMMARY): format_summary_annotation(plan, backends, addresses),
+        annotation_key(prefix, muxnames.MUX_TOPOLOGY): topology,
+        annotation_key(prefix, muxnames.MUX_SUMMARY): format_summary_annotation(plan, backends, hint),
     }

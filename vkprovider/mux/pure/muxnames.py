@@ -30,6 +30,9 @@ MUX_MANAGED: Final = "managed"
 """A mark of what holds the backends of a mux: `true`."""
 MUX_FINALIZER: Final = "finalizer"
 
+EXTERNAL_DNS: Final = "external-dns.alpha.kubernetes.io/hostname"
+"""An annotation of external-dns: the names, with commas between them, that it gives the address of a Service."""
+
 # Lablets that lend their ports to a mux: an EndpointSlice each, see `exposure`.
 MUX_SERVICE_ACCOUNT: Final = "vkprovider-mux"
 """The ServiceAccount of the process that serves muxes; it never is the provider's."""
