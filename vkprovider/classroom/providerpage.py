@@ -79,7 +79,7 @@ class PageClient:
         """
         headers = {"Authorization": self.authorization, "Accept": "application/json"}
         try:
-            status, body = await ask(
+            status, body, _ = await ask(
                 self.session,
                 method,
                 URL(self.base + path),
