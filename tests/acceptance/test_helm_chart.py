@@ -320,13 +320,19 @@ def test_the_default_mux_has_the_range_of_the_design_and_is_kept(helm: Helm, tmp
     [subject] = rendered["RoleBinding svc-mux/vkprovider-mux-store"]["subjects"]
     assert (subject["name"], subject["namespace"]) == ("vkprovider-mux", "vkprovider-system")
 
-    more = {"namespace": "edge", "createNamespace": False, "allowedNamespaces": ["a", "b"], "maxPorts": 5000000}
+    names = {"external-dns.alpha.kubernetes.io/hostname": "labs.example.com"}
+    more: dict[str, Any] = {
+        "namespace": "edge",
+        "createNamespace": False,
+        "allowedNamespaces": ["a", "b"],
+        "maxPorts": 5000000,
+    }
     more |= {"loadBalancerClass": "example.com/lb", "sourceRanges": ["192.0.2.0/24"], "allocateNodePorts": True}
-    more["annotations"] = {"external-dns.alpha.kubernetes.io/hostname": "labs.example.com"}
+    more["annotations"] = names
     rendered = helm.template(values(tmp_path, mux=on["mux"], defaultMux=on["defaultMux"] | more))
     mux = rendered["Service edge/mux"]
     assert "Namespace /edge" not in rendered
-    assert mux["metadata"]["annotations"].items() > more["annotations"].items()
+    assert mux["metadata"]["annotations"].items() > names.items()
     assert mux["metadata"]["annotations"]["svc-mux.nowake.ai/allowed-namespaces"] == "a,b"
     assert mux["metadata"]["annotations"]["svc-mux.nowake.ai/max-ports"] == "5000000"
     assert mux["spec"]["loadBalancerClass"] == "example.com/lb"

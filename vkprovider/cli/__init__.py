@@ -3,6 +3,7 @@
 * `main`: the command `vkprovider`: subcommands are imported only when they run, so that `--help` is quick.
 * `programs`: `vkprovider run`, `agent`, `mux`, `portal` and `relay`: one process each, with settings from the
   environment.
+* `prepull`: `vkprovider prepull`: have ordinary Nodes pull images.
 * `crds`: `vkprovider crds`: print the custom resource definitions, or write them to a directory.
 * `doctor`: `vkprovider doctor`: check a cluster and its workers, one line per fault.
 * `lablet`: `kubectl lablet`: a kubectl plugin, found by its name `kubectl-lablet` on PATH.

@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "mux": ("vkprovider.cli.programs:mux", "Serve muxes: Services whose load balancer others share."),
     "portal": ("vkprovider.cli.programs:portal", "Serve user labs: a lab on request, by REST."),
     "relay": ("vkprovider.cli.programs:relay", "Keep an HAProxy as a mux wants it."),
+    "prepull": ("vkprovider.cli.prepull:prepull", "Have ordinary Nodes pull images before somebody waits for them."),
     "crds": ("vkprovider.cli.crds:crds", "Print the custom resource definitions."),
     "doctor": ("vkprovider.cli.doctor:doctor", "Check a cluster and its workers, one line per fault."),
 }

@@ -20,10 +20,12 @@ class HttpAnswer(NamedTuple):
     Attributes:
         status: The HTTP status.
         body: All of it.
+        headers: Their names in lower case.
     """
 
     status: int
     body: bytes
+    headers: Mapping[str, str] = {}
 
 
 class SilentError(Exception):
@@ -72,7 +74,8 @@ async def ask(
                 allow_redirects=False,
             ) as answer,
         ):
-            return HttpAnswer(answer.status, await _body(answer, bytes_max))
+            its = {name.lower(): text for name, text in answer.headers.items()}
+            return HttpAnswer(answer.status, await _body(answer, bytes_max), its)
     except (aiohttp.ClientError, ProxyUnsupportedError, OSError) as error:
         raise SilentError(str(error) or type(error).__name__) from error
 

@@ -154,7 +154,7 @@ class HubLogins:
         url = URL(f"{self._place.api_url.removesuffix('/')}{path}", encoded=True)
         try:
             async with open_session(aiohttp.TCPConnector(), connect_s_max=_CONNECT_S) as session:
-                status, body = await ask(
+                status, body, _ = await ask(
                     session,
                     method,
                     url,

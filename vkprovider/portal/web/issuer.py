@@ -252,7 +252,7 @@ class Issuer:
             headers["Authorization"] = login
         try:
             async with open_session(aiohttp.TCPConnector(), connect_s_max=_CONNECT_S) as session:
-                status, body = await ask(
+                status, body, _ = await ask(
                     session,
                     method,
                     URL(url, encoded=True),

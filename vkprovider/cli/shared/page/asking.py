@@ -102,7 +102,7 @@ class ProviderPage:
         url = self.base + path
         headers = {"Authorization": self._authorization, "Accept": "application/json"}
         try:
-            status, body = await ask(
+            status, body, _ = await ask(
                 self._session, method, URL(url), within_s=_DEADLINE_S, headers=headers, params=params, tls=self._tls
             )
         except SilentError as error:
