@@ -341,6 +341,8 @@ CONSOLE_TAKEN: Final = "another session has taken over"
 """How the line begins, behind a bracket, by which a session reads that it does not type any more."""
 CONSOLE_RETURNED: Final = "the session that had taken over has left"
 """How the line begins by which it reads that it types again."""
+CONSOLE_LEFT: Final = "the session that typed has left"
+"""How the line begins by which those who watch read that nobody types any more."""
 
 
 def console_command(device: str, *, take_over: bool) -> list[str]:

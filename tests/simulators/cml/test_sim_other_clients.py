@@ -19,6 +19,30 @@ from vkpsim.cml.world.platforms import LINUX_DAY0
 QUERY = "data=true&operational=true&exclude_configurations=false"
 CONSOLES = {"alpine": 1, "csr1000v": 2, "iosv": 2, "iosvl2": 2, "nxosv9000": 2, "iosxrv": 3, "iosxrv9000": 4}
 INTERFACES = {"alpine": 1, "desktop": 1, "server": 1, "ubuntu": 1, "asav": 2, "iosvl2": 4, "nxosv9000": 4}
+GENERATORS = {
+    *("asav", "alpine", "cat9000v", "coreos", "csr1000v", "desktop", "fmcv", "ftdv", "iosv", "iosvl2", "iosxrv"),
+    *("iosxrv9000", "ise", "lxc", "nxosv", "nxosv9000", "pagent", "sdwan", "sdwan_edge", "sdwan_manager", "server"),
+    *("trex", "ubuntu", "wan_emulator", "wireless_ap", "wireless_client", "xrd", None),
+}
+"""What makes configurations, by the enumeration of CML 2.10 in Cisco's `cml-mcp` 0.32.2: containers have none there."""
+DRIVERS = {
+    *(
+        "asav",
+        "alpine",
+        "cat9k",
+        "coreos",
+        "csr1000v",
+        "external_connector",
+        "iol",
+        "iol_l2",
+        "iosv",
+        "iosvl2",
+        "iosxrv",
+    ),
+    *("iosxrv9000", "lxc", "nxosv", "nxosv9000", "pagent", "server", "trex", "ubuntu", "unmanaged_switch"),
+    "wan_emulator",
+}
+"""Simulation drivers, by the same source."""
 CONTAINERS = {"chrome", "dnsmasq", "firefox", "frr", "net-tools", "nginx", "radius", "syslog", "tacplus"}
 
 
@@ -75,6 +99,15 @@ async def test_a_stopped_node_keeps_host_keys_and_addresses_until_it_is_wiped(cl
         {"compute_id": None, "vnc_key": None, "serial_consoles": [], "operational": None},
         [None],
     )
+
+
+async def test_drivers_are_those_of_ciscos_enumerations(client: Plain) -> None:
+    found = await get(client, "/node_definitions")
+    generators = {one["id"]: one["configuration"]["generator"]["driver"] for one in found}
+    assert {name: driver for name, driver in generators.items() if driver not in GENERATORS} == {}
+    assert (generators["iosv"], generators["frr"]) == ("iosv", None)
+    drivers = {one["id"]: one["sim"]["linux_native"]["driver"] for one in found}
+    assert {name: driver for name, driver in drivers.items() if driver not in DRIVERS} == {}
 
 
 async def test_a_stopped_node_has_no_open_console(simulator: CmlSimulator) -> None:

@@ -100,7 +100,7 @@ def test_each_end_has_a_code_that_a_browser_accepts() -> None:
 
 def test_the_messages_of_the_portal() -> None:
     assert json.loads(frames.opened(watches=True, began=1.5)) == {"type": "open", "watches": True, "began": 1.5}
-    typist = {"you": False, "who": "ann", "since": "2026-11-28T14:32:00Z"}
+    typist = {"you": False, "who": "ann", "since": "2026-11-28T14:32:00Z", "left": ""}
     assert json.loads(frames.typist(**typist)) == {"type": "typist", **typist}  # type: ignore[arg-type]  # (as given)
     assert json.loads(frames.ended(ConsoleEnd(Why.IN_USE, "Ann's"))) == {
         "type": "end",

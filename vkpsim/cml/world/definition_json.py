@@ -14,8 +14,6 @@ _KNOWN_DRIVERS: Final = (
     *("nxosv", "nxosv9000", "pagent", "server", "trex", "ubuntu", "unmanaged_switch", "wan_emulator"),
 )
 """Simulation drivers of CML that are named as their node definition."""
-_GENERATORS: Final = (*_KNOWN_DRIVERS, "frr")
-"""The same of what makes a configuration."""
 _SYSTEMS: Final = (
     (("iosxrv9000",), "iosxr", "iosxrv9k"),
     (("iosxrv",), "iosxr", "iosxrv"),
@@ -188,7 +186,7 @@ def _drivers(definition: Definition) -> dict[str, str]:
 def _configuration(definition: Definition) -> dict[str, Any]:
     if not definition.config_name:
         return {"generator": {"driver": None}}
-    known = definition.id if definition.id in _GENERATORS and definition.extracts else None
+    known = definition.id if definition.id in _KNOWN_DRIVERS and definition.extracts else None
     file = {"name": definition.config_name, "content": definition.day0, "editable": True}
     bare = definition.driver == "NONE"
     media = {"media_type": "raw" if bare else "iso", "volume_name": "disk" if bare else "disk0"}

@@ -4,9 +4,9 @@ import asyncio
 import json
 import os
 from base64 import b64encode
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -75,6 +75,21 @@ class Screen:
             raise AssertionError(f"{text!r} did not come; there is {self.out[-300:]!r}, {self.messages}") from None
         self.out = self.out.partition(text)[2]
 
+    @property
+    def typist(self) -> dict[str, Any]:
+        """What the page was told last of who types."""
+        return next(message for message in reversed(self.messages) if message["type"] == "typist")
+
+    async def hears(self, what: str, holds: Callable[[dict[str, Any]], bool], within_s: float = 60.0) -> None:
+        """Wait until the page is told of who types as a condition has it."""
+        try:
+            async with asyncio.timeout(within_s):
+                while not any(message["type"] == "typist" for message in self.messages) or not holds(self.typist):
+                    self._changed.clear()
+                    await self._changed.wait()
+        except TimeoutError:
+            raise AssertionError(f"not told that {what}; there is {self.messages}") from None
+
     async def ends(self, within_s: float = 60.0) -> tuple[int | None, str, str]:
         """Wait for the end; return the code, and the last message's word and sentence."""
         async with asyncio.timeout(within_s):
@@ -92,6 +107,17 @@ class Bench:
     running: Running
     people: People
     http: aiohttp.ClientSession
+    portal_env: dict[str, str]
+
+    async def another_replica(self) -> Self:
+        """Start another replica of the portal, which knows the lablet; return the bench at it."""
+        running = await self.portal.replica(**self.portal_env)  # type: ignore[arg-type]  # (settings alone)
+        other = replace(self, running=running)
+        await eventually(other.knows_lablet, "the other replica knows the lablet")
+        return other
+
+    async def knows_lablet(self) -> bool:
+        return self.running.replica.lablets.pod(self.site.lablet.namespace, self.site.lablet.name) is not None
 
     @property
     def url(self) -> str:
@@ -148,12 +174,8 @@ async def console_bench(
         await people.open()
         given = {"VKPROVIDER_PORTAL_USERNAME_PREFIX": people.prefix, "VKPROVIDER_PORTAL_COOKIE_KEY": KEY, **env}
         running = await portal.replica(**given)  # type: ignore[arg-type]  # (settings alone)
-        bench = Bench(site, portal, running, people, http)
-
-        async def known() -> bool:
-            return running.replica.lablets.pod(site.lablet.namespace, site.lablet.name) is not None
-
-        await eventually(known, "the portal knows the lablet")
+        bench = Bench(site, portal, running, people, http, given)
+        await eventually(bench.knows_lablet, "the portal knows the lablet")
         try:
             yield bench
         finally:

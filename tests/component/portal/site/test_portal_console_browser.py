@@ -100,7 +100,7 @@ async def test_type_see_red_leave_by_keyboard_and_take_over(bench: Bench) -> Non
         await other.shows("ann types since", "#console-status")
         await page.press("#console-watch")
         await state(page, "watching")
-        await other.shows("You watch.", "#console-status")
+        await other.shows("You watch; who typed left at", "#console-status")
         await other.judge(html=False)
 
 

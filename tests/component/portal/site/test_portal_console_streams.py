@@ -63,6 +63,24 @@ async def test_one_types_others_watch_and_somebody_takes_over(bench: Bench) -> N
         await first.shows("Cisco IOS Software")
 
 
+async def test_who_watches_at_one_replica_is_told_that_who_typed_at_another_one_has_left(bench: Bench) -> None:
+    ann, eve = [await bench.cookie(await bench.teacher(name)) for name in ("ann", "eve")]
+    other = await bench.another_replica()
+    async with await bench.screen(eve, "r1", "watch") as near, await other.screen(eve, "r1", "watch") as far:
+        async with await bench.screen(ann, "r1") as typing:
+            await typing.shows("Escape character is '^]'.")
+            await near.shows("You watch.")
+            await far.shows("You watch.")
+            await near.hears("ann types", lambda told: told["who"] == "ann")
+            assert far.typist["who"] == "", "the sessions of the first replica have no name at this one"
+        for watcher in (near, far):
+            await watcher.shows("[the session that typed has left: nobody types now]")
+            await watcher.hears("nobody types", lambda told: (told["who"], bool(told["left"])) == ("", True))
+        async with await other.screen(ann, "r1") as typing:
+            await typing.shows("Escape character is '^]'.")
+            await far.hears("ann types", lambda told: (told["who"], told["left"]) == ("ann", ""))
+
+
 async def test_a_noisy_device_waits_for_the_page_and_disturbs_no_other(bench: Bench) -> None:
     ann = await bench.cookie(await bench.teacher("ann"))
     async with await bench.screen(ann, "h0") as noisy, await bench.screen(ann, "h1") as quiet:

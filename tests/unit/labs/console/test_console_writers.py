@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.labs.pure.console.writers import RETURNED, TAKEN, Writer, Writers, notices, refusal
+from vkprovider.labs.pure.console.writers import LEFT, RETURNED, TAKEN, Writer, Writers, notices, refusal
 
 ALICE = Writer("alice", attached=True, since=0.0)
 ANN = Writer("ann", attached=True, since=60.0)
@@ -57,6 +57,15 @@ def test_a_second_take_over_ends_before_the_first() -> None:
     assert isinstance(three, Writers)
     assert told(three, three.without("ann")) == [], "alice still watches"
     assert told(three.without("ann"), three.without("ann").without("admin")) == [("alice", RETURNED)]
+
+
+def test_who_watches_reads_when_nobody_types_any_more() -> None:
+    people = ["alice", "ann", "eve"]
+    assert list(notices(typing(ALICE), typing(), people)) == [("ann", LEFT), ("eve", LEFT)]
+    assert list(notices(typing(ALICE, ANN), typing(ALICE), people)) == [("alice", RETURNED)], "alice types"
+    assert list(notices(typing(ANN), typing(ANN, ALICE), people)) == [("ann", TAKEN)]
+    assert list(notices(typing(), typing(ALICE), people)) == list(notices(typing(), typing(), people)) == []
+    assert list(notices(typing(COMMAND), typing(), people)) == [], "a command comes and goes with its output"
 
 
 def test_a_refusal_names_commands_that_can_be_pasted() -> None:

@@ -167,7 +167,8 @@ class Console:
         self._become(self._writers.without(watcher))
 
     def _become(self, writers: Writers[Watcher]) -> None:
-        for watcher, text in notices(self._writers, writers):
+        people = [watcher for watcher in self._watchers if watcher.person and watcher.ended is None]
+        for watcher, text in notices(self._writers, writers, people):
             watcher.tell(text)
         self._writers = writers
         self._writers_changed.set()

@@ -6,7 +6,7 @@ at most. A lablet that gets another learner begins without a report: nobody has 
 """
 
 import shlex
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Final, Generic, NamedTuple, TypeVar
@@ -81,6 +81,8 @@ TAKEN: Final = f"{names.CONSOLE_TAKEN}: you watch until it leaves, and type agai
 """The line for a person who does not type any more."""
 RETURNED: Final = f"{names.CONSOLE_RETURNED}: you type again"
 """The line for the same person afterwards."""
+LEFT: Final = f"{names.CONSOLE_LEFT}: nobody types now"
+"""The line for those who watch."""
 
 S = TypeVar("S", bound=Hashable)
 
@@ -134,12 +136,23 @@ class Writers(Generic[S]):
         return Writers(tuple(writer for writer in self.queue if writer.session != session))
 
 
-def notices(before: Writers[S], after: Writers[S]) -> Iterator[tuple[S, str]]:
-    """Yield the sessions that a change concerns which others made, each with the line that says so."""
+def notices(before: Writers[S], after: Writers[S], watching: Iterable[S] = ()) -> Iterator[tuple[S, str]]:
+    """Yield the sessions that a change concerns which others made, each with the line that says so.
+
+    Who only watches reads nothing of a take-over, nor of a command, which comes and goes with its output.
+
+    Args:
+        before: The writers before the change.
+        after: Those after it.
+        watching: The people who see the console; those who type or will again may be among them.
+    """
     if before.writer is not None and before.writer in after.queue[:-1]:
         yield before.writer.session, TAKEN
     if after.writer is not None and after.writer in before.queue[:-1]:
         yield after.writer.session, RETURNED
+    if after.writer is None and before.writer is not None and before.writer.attached:
+        typed = {writer.session for writer in before.queue}
+        yield from ((session, LEFT) for session in watching if session not in typed)
 
 
 def refusal(writer: Writer[S], label: str, pod: str) -> str:

@@ -34,7 +34,7 @@ from vkprovider.portal.web.consoles.frames import (
     end_of,
 )
 from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
-from vkprovider.portal.web.consoles.typists import BrowserSession, NoticeReader, Typists
+from vkprovider.portal.web.consoles.typists import BrowserSession, NoticeReader, TypistNotice, Typists
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _STDIN, _STDOUT, _STDERR, _ERROR = range(4)
@@ -304,8 +304,10 @@ class Bridge:
         while data := await console.read():
             said = notices.feed(data)
             if self._mode is not Mode.WATCH:  # who is not refused types, until another session takes over
-                types = self._session.types or not heard if said is None else said
+                types = self._session.types or not heard if said is None else said is TypistNotice.RETURNED
                 self._typists.note(self._target, self._session, types=types)
+            elif said is TypistNotice.LEFT:
+                self._typists.note_left(self._session)
             heard = True
             self._backlog.feed(data)
             self._changed.set()

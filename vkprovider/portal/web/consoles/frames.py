@@ -209,9 +209,16 @@ def opened(*, watches: bool, began: float) -> str:
     return _text({"type": "open", "watches": watches, "began": began})
 
 
-def typist(*, you: bool, who: str, since: str) -> str:
-    """Return the message that says who types, and since when (RFC 3339); "" for what is not known."""
-    return _text({"type": "typist", "you": you, "who": who, "since": since})
+def typist(*, you: bool, who: str, since: str, left: str = "") -> str:
+    """Return the message that says who types, and since when, or when who did has left; "" for what is not known.
+
+    Args:
+        you: Whether it is the person at this page.
+        who: Their name, if it is another one.
+        since: Since when (RFC 3339).
+        left: When who typed has left, and nobody types (RFC 3339).
+    """
+    return _text({"type": "typist", "you": you, "who": who, "since": since, "left": left})
 
 
 def ended(end: ConsoleEnd) -> str:

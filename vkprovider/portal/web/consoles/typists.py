@@ -1,12 +1,14 @@
 """Who types at the consoles of a replica, as far as its own sessions show it.
 
-The provider lets one session type, and tells those whom a change concerns by a line in their output. A session of
-another program, or at another replica of the portal, is known by that line alone, and has no name here.
+The provider lets one session type, and tells those whom a change concerns by a line in their output: who loses or gets
+back the keyboard, and, when nobody types any more, who watches. A session of another program, or at another replica of
+the portal, is known by that line alone, and has no name here.
 """
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from enum import Enum
 from typing import Final
 
 from vkprovider.lablet import names
@@ -16,8 +18,22 @@ from vkprovider.portal.web.consoles.frames import Mode
 from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
 
 _GIVES_WAY_S: Final = 5.0
-_TAKEN, _RETURNED = (f"\r\n[{words}".encode() for words in (names.CONSOLE_TAKEN, names.CONSOLE_RETURNED))
-_KEPT_BYTES: Final = max(len(_TAKEN), len(_RETURNED)) - 1
+
+
+class TypistNotice(Enum):
+    """A line of the provider's about who types: its beginning."""
+
+    TAKEN = names.CONSOLE_TAKEN
+    RETURNED = names.CONSOLE_RETURNED
+    LEFT = names.CONSOLE_LEFT
+
+    @property
+    def begins(self) -> bytes:
+        """How it looks in the output."""
+        return f"\r\n[{self.value}".encode()
+
+
+_KEPT_BYTES: Final = max(len(notice.begins) for notice in TypistNotice) - 1
 
 
 class NoticeReader:
@@ -27,13 +43,12 @@ class NoticeReader:
         """Begin with no output."""
         self._rest = b""
 
-    def feed(self, data: bytes) -> bool | None:
-        """Return whether the session types after this output; None if no line says so."""
+    def feed(self, data: bytes) -> TypistNotice | None:
+        """Return the last line that this output completes; None if there is none."""
         text = self._rest + data
-        taken, returned = text.rfind(_TAKEN), text.rfind(_RETURNED)
-        found = max(taken, returned)
+        found, notice = max(((text.rfind(each.begins), each) for each in TypistNotice), key=lambda pair: pair[0])
         self._rest = text[max(found + 1, len(text) - _KEPT_BYTES) :]
-        return None if found < 0 else returned > taken
+        return None if found < 0 else notice
 
 
 class BrowserSession:
@@ -44,6 +59,7 @@ class BrowserSession:
         began: When (Unix seconds), by hand: connecting once more is no new beginning.
         types: Whether it types; None until the provider has let it in.
         since: Since when it does, or does not (Unix seconds).
+        left: When who typed has left, and nobody types, as the provider told who watches (Unix seconds); else 0.
         changed: Is set when somebody begins to type at the console, or ends.
         moved: Is set when the same person opens the console elsewhere.
         over: Is set when it has ended.
@@ -54,6 +70,7 @@ class BrowserSession:
         self.opening = opening
         self.began, self.since = opening.again or now, now
         self.types: bool | None = None
+        self.left = 0.0
         self.changed, self.moved, self.over = (asyncio.Event() for _ in range(3))
 
 
@@ -97,7 +114,15 @@ class Typists:
         """Take note that a session types, or does not any more."""
         if types is not session.types:
             session.types, session.since = types, self._wall()
+            if types:
+                for each in self._sessions.get(target, ()):
+                    each.left = 0.0
             self._tell(target)
+
+    def note_left(self, session: BrowserSession) -> None:
+        """Take note that nobody types any more, as a session that watches reads it."""
+        session.left = self._wall()
+        session.changed.set()
 
     def message(self, target: ConsoleTarget, session: BrowserSession) -> str:
         """Return what the page of a session is told of who types; "" before the provider has let the session in."""
@@ -108,7 +133,8 @@ class Typists:
             return ""
         if other is not None:
             return frames.typist(you=False, who=other.opening.name, since=iso(int(other.since)))
-        return frames.typist(you=False, who="", since="" if watches else iso(int(session.since)))
+        left = iso(int(session.left)) if session.left else ""
+        return frames.typist(you=False, who="", since="" if watches else iso(int(session.since)), left=left)
 
     def other(self, target: ConsoleTarget, session: BrowserSession) -> BrowserSession | None:
         """Return the other session that types at a console; None if this replica knows none."""

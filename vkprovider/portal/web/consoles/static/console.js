@@ -55,7 +55,7 @@
   let kept = new Uint8Array(0); // keys that were typed before the connection stood
   const ofKept = () => (kept.length ? " What you type is kept until then." : "");
   let tries = 0; // how often this tab asks for a keyboard that its own broken connection may still hold
-  let typist = null; // who types: { you, who, since }
+  let typist = null; // who types: { you, who, since, left }
   let typed = false;
   let began = 0; // when this page connected, by the portal's clock
   let blocked = 0; // how often the portal has answered where a WebSocket did not open
@@ -84,10 +84,11 @@
   // Who types, and since when, as the portal has said last.
   const tell = () => {
     if (!typist) return;
-    const { you, who, since } = typist;
+    const { you, who, since, left } = typist;
     const when = since ? ` since ${clock(new Date(since))}` : "";
     if (place.dataset.state === "watching") {
-      say(when ? `You watch; ${who || "another session"} types${when}.` : place.dataset.why || "You watch.");
+      const silent = left ? `You watch; who typed left at ${clock(new Date(left))}.` : place.dataset.why || "You watch.";
+      say(when ? `You watch; ${who || "another session"} types${when}.` : silent);
     } else {
       say(you ? `You type${when}.` : `${who || "Another session"} types${when}: you watch, and type again when it has left.`);
     }
@@ -106,7 +107,7 @@
         kept = new Uint8Array(0);
         paste.run();
       }
-    } else if (message.since) {
+    } else if (message.since || message.left) {
       place.dataset.why = "You watch."; // whoever typed when this page came
     }
     tell();
