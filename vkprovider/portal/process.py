@@ -88,10 +88,6 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     lablets = OtherLablets(index.strays, index.stray_namespaces)
     learners = LabletLearners(lablets)
 
-    def wake_all() -> None:
-        for namespace in index.namespaces():
-            wake(namespace)
-
     effects = lab_objects(ctx, objects, restricted=bool(config.workbenches))
     locks = Locks(ctx, membership, lambda key: _add_all(queue, index.namespaces_of(key)), index.about)
     choices = Choices(config, objects, learners)
@@ -102,9 +98,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     keeper = Keeper(ctx, of_portal, index, locks, membership, choices, wake, records=effects.records)
     callers = portal_callers(ctx, of_portal, objects, settings.kube)
     page = portal_api(ctx, of_portal, index, requests, choices, callers)
-    site = portal_site(
-        ctx, settings, index, lablets, learners, instructors, requests, choices, callers=callers, config=config
-    )
+    site = portal_site(ctx, settings, index, lablets, learners, instructors, requests, choices, callers=callers)
 
     async def finish() -> None:
         await asyncio.gather(page.finish(), site.finish())
@@ -117,7 +111,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         measures=(*_measures(index, lablets, locks, labs, site.consoles), *site.live.measures()),
         health=lambda: {"userlabs": len(index.labs()), "locks": len(locks.held())},
         known=keeper.known,
-        resumed=wake_all,
+        resumed=lambda: _wake_all(index, wake),
         routes=(*page.routes(), *site.routes),
         hosted=site.benches.hosted if site.benches is not None else no_host,
         finish=finish,
@@ -127,6 +121,11 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     return PortalProcess(
         ctx, index, lablets, objects, locks, requests, choices, labs, keeper, site.live, queue, process
     )
+
+
+def _wake_all(index: UserLabIndex, wake: Callable[[str], None]) -> None:
+    for namespace in index.namespaces():
+        wake(namespace)
 
 
 def _bench_loop(

@@ -46,7 +46,7 @@ class Choices:
             objects: What is followed: the definitions are the menu.
             learners: Knows who attends which class.
         """
-        self._config = config
+        self.config = config
         self._objects = objects
         self._learners = learners
         self._menus: dict[frozenset[str], Menu] = {}
@@ -65,7 +65,7 @@ class Choices:
         """Return the menu of everybody, with what some classes share with their learners."""
         key = frozenset(classes)
         if (found := self._menus.get(key)) is None:
-            found = menu_of(offered_to(self._objects.definitions.items.values(), key), self._config)
+            found = menu_of(offered_to(self._objects.definitions.items.values(), key), self.config)
             if len(self._menus) >= _MENUS_KEPT_MAX:
                 self._menus.clear()
             self._menus[key] = found
@@ -78,7 +78,7 @@ class Choices:
 
     def quota(self, caller: "LabCaller") -> LabQuota:
         """Return the quota of a user."""
-        return quota_of(caller.user, caller.groups, self._config.quotas)
+        return quota_of(caller.user, caller.groups, self.config.quotas)
 
     def amounts_of(self, image: str) -> Amounts:
         """Return what the lab of a Pod's image needs of its worker; nothing if the image is on no menu."""
@@ -86,7 +86,7 @@ class Choices:
 
     def environment(self, wanted: LabWish, choice: LabChoice) -> LabEnvironment | Rejection:
         """Return the variables of a lab that is asked for, or what is wrong with those that the request gives."""
-        config = self._config
+        config = self.config
         answers = answered(choice, wanted, config.env)
         if isinstance(answers, Rejection):
             return answers
@@ -95,7 +95,7 @@ class Choices:
     def environment_of(self, image: str) -> Mapping[str, str]:
         """Return the variables of a lab of a Pod's image that nobody has asked for, but for secret ones."""
         said = next((said_of(each, None) for each in self._every() if each.lab.pod_image == image), {})
-        return merged([said, self._config.env], self._config.secret_env).plain
+        return merged([said, self.config.env], self.config.secret_env).plain
 
     def _every(self) -> Iterator[LabChoice]:
         every = self.menu({owner_of(each) for each in self._objects.definitions.items.values()} - {""})
@@ -107,7 +107,7 @@ class Choices:
 
     def bench(self, wanted: LabWish, choice: LabChoice) -> BenchRequest | None:
         """Return the workbench beside a lab that somebody chose; None if it has none."""
-        config, name = self._config, choice.lab.definition
+        config, name = self.config, choice.lab.definition
         definitions = (each for each in self._objects.definitions.items.values() if each.metadata.name == name)
         labels = next((each.metadata.labels for each in definitions), {})
         found = workbench_of(

@@ -13,7 +13,6 @@ from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.platform.siteaddress import SiteAddress, address_used
 from vkprovider.portal.api.callers import PortalCallers
-from vkprovider.portal.pure.config import PortalConfig
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import OtherLablets
@@ -176,7 +175,6 @@ def portal_site(
     choices: Choices,
     *,
     callers: PortalCallers,
-    config: PortalConfig,
 ) -> PortalSite:
     """Make the site of a replica.
 
@@ -190,14 +188,12 @@ def portal_site(
         requests: Makes, deletes and extends labs.
         choices: The menu and the quotas.
         callers: Finds out who asks, and says what they may.
-        config: Describes the workbenches.
     """
     keys = _keys(settings.portal)
     assets = Assets([HERE / "static", *(HERE / view / "static" for view in VIEWS)])
-    teachers = Teachers(instructors)
+    teachers, place = Teachers(instructors), _hub_of(settings.portal)
     layout = Layout(assets, teachers.teaches)
     some_keys = keys or keys_of(os.urandom(KEY_BYTES))
-    place = _hub_of(settings.portal)
     source = source_of(settings.portal, callers, keys, ctx.wall)
     visitors = Visitors(source if place is None else BoundToHub(source, place, some_keys), some_keys)
     codes = Codes(ctx, keys.code) if keys is not None and settings.portal.callers != "headers" else None
@@ -215,9 +211,8 @@ def portal_site(
         layout=layout,
         as_visitor=AsVisitor(settings.kube, ctx.replica),
     )
-    live, consoles = live_parts(site), BrowserConsoles(ctx.wall)
+    live, consoles, benches = live_parts(site), BrowserConsoles(ctx.wall), _benches(site, keys)
     login, of_logins = _login(site, live, keys, codes)
-    benches = _benches(site, keys, config)
     served_here = (
         Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),
         *of_logins,
@@ -231,9 +226,9 @@ def portal_site(
     return PortalSite(tuple(routes), site, live, linked, codes, consoles, benches)
 
 
-def _benches(site: SiteContext, keys: Keys | None, config: PortalConfig) -> BenchDoor | None:
+def _benches(site: SiteContext, keys: Keys | None) -> BenchDoor | None:
     hosts, secret = site.settings.bench_hosts, site.settings.cookie_secret
-    return BenchDoor(site, hosts, config, keys, secret) if hosts and keys and secret else None
+    return BenchDoor(site, hosts, keys, secret) if hosts and keys and secret else None
 
 
 def _placed(

@@ -26,7 +26,6 @@ from vkprovider.platform.wildcardhosts import WildcardHosts
 from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.pure.benchhost import SESSION_S_MAX, BenchSession, cookie_of, may_pass, sent_back, sent_on
 from vkprovider.portal.pure.benchpod import access_of
-from vkprovider.portal.pure.config import PortalConfig
 from vkprovider.portal.pure.facts import READY, UserLab
 from vkprovider.portal.service.requests import LabCaller
 from vkprovider.portal.web.codes import Codes
@@ -62,21 +61,17 @@ class BenchRefusal(web.HTTPException):
 class BenchDoor:
     """Lets people in, and passes their requests on."""
 
-    def __init__(
-        self, site: SiteContext, hosts: WildcardHosts, config: PortalConfig, keys: Keys, secret: bytes
-    ) -> None:
+    def __init__(self, site: SiteContext, hosts: WildcardHosts, keys: Keys, secret: bytes) -> None:
         """Let nobody in yet.
 
         Args:
             site: What is known of labs and visitors.
             hosts: Where workbenches are.
-            config: Their ports.
             keys: Of the portal.
             secret: Of which the portal makes what it proves itself by.
         """
         self._site = site
         self._hosts = hosts
-        self._config = config
         self._key = keys.bench
         self._secret = secret
         self._codes = Codes(site.ctx, keys.bench)
@@ -196,7 +191,11 @@ class BenchDoor:
     def _upstream(self, lab: UserLab) -> str | None:
         """Return where the workbench of a lab answers; None while it does not."""
         asked, pod = lab.record.request, lab.own_bench
-        kind = self._config.workbenches.get(asked.bench.name) if asked is not None and asked.bench is not None else None
+        kind = (
+            self._site.choices.config.workbenches.get(asked.bench.name)
+            if asked is not None and asked.bench is not None
+            else None
+        )
         if pod is None or kind is None or not pod.status.pod_ip:
             return None
         address = pod.status.pod_ip
