@@ -7,7 +7,8 @@ Four programs, each in one folder, none of which imports another:
 * `mux`: one address for many Services, with the relay that fills an HAProxy.
 * `portal`: a lab on request, in a browser or by an API.
 
-Above them `cli`, the commands. Below them what they share, top to bottom; each imports only what stands below it:
+Above them `cli`, the commands, and `prepull`, what ordinary Nodes hold and pull, in the words of the portal's menu.
+Below them what they share, top to bottom; each imports only what stands below it:
 
 * `classroom`: what is done with the lablets of a class, on a command line or by the portal; `doctor`: how a check reads
   a cluster, and what it reports.
