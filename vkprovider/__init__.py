@@ -8,7 +8,8 @@ Five programs, each in one folder, none of which imports another:
 * `portal`: a lab on request, in a browser or by an API.
 * `prepull`: has ordinary Nodes pull images before somebody waits for them; it runs to its end.
 
-Above them `cli`, the commands. Below them what they share, top to bottom; each imports only what stands below it:
+Above them `cli`, the commands, and `prepull`, what ordinary Nodes hold and pull, in the words of the portal's menu.
+Below them what they share, top to bottom; each imports only what stands below it:
 
 * `classroom`: what is done with the lablets of a class, on a command line or by the portal; `doctor`: how a check reads
   a cluster, and what it reports.

@@ -87,8 +87,11 @@ def running(folder: Path, tags_max: int) -> Iterator[DistributionRegistry]:
             made = DistributionRegistry(port)
 
             def answers() -> bool:
-                with urllib.request.urlopen(f"http://{made.host}/v2/", timeout=5) as answer:
-                    return bool(answer.status == 200)
+                try:
+                    with urllib.request.urlopen(f"http://{made.host}/v2/", timeout=5) as answer:
+                        return bool(answer.status == 200)
+                except OSError:
+                    return False
 
             until(answers, 30)
             yield made

@@ -34,7 +34,7 @@ async def wanted_images(config: PrepullConfig, logins: DockerConfig) -> list[Ima
         name = ImageName.parse(repository.name)
         async with Registry(name, logins, plain_http=repository.plain_http) as registry:
             for tag in chosen_tags(await registry.tags(name), repository):
-                tagged = name._replace(tag=tag)
+                tagged = ImageName(name.registry, name.path, tag)
                 found.append(tagged._replace(digest=await registry.digest(tagged)))
     return list(dict.fromkeys(found))
 

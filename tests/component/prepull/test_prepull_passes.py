@@ -31,6 +31,9 @@ Json = dict[str, Any]
 async def admin(apiserver: ApiServer) -> AsyncIterator[Admin]:
     """An API server with two Nodes of a pool, and the example of docs/prepull.md."""
     async with Admin(apiserver) as admin:
+        if not await admin.get(f"/api/v1/namespaces/{NAMESPACE}"):
+            labels = {"pod-security.kubernetes.io/enforce": "restricted"}
+            await admin.create("/api/v1/namespaces", {"metadata": {"name": NAMESPACE, "labels": labels}})
         apiserver.kubectl("apply", "-f", str(EXAMPLE))
         if not await admin.get(f"/api/v1/namespaces/{NAMESPACE}/serviceaccounts/default"):
             account = {"metadata": {"name": "default"}}
