@@ -82,6 +82,7 @@ acceptance: ## What proves a release: the simulators, demos, installation, Helm,
 	@$(READY)
 	@$(MAKE) --no-print-directory helm
 	@$(NODE_PROGRAMS)
+	@$(BIN)/python -c 'from tests.support.distribution import program; program()'
 	@$(PYTEST) tests/simulators tests/acceptance $(SPREAD) $(GUARDED) --record=build/tests/acceptance.tsv --session-timeout=2100 $(ONLY_K)
 	@$(PYTEST) $(ALONE) $(GUARDED) --record=build/tests/alone.tsv --session-timeout=900 $(ONLY_K)
 

@@ -1,12 +1,11 @@
 """Cisco Modeling Labs workers as Kubernetes nodes, labs as pods.
 
-Five programs, each in one folder, none of which imports another:
+Four programs, each in one folder, none of which imports another:
 
 * `labs`: the provider: CML workers as Nodes, labs as Pods; `agent`: the agent beside a worker that the cluster cannot
   dial.
 * `mux`: one address for many Services, with the relay that fills an HAProxy.
 * `portal`: a lab on request, in a browser or by an API.
-* `prepull`: has ordinary Nodes pull images before somebody waits for them; it runs to its end.
 
 Above them `cli`, the commands, and `prepull`, what ordinary Nodes hold and pull, in the words of the portal's menu.
 Below them what they share, top to bottom; each imports only what stands below it:

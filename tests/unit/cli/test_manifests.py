@@ -305,7 +305,6 @@ def test_example_lets_a_namespace_that_it_makes_run_lablets(path: Path) -> None:
     """The right to create Pods is not enough; a namespace that is there already is its admin's business."""
     items = list(yaml.safe_load_all(path.read_text()))
     made = {item["metadata"]["name"] for item in items if item["kind"] == "Namespace"}
-    made -= {"vkprovider-prepull"}  # what pulls images runs there, on ordinary Nodes
     bound = {
         subject["namespace"]
         for item in items
