@@ -63,7 +63,6 @@ MADE_OF_NAMES = {
     "ask: type(error).__name__": "an error of a library",
     "ask_road: type(error).__name__": "an error of a library",
     "handle_error: type(exc).__name__": "an error of a library",
-    "wanted_images: tag=tag": "the tag of an image",
     "_asked: type(error).__name__": "an error of a library",
     "_pass: type(error).__name__": "an error of a library",
     "_from: type(error).__name__": "an error of a library",
