@@ -89,7 +89,12 @@ async def test_the_description_has_each_route_and_no_other(world: PageWorld) -> 
         for verb in verbs & of.keys()
     }
     itself = ("GET", "/nublado/openapi.json")
-    assert described == {(method, path) for method, path, _ in routes("{username}")} | {itself}
+    pools = {
+        (method, f"/labs/{{username}}/dask-pool{rest}")
+        for method in ("GET", "POST", "DELETE")
+        for rest in ("", "/{pool}")
+    }
+    assert described == {(method, path) for method, path, _ in routes("{username}")} | pools | {itself}
 
 
 async def test_who_is_known_without_a_right_gets_the_same_answer_whether_a_lab_exists(world: PageWorld) -> None:
