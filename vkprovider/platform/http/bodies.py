@@ -2,10 +2,12 @@
 
 What is wrong with a body is judged by its headers before a byte is read; a body without a length is cut at the limit.
 Forms are taken apart here: aiohttp's reader of `multipart/form-data` and that of the standard library take seconds for
-a megabyte of line ends, during which no other request is answered.
+a megabyte of line ends, during which no other request is answered. A body that is passed on comes through `streamed`,
+and is not looked into.
 """
 
 import asyncio
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from email.message import Message
 from email.parser import HeaderParser
@@ -29,6 +31,7 @@ _PARTS_MAX: Final = 32
 _HEAD_BYTES_MAX: Final = 4096
 """The longest headers of one of them."""
 _END: Final = b"\r\n"
+_PIECE_BYTES: Final = 64 * 1024
 
 
 class BodyInvalid(Refused):
@@ -121,6 +124,11 @@ async def read_form(request: web.Request, body: Body) -> Form:
         raw = await read(request, body)
         request[_TAKEN] = parse_form(request.headers.get("Content-Type", FORM), raw)
     return request[_TAKEN]
+
+
+def streamed(request: web.Request) -> AsyncIterator[bytes] | None:
+    """Return the body of a request as it comes, for who passes it on and keeps none of it; None if there is none."""
+    return request.content.iter_chunked(_PIECE_BYTES) if request.can_read_body else None
 
 
 def parse_form(content_type: str, raw: bytes) -> Form:

@@ -6,7 +6,7 @@ WebSockets at once, and each holds one piece.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
 from typing import Final
@@ -18,6 +18,7 @@ from aiohttp import web
 from yarl import URL
 
 from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.bodies import streamed
 from vkprovider.platform.http.origin import is_own
 from vkprovider.platform.http.served import Handler, strict_headers
 from vkprovider.platform.rights import User
@@ -230,11 +231,15 @@ class BenchDoor:
         return self._http
 
     async def _pass(self, request: web.Request, there: URL, headers: list[tuple[str, str]]) -> web.StreamResponse:
-        body = _pieces(request.content) if request.can_read_body else None
         response: web.StreamResponse | None = None
         try:
             async with self._client().request(
-                request.method, there, headers=headers, data=body, allow_redirects=False, skip_auto_headers=_NOT_OURS
+                request.method,
+                there,
+                headers=headers,
+                data=streamed(request),
+                allow_redirects=False,
+                skip_auto_headers=_NOT_OURS,
             ) as answer:
                 response = web.StreamResponse(status=answer.status, reason=answer.reason)
                 response.headers.extend(sent_back(answer.headers.items()))
@@ -282,11 +287,6 @@ async def _carry(source: _Socket, sink: _Socket) -> None:
             await sink.send_str(message.data)
         elif message.type is aiohttp.WSMsgType.BINARY:
             await sink.send_bytes(message.data)
-
-
-async def _pieces(body: aiohttp.StreamReader) -> AsyncIterator[bytes]:
-    async for piece in body.iter_chunked(_PIECE_BYTES):
-        yield piece
 
 
 def _is_own(request: web.Request) -> bool:
