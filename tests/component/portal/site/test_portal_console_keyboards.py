@@ -71,6 +71,7 @@ def batch(*given: Press) -> list[tuple[list[dict[str, Any]], str]]:
     return [([e], sent) for e, sent in given if LEAVES not in sent and (e["code"], e["modifiers"]) != finds]
 
 
+@pytest.mark.timeout(240)  # 1,100 keys, one after the other: chromedriver alone takes half a minute, beside others two
 async def test_a_key_sends_what_xterm_sends_on_every_keyboard(bench: Bench, arrived: list[str]) -> None:
     ann = token(await bench.teacher("ann"))
     console = f"{bench.lablet}/consoles/h0?as=type"
