@@ -106,7 +106,9 @@ def test_what_is_not_known_of_an_image_has_no_third_value_in_nublado(known: bool
     }
 
 
-WANTED = Draft202012Validator({**openapi_document("sqr066"), "$ref": "#/components/schemas/Wanted"})
+WANTED = {
+    name: Draft202012Validator({**openapi_document(name), "$ref": "#/components/schemas/Wanted"}) for name in DIALECTS
+}
 
 
 @pytest.mark.parametrize(
@@ -135,18 +137,28 @@ WANTED = Draft202012Validator({**openapi_document("sqr066"), "$ref": "#/componen
         {"image_tag": "1.0", "enable_debug": "maybe"},
         {"image_tag": "1.0", "class": "-a"},
         {"image_type": "recommended", "image_class": "recommended"},
+        {"image_list": "netlab:1.0", "image_tag": "1.0"},
+        {"image_list": ["netlab:1.0"], "image_class": "recommended"},
+        {"image_dropdown": "netlab:1.0", "image_type": "recommended"},
+        {"image_tag": "1.0", "image_type": "recommended"},
+        {"image_list": "use_image_from_dropdown", "image_dropdown": "netlab:1.0", "image_tag": "1.0"},
+        {"image_list": "use_image_from_dropdown", "image_type": "recommended"},
         {"image_tag": "1.0", "duration": 1800.0},
     ],
 )
 @pytest.mark.parametrize("env", [{}, {"A": "b"}, {"1": "b"}, {"token": "b"}])
-def test_the_description_of_a_request_agrees_with_its_parser(options: dict[str, Any], env: dict[str, str]) -> None:
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_description_of_a_request_agrees_with_its_parser(
+    options: dict[str, Any], env: dict[str, str], dialect: str
+) -> None:
     body = {"options": options, "env": env}
-    assert WANTED.is_valid(body) == isinstance(parse(body), LabWish)
+    taken = parse(body, one_image=DIALECTS[dialect].one_image)
+    assert WANTED[dialect].is_valid(body) == isinstance(taken, LabWish)
 
 
 def test_a_request_has_options_and_env_and_nothing_else() -> None:
     body = {"options": {"image_tag": "1.0"}, "image": "netlab"}
-    assert (WANTED.is_valid(body), isinstance(parse(body), LabWish)) == (False, False)
+    assert (WANTED["sqr066"].is_valid(body), isinstance(parse(body), LabWish)) == (False, False)
 
 
 LONGER = Draft202012Validator({**openapi_document("sqr066", 3600), "$ref": "#/components/schemas/Extension"})
