@@ -134,6 +134,9 @@ def test_a_program_beside_the_provider_is_that_of_its_kustomization(helm: Helm, 
         if each["kind"] == "Deployment":
             [container] = each["spec"]["template"]["spec"]["containers"]
             container["image"] = f"vkprovider:{__version__}"
+            if component == "portal":  # as the overlay with everything has it
+                page = "https://vkprovider.vkprovider-system.svc:8082"
+                container["env"].append({"name": "VKPROVIDER_PORTAL_PROVIDER_URL", "value": page})
             container["env"].append({"name": "A", "value": "b"})
             each["spec"]["replicas"] = 1
         assert new[name] == each

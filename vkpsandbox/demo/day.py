@@ -326,7 +326,7 @@ class Day:
     def _without_access(self) -> list[str]:
         """List the learners whose row of a new hand-out has no way to the lab; that of a login has its secret part."""
         self._desk.run(ASSIGN)
-        with (self._desk.home / "hand-out.csv").open(newline="") as file:
+        with (self._desk.home / "hand-out.csv").open(encoding="utf-8-sig", newline="") as file:
             ways = {row["learner"]: row["access"] for row in csv.DictReader(file)}
         begin, has = (self._exam.url, "?") if self._exam else (f"{DEVICE} serial ", ":")
         found = {learner for learner, way in ways.items() if way.startswith(begin) and has in way}
