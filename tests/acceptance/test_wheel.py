@@ -85,7 +85,7 @@ def test_wheel_holds_packages_and_data_and_no_tests(wheel: Path) -> None:
     shipped = {path.relative_to(ROOT).as_posix() for path in (ROOT / "vkprovider").rglob("*.py")}
     shipped |= {f"vkprovider/{path.relative_to(ROOT).as_posix()}" for path in (ROOT / "manifests").rglob("*.yaml")}
     shipped |= {"vkprovider/py.typed", "tunnels/py.typed", "vkprovider/labs/lds/openapi.yaml"}
-    shipped |= {"vkprovider/portal/api/openapi.yaml", "vkprovider/portal/api/form.html"}
+    shipped |= {f"vkprovider/portal/api/{name}" for name in ("openapi.yaml", "form.html", "fields.html")}
     site = ROOT / "vkprovider" / "portal" / "web"
     served = [*site.rglob("templates/*"), *site.rglob("static/**/*")]
     shipped |= {path.relative_to(ROOT).as_posix() for path in served if path.is_file()}

@@ -135,6 +135,7 @@ class Layout:
                 [
                     jinja2.FileSystemLoader(HERE / "templates"),
                     jinja2.PrefixLoader({name: jinja2.FileSystemLoader(HERE / name / "templates") for name in VIEWS}),
+                    jinja2.PrefixLoader({"api": jinja2.FileSystemLoader(HERE.parent / "api")}),
                 ]
             ),
             autoescape=True,
