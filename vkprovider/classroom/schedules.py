@@ -314,7 +314,8 @@ async def keep(kube: KubeClient, schedule: Schedule, deployment: Deployment, *, 
     """
     namespace = deployment.metadata.namespace
     made, again, kept = list[str](), list[str](), list[str]()
-    for body in objects(schedule, deployment):
+    bodies = objects(schedule, deployment)
+    for body in bodies:
         handle, name = _handle(kube, namespace, body["kind"]), body["metadata"]["name"]
         about, found = f"{body['kind'].lower()}/{name}", await handle.get(name)
         if found is not None and _fits(found, body):
@@ -329,7 +330,7 @@ async def keep(kube: KubeClient, schedule: Schedule, deployment: Deployment, *, 
             await handle.create(body)
         except Conflict:
             raise GivingError(f"{about} was written at the same moment; run the same command again") from None
-    names_now = {body["metadata"]["name"] for body in objects(schedule, deployment)}
+    names_now = {body["metadata"]["name"] for body in bodies}
     jobs = of_pool(await cron_jobs_in(kube, namespace), deployment.metadata)
     old = [job.metadata for job in jobs if job.metadata.name not in names_now]
     if not dry_run:

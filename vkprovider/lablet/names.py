@@ -8,7 +8,7 @@ import re
 from base64 import b32encode
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 from urllib.parse import urlsplit
 
 from vkprovider.platform.wellknown import GROUP
@@ -17,6 +17,8 @@ from vkprovider.platform.wellknown import GROUP
 LABEL_COMPONENT: Final = f"{GROUP}/component"
 LABEL_STACK: Final = f"{GROUP}/stack"
 LABEL_ENV: Final = f"{GROUP}/env"
+DEFAULT_ENVIRONMENT: Final = "default"
+"""The environment of workers and definitions that name none."""
 LABEL_WORKER: Final = f"{GROUP}/worker"
 LABEL_TUNNEL: Final = f"{GROUP}/tunnel"
 LABEL_CML_VERSION: Final = f"{GROUP}/cml-version"
@@ -193,6 +195,11 @@ _CML_VERSION = re.compile(r"^(\d{1,2})\.(\d{1,2})\.(\d{1,2})(?!\d)(.{0,32})$")
 def node_name(worker: str) -> str:
     """Return the Node's name of a worker."""
     return NODE_PREFIX + worker
+
+
+def environment_of(spec: Mapping[str, Any]) -> str:
+    """Return the environment that the spec of a CMLWorker or LabletDefinition names, as it was written."""
+    return str(spec.get("environment", DEFAULT_ENVIRONMENT))
 
 
 def worker_of(node: str) -> str | None:

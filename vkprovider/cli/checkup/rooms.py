@@ -101,9 +101,7 @@ def _free(
     workers: Iterable[CustomResource], nodes: Iterable[Node], pods: Iterable[SeenPod]
 ) -> dict[tuple[str, str], Resources]:
     """Return what is free, by environment and Node."""
-    environments = {
-        names.node_name(each.metadata.name): str(each.spec.get("environment", "default")) for each in workers
-    }
+    environments = {names.node_name(each.metadata.name): names.environment_of(each.spec) for each in workers}
     free: dict[str, Resources] = {}
     for node in nodes:
         ready = node_ready(node)
@@ -132,7 +130,7 @@ def _placed(
     if definition is None:
         return left, 0
     need = _amount(definition_status(definition).resources)
-    environment, rest = str(definition.spec.get("environment", "default")), each.schedule.table.ready
+    environment, rest = names.environment_of(definition.spec), each.schedule.table.ready
     for key in [key for key in left if key[0] == environment]:
         while rest and left[key].covers(need):
             left[key], rest = left[key].minus(need), rest - 1

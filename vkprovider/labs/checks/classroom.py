@@ -61,8 +61,8 @@ def owner(definition: CustomResource) -> str:
 
 def check_workers(definition: CustomResource, workers: Iterable[CustomResource]) -> list[Finding]:
     """Check that there is a worker for the lablets of a definition; whether one is large enough its condition tells."""
-    environment = definition.spec.get("environment", "default")
-    mates = [each for each in workers if each.spec.get("environment", "default") == environment]
+    environment = names.environment_of(definition.spec)
+    mates = [each for each in workers if names.environment_of(each.spec) == environment]
     if any(worker_status(each).is_ready and unapproved(each) is None for each in mates):
         return []
     why = f": {'; '.join(_unready(each) for each in mates)}" if mates else ", for there is none"

@@ -102,7 +102,6 @@ def menu_order(version: LabVersion) -> tuple[int, tuple[int, ...], str]:
 _NAMED_MAX: Final = 5
 """How many of the possible values a rejection names."""
 _OPTIONS: Final = (BODY, "options")
-_DEFAULT_ENVIRONMENT: Final = "default"
 _KINDS: Final[Mapping[str, VersionKind]] = {
     ImageType.LATEST_RELEASE: VersionKind.RELEASE,
     ImageType.LATEST_WEEKLY: VersionKind.WEEKLY,
@@ -340,7 +339,7 @@ def _labs_of(definition: CustomResource) -> Iterable[DefinitionVersion]:
     status, parameters = definition_status(definition), parameters_of(definition.spec)
     if parameters is None:  # a lab without its variables would start all the same
         return
-    environment = str(definition.spec.get("environment") or _DEFAULT_ENVIRONMENT)
+    environment = str(definition.spec.get("environment") or names.DEFAULT_ENVIRONMENT)
     devices = frozenset(str(each.image_definition) for each in status.devices if each.image_definition)
     for number, kept in enumerate(status.versions):
         amounts = amounts_of(kept.resources or status.resources)

@@ -31,7 +31,6 @@ from vkprovider.portal.service.learners import LabletLearners
 if TYPE_CHECKING:
     from vkprovider.portal.service.requests import LabCaller
 
-_DEFAULT_ENVIRONMENT = "default"
 _MENUS_KEPT_MAX = 64
 
 
@@ -135,7 +134,7 @@ def menu_node(node: Node) -> MenuNode:
     """Return the Node of a worker as the menu sees it: one that lists no image definition does not say what it has."""
     ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
     comment = "cordoned" if node.spec.unschedulable else "" if ready else "not ready"
-    environment = node.metadata.labels.get(names.LABEL_ENV, _DEFAULT_ENVIRONMENT)
+    environment = node.metadata.labels.get(names.LABEL_ENV, names.DEFAULT_ENVIRONMENT)
     shown = {name for image in node.status.images for name in image.names if name.startswith(names.IMAGE_PREFIX)}
     images = frozenset(name.removeprefix(names.IMAGE_PREFIX) for name in shown)
     return MenuNode(node.metadata.name, environment, comment, images or None)

@@ -29,6 +29,8 @@ LEARNER_ROLE: Final = "vkprovider-learner"
 """The ClusterRole of a user in the namespace of the own lab."""
 PARAMETERS_ROLE: Final = "vkprovider-parameter-reader"
 """The ClusterRole of the provider where it may read ConfigMaps and Secrets for the variables of lablets."""
+WORKBENCH_ROLE: Final = "vkprovider-workbench"
+"""The ClusterRole of the account of a workbench."""
 _DEFAULT_CONTAINER: Final = "kubectl.kubernetes.io/default-container"
 """The annotation by which kubectl takes the lab's container without saying so."""
 _RBAC: Final = "rbac.authorization.k8s.io"
@@ -89,6 +91,12 @@ def parameters_body(name: str, labels: Mapping[str, str], home: str) -> Json:
     """Return the RoleBinding by which the provider, which runs in the namespace `home`, reads the environment."""
     provider = {"kind": "ServiceAccount", "namespace": home, "name": wellknown.MANAGER}
     return _binding(name, labels, PARAMETERS_ROLE, [provider])
+
+
+def workbench_binding_body(name: str, labels: Mapping[str, str], namespace: str) -> Json:
+    """Return the RoleBinding by which the account of a workbench, of the same name, opens consoles of its lab."""
+    account = {"kind": "ServiceAccount", "name": name, "namespace": namespace}
+    return _binding(name, labels, WORKBENCH_ROLE, [account])
 
 
 def instructors_body(labels: Mapping[str, str], subjects: Iterable[Subject]) -> Json:

@@ -36,7 +36,13 @@ from vkprovider.portal.pure.portalnames import (
 from vkprovider.portal.pure.record import BenchRequest, labels_for
 from vkprovider.portal.pure.workbench import WorkbenchConfig
 from vkprovider.portal.service.index import UserLabIndex
-from vkprovider.portal.service.records import Pods, config_map_body, metadata, service_account_body
+from vkprovider.portal.service.records import (
+    Pods,
+    config_map_body,
+    metadata,
+    service_account_body,
+    workbench_binding_body,
+)
 from vkprovider.portal.settings import PortalSettings
 
 _log: Final = structlog.get_logger(__name__)
@@ -44,11 +50,8 @@ COPIED: Final = "vkprovider-workbench"
 """The Secret of the portal's namespace whose keys are copied into workbenches."""
 PULL: Final = "vkprovider-workbench-pull"
 """The Secret of the portal's namespace by which images of workbenches are pulled."""
-ROLE: Final = "vkprovider-workbench"
-"""The ClusterRole of the account of a workbench."""
 _PULL_TYPE: Final = "kubernetes.io/dockerconfigjson"
 _POLICIES: Final = kind("/apis/networking.k8s.io/v1", "networkpolicies", PartialObject)
-_RBAC: Final = "rbac.authorization.k8s.io"
 Json = dict[str, Any]
 
 
@@ -116,7 +119,7 @@ class Workbenches:
         for body in await self._secrets_of(lab, bench, labels):
             await _put(self._copies.within(namespace), body, guard)
         await _create(self._accounts.within(namespace), service_account_body(name, labels), guard)
-        await _create(self._bindings.within(namespace), _binding(name, namespace, labels), guard)
+        await _create(self._bindings.within(namespace), workbench_binding_body(name, labels, namespace), guard)
         await self._write_policy(lab, await self._policy(bench.config), guard)
         spec = bench_pod_spec(
             bench.config,
@@ -255,16 +258,6 @@ class Workbenches:
 
 def _request_id(lab: UserLab) -> str:
     return lab.record.request.id if lab.record.request is not None else ""
-
-
-def _binding(name: str, namespace: str, labels: Mapping[str, str]) -> Json:
-    return {
-        "apiVersion": f"{_RBAC}/v1",
-        "kind": "RoleBinding",
-        "metadata": metadata(name, labels),
-        "roleRef": {"apiGroup": _RBAC, "kind": "ClusterRole", "name": ROLE},
-        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": namespace}],
-    }
 
 
 def _secret(name: str, labels: Mapping[str, str], data: Mapping[str, bytes], type_: str) -> Json:

@@ -37,7 +37,7 @@ def room_of(worker: CustomResource, port_range: tuple[int, int]) -> Room:
     try:
         spec = parse_worker_spec(worker.spec)
     except InputError:
-        return Room(str(worker.spec.get("environment", "default")), None, release)
+        return Room(names.environment_of(worker.spec), None, release)
     try:
         return Room(spec.environment, capacity_of(spec, None, port_range).total, release)
     except InputError:
