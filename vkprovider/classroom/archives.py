@@ -1,6 +1,6 @@
 """What learners of a namespace left, as the provider's page lists and shows it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol, TypeVar
 
 import msgspec
@@ -63,6 +63,14 @@ class PageArchives:
     async def read(self, id_: str) -> Leftovers | None:
         """See `NamespaceArchives.read`."""
         return await self._page.find(f"{self._path}/{id_}", Leftovers, "ArchiveUnknown")
+
+
+async def newest_kept(archives: NamespaceArchives, entries: Iterable[ArchiveEntry]) -> Leftovers | None:
+    """Read the first of some entries that is still kept; None if none is. Errors are those of the archives."""
+    for entry in entries:
+        if (left := await archives.read(entry.id)) is not None:
+            return left
+    return None
 
 
 def in_order(entries: Sequence[ArchiveEntry]) -> list[ArchiveEntry]:

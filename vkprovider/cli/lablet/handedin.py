@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import click
 
-from vkprovider.classroom.archives import NamespaceArchives, by_learner
+from vkprovider.classroom.archives import NamespaceArchives, by_learner, newest_kept
 from vkprovider.classroom.gradebook import GradebookError, LearningSystem, gradebook
 from vkprovider.classroom.grades import PASSED_BY, LearnerGrade, grade_in
 from vkprovider.classroom.pods import LabletPod
@@ -75,13 +75,8 @@ def save_class(
 
 async def _newest(archives: NamespaceArchives, selector: str) -> list[Leftovers]:
     """Read what each learner left last, in the order of the learners' names."""
-    found = []
-    for entries in by_learner(await archives.list(labels=selector)).values():
-        for entry in entries:
-            if (left := await archives.read(entry.id)) is not None:
-                found.append(left)
-                break
-    return found
+    kept = [await newest_kept(archives, each) for each in by_learner(await archives.list(labels=selector)).values()]
+    return [left for left in kept if left is not None]
 
 
 def _pack(path: Path, files: dict[str, str]) -> None:

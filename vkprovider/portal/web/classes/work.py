@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 import structlog
 from aiohttp import web
 
-from vkprovider.classroom.archives import NamespaceArchives, by_learner
+from vkprovider.classroom.archives import by_learner, newest_kept
 from vkprovider.classroom.grades import LearnerGrade, as_csv
 from vkprovider.classroom.work import files_of, safe
 from vkprovider.lablet.archives import ArchiveEntry, Leftovers
@@ -147,7 +147,7 @@ class WorkPage:
                     for number, (learner, entries) in enumerate(whole.items()):
                         folder = safe(learner, "learner", taken)
                         try:
-                            left = await _newest(archives, entries)
+                            left = await newest_kept(archives, entries)
                         except LeftUnknownError as error:
                             if not number:
                                 raise
@@ -183,14 +183,6 @@ class WorkPage:
             return []
         whole, *devices = pod.spec.containers
         return [ConsoleTarget(pod.metadata.namespace, pod.metadata.name, whole.name, each.name) for each in devices]
-
-
-async def _newest(archives: NamespaceArchives, entries: Sequence[ArchiveEntry]) -> Leftovers | None:
-    """Read the first of some entries that is still kept."""
-    for entry in entries:
-        if (left := await archives.read(entry.id)) is not None:
-            return left
-    return None
 
 
 async def _add(sent: SentZip, folder: str, left: Leftovers | None) -> None:
