@@ -8,7 +8,7 @@ from vkprovider.classroom.pods import LabletPod
 from vkprovider.lablet import names
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource, kind
-from vkprovider.platform.objects import Condition, Metadata
+from vkprovider.platform.objects import Condition, Container, Metadata
 
 
 class GivingError(Exception):
@@ -51,6 +51,7 @@ class LabelSelector(msgspec.Struct, frozen=True, rename="camel"):
 
 class _TemplateSpec(msgspec.Struct, frozen=True, rename="camel"):
     runtime_class_name: str = ""
+    containers: list[Container] = []
 
 
 class _Template(msgspec.Struct, frozen=True):

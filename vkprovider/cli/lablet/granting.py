@@ -8,6 +8,7 @@ import click
 import msgspec
 import yaml
 
+from vkprovider.classroom.deployments import DEPLOYMENTS
 from vkprovider.cli.shared.output import document
 from vkprovider.cli.shared.page.address import Binding, granted, safe, shown
 from vkprovider.cli.shared.place import Place
@@ -18,7 +19,6 @@ from vkprovider.platform.errors import NotFound
 from vkprovider.platform.kube.api import NAMESPACES, WORKERS
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import PartialObject, Resource, kind
-from vkprovider.platform.objects import Metadata
 from vkprovider.portal.pure import portalnames
 
 _RUNS: Final = "vkprovider-lablet-user"
@@ -290,31 +290,9 @@ def grant(
         )
 
 
-class _ImageContainer(msgspec.Struct, frozen=True):
-    image: str = ""
-
-
-class _ImagePod(msgspec.Struct, frozen=True):
-    containers: list[_ImageContainer] = []
-
-
-class _ImageTemplate(msgspec.Struct, frozen=True):
-    spec: _ImagePod = _ImagePod()
-
-
-class _ImageSpec(msgspec.Struct, frozen=True):
-    template: _ImageTemplate = _ImageTemplate()
-
-
-class _Installed(msgspec.Struct, frozen=True):
-    metadata: Metadata
-    spec: _ImageSpec = _ImageSpec()
-
-
 async def _installed_image(kube: KubeClient, provider_namespace: str) -> str:
     """Return the image that the provider runs; "" where it runs as no Deployment, as on a sandbox."""
-    deployments = Resource(kube, kind("/apis/apps/v1", "deployments", _Installed), provider_namespace)
-    found = await deployments.get(wellknown.SERVICE_ACCOUNT)
+    found = await Resource(kube, DEPLOYMENTS, provider_namespace).get(wellknown.SERVICE_ACCOUNT)
     containers = found.spec.template.spec.containers if found is not None else []
     return containers[0].image if containers else ""
 
