@@ -14,7 +14,7 @@ _FAILURES: Final = ("failed", "error")
 
 def add_option(parser: pytest.Parser) -> None:
     """Let a run ask for it."""
-    text = "run tests that failed once more, one after the other, if there are at most N of them"
+    text = "run tests that failed once more, one after the other, if they have at most N causes"
     parser.addoption(OPTION, type=int, default=0, metavar="N", help=text)
 
 
@@ -44,9 +44,10 @@ class _Again:
             return
         reports = [report for kind in _FAILURES for report in out.stats.get(kind, [])]
         failed = list(dict.fromkeys(report.nodeid for report in reports))
+        causes = {_cause(report) for report in reports}
         out.write_line("")
-        if len(failed) > self._most:
-            out.write_line(f"{len(failed)} tests failed: too many to run them again, one after the other")
+        if len(causes) > self._most:
+            out.write_line(f"{len(causes)} faults: too many to run their tests again, one after the other")
             return
         out.write_sep("=", f"{len(failed)} failed, and run once more, one after the other")
         for test in failed:
@@ -76,3 +77,9 @@ class _Again:
                 terminalreporter.write_sep("-", title)
                 terminalreporter.write_line(text)
         terminalreporter.write_line(f"failed beside others, {PASSED_ALONE}: {', '.join(self._passed)}")
+
+
+def _cause(report: pytest.TestReport) -> str:
+    """Return what tells one fault from another: tests share a set-up, and fail with the same words where it fails."""
+    crash = getattr(report.longrepr, "reprcrash", None)
+    return f"{crash.path} {crash.lineno} {crash.message}" if crash and report.when == "setup" else report.nodeid

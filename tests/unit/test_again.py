@@ -95,8 +95,15 @@ def test_what_fails_again_fails_the_run(run: Run) -> None:
 def test_many_failures_are_not_run_again(run: Run) -> None:
     code, lines = run(ONCE, ALWAYS, most=2)
     assert code == 1
-    assert "3 tests failed: too many to run them again, one after the other" in lines
+    assert "3 faults: too many to run their tests again, one after the other" in lines
     assert lines[-1].startswith("3 failed in ")
+
+
+def test_tests_that_share_a_set_up_which_fails_are_one_fault(run: Run) -> None:
+    shared = SETUP.replace("@pytest.fixture", '@pytest.fixture(scope="module")')
+    others = "".join(f"\ndef test_{number}_of_a_machine(machine):\n    pass\n" for number in range(3))
+    code, lines = run(shared + others, most=1)
+    assert (code, lines[-1].split(" in ")[0]) == (0, "4 passed alone")
 
 
 def test_a_run_that_is_good_is_left_as_it_is(run: Run) -> None:

@@ -2,9 +2,13 @@
 
 import contextlib
 import errno
+import fcntl
+import json
 import os
 import random
 import socket
+import tempfile
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
@@ -16,6 +20,12 @@ LOWEST: Final = 10240
 
 HIGHEST: Final = 32767
 """The default of Linux starts outgoing connections at 32768."""
+
+CLAIM_S: Final = 180
+"""How long nobody else is given a port: from when it is chosen until its program listens."""
+
+RANGE_CLAIM_S: Final = 3600
+"""Likewise for ports of a range, which are opened one by one, as labs come."""
 
 CML_PORTS: Final = (8443, 9443, 10443)
 """What the simulated workers listen on that have addresses of their own: the first that no program has everywhere."""
@@ -30,21 +40,26 @@ def candidate_ports(first_outgoing: int) -> range:
     return range(LOWEST, max(LOWEST + 1000, min(HIGHEST + 1, first_outgoing)))
 
 
-def free_ports(count: int, host: str = "127.0.0.1", candidates: Iterable[int] | None = None) -> list[int]:
-    """Return `count` different free TCP ports of an address.
+def free_ports(
+    count: int, host: str = "127.0.0.1", candidates: Iterable[int] | None = None, claim_s: float = CLAIM_S
+) -> list[int]:
+    """Return `count` different free TCP ports of an address, which no other sandbox of this user is given for a while.
 
     Args:
         count: How many.
         host: The address.
         candidates: Which to try, in this order; by default those of `candidate_ports`, shuffled, so that two sandboxes
             starting at once do not choose alike.
+        claim_s: For how long.
 
     Raises:
         SandboxError: If there are not enough.
     """
     taken: list[int] = []
-    with contextlib.ExitStack() as held:
+    with _claims(claim_s) as claims, contextlib.ExitStack() as held:
         for port in candidates or _shuffled(candidate_ports(_first_outgoing())):
+            if str(port) in claims:
+                continue
             listener = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_STREAM))
             try:
                 listener.bind((host, port))
@@ -55,6 +70,7 @@ def free_ports(count: int, host: str = "127.0.0.1", candidates: Iterable[int] | 
                 raise SandboxError(f"cannot listen on {host}: {error}") from error
             taken.append(port)
             if len(taken) == count:
+                claims.update(str(port) for port in taken)
                 return taken
     raise SandboxError(f"{host} has fewer than {count} free ports: end what listens there")
 
@@ -68,7 +84,7 @@ def free_range(count: int, host: str = "127.0.0.1") -> tuple[int, int]:
     possible = candidate_ports(_first_outgoing())
     for first in _shuffled(possible[: len(possible) - count]):
         with contextlib.suppress(SandboxError):
-            free_ports(count, host, range(first, first + count))
+            free_ports(count, host, range(first, first + count), RANGE_CLAIM_S)
             return first, first + count - 1
     raise SandboxError(f"{host} has no {count} free ports beside one another: end what listens there")
 
@@ -102,6 +118,24 @@ def worker_public_address(number: int) -> str:
         return f"198.51.100.{number}"
     high, low = divmod(number, 256)
     return f"198.18.{high}.{low}"
+
+
+@contextlib.contextmanager
+def _claims(claim_s: float) -> Iterator[set[str]]:
+    """Yield the ports that are claimed, for nobody else at the time; what is added is claimed for `claim_s` seconds."""
+    with (Path(tempfile.gettempdir()) / f"vkprovider-ports-{os.getuid()}.json").open("a+") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.seek(0)
+        now = time.time()
+        try:
+            ends = {port: float(end) for port, end in json.load(file).items() if now < end <= now + RANGE_CLAIM_S}
+        except (ValueError, TypeError, AttributeError):  # it is new, or its writer was killed
+            ends = {}
+        claims = set(ends)
+        yield claims
+        ends.update(dict.fromkeys(claims - set(ends), now + claim_s))
+        file.truncate(0)
+        file.write(json.dumps(ends))
 
 
 def _networks(start: int) -> Iterator[int]:

@@ -1,5 +1,8 @@
 import ipaddress
 import socket
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -17,8 +20,28 @@ def test_ports_are_different_and_free() -> None:
 
 def test_taken_ports_are_passed_over() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        [free] = free_ports(1)
-        assert free_ports(1, candidates=[taken.getsockname()[1], free, free + 1]) == [free]
+        [free] = free_ports(1, claim_s=0)
+        assert free_ports(1, candidates=[taken.getsockname()[1], free]) == [free]
+
+
+def test_a_port_is_given_to_nobody_else_before_its_program_listens() -> None:
+    choose = "from vkpsandbox.processes.ports import free_ports; print(free_ports(1, candidates=[%d, %d])[0])"
+    first, second = free_ports(2, claim_s=0)
+    for chosen in (first, second):
+        program = [sys.executable, "-c", choose % (first, second)]
+        given = subprocess.run(program, check=True, capture_output=True, text=True)  # noqa: S603 (our own)
+        assert given.stdout.split() == [str(chosen)]
+    with pytest.raises(SandboxError, match="fewer than 1"):
+        free_ports(1, candidates=[first, second])
+
+
+def test_claims_that_cannot_be_read_count_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    [free] = free_ports(1, claim_s=0)
+    [file] = tmp_path.iterdir()
+    for kept in ("{", "[]", f'{{"{free}": "soon"}}', f'{{"{free}": 9e12}}', ""):
+        file.write_text(kept)
+        assert free_ports(1, candidates=[free], claim_s=0) == [free]
 
 
 def test_too_few_ports_are_an_error() -> None:
