@@ -163,6 +163,9 @@ async def test_labs_that_are_stopped_and_started_at_once_are_imported_once(clust
             first = status, text = await learner.server("POST", wish)
             while status == 400:
                 assert "is pending stop" in text or "is already running" in text  # the hub has not begun to stop it yet
+                if stopping.done() and stopping.result()[0] == 500:
+                    # JupyterHub refuses to stop a server while another request to start it asks whether it runs.
+                    stopping = asyncio.create_task(learner.server("DELETE"))
                 await asyncio.sleep(0.1)
                 status, text = await learner.server("POST", wish)
             assert status in (201, 202), text
