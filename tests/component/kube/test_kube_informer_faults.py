@@ -131,6 +131,26 @@ async def test_an_alert_watch_lists_at_its_first_silence(pods: Pods, client: Kub
         assert heard.changes[-1] == ("b", None)
 
 
+async def test_a_watch_that_has_missed_something_is_trusted_for_less_time(pods: Pods, client: KubeClient) -> None:
+    """What follows from what a list found is found after a third of a silence, until a list finds nothing."""
+    await pods.add("a", "b", "c")
+    silence_s = 3.0
+    async with following(client, pods, inactivity_s=silence_s, patience=ALERT) as (informer, heard):
+        pods.api.silence_watches()
+        await pods.remove("b")
+        await until(lambda: informer.relists_total == 1)
+        began_s = asyncio.get_running_loop().time()
+        await pods.remove("c")
+        await until(lambda: informer.relists_total == 2)
+        assert heard.changes[-2:] == [("b", None), ("c", None)]
+        assert asyncio.get_running_loop().time() - began_s < silence_s
+        # The list after this one finds nothing: the watch is silent because nothing happens, and is trusted again.
+        await until(lambda: informer.relists_total == 3)
+        began_s = asyncio.get_running_loop().time()
+        await until(lambda: informer.relists_total == 4)
+        assert asyncio.get_running_loop().time() - began_s >= silence_s
+
+
 async def test_bookmarks_move_the_place_to_resume(pods: Pods, client: KubeClient) -> None:
     await pods.add("a")
     async with following(client, pods) as (informer, heard):

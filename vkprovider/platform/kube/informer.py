@@ -43,6 +43,8 @@ _log: Final = structlog.get_logger(__name__)
 _BACKOFF_FLOOR: Final = 0.1  # full jitter would now and then not wait at all
 _JITTER_S_MAX: Final = 3.0
 """Before a list after a silence: all replicas may have been silenced at once."""
+_DEAF_SHARE: Final = 1 / 3
+"""Of the patience with silence, after one, and while lists find what no watch tells: facts follow from one another."""
 _BRIEF_S: Final = 1.0
 _ODD_MAX: Final = 3
 _ODD_ANSWERS: Final = {400, 504}  # a version from before etcd was restored is refused like this for ever
@@ -156,6 +158,7 @@ class Informer(Generic[T]):
         self._odd = 0  # watches in a row that were refused, or over at once with nothing said
         self._silences = 0  # watches in a row that were open and said nothing
         self._silenced = False  # whether that is why it lists again
+        self._deaf = False  # whether that was so lately, or lists since have found changes, and no watch was heard
         self._watched_s = 0.0  # when a watch last delivered something, or the first list
         self._passed = 0  # the version that list and watch have reached; 0 if versions are no numbers
         self._written: dict[str, _Written] = {}  # what this process wrote and no watch has shown, by key
@@ -292,10 +295,12 @@ class Informer(Generic[T]):
         Raises:
             OutsideError: As of `_list`.
         """
-        await asyncio.sleep(self._client.dice() * min(_JITTER_S_MAX, self._patience.silence_s / 10))
+        await asyncio.sleep(self._client.dice() * min(_JITTER_S_MAX, self._silence_s / 10))
+        told = self.events_total
         async with self._client.relisting:
             await self._list()
-        self._silenced = False
+        # What another collection tells may follow from what this process does now, so that nothing new is no proof yet.
+        self._silenced, self._deaf = False, not self._deaf or self.events_total > told
 
     def _read_item(self, raw: msgspec.Raw, fresh: dict[str, T], unread: set[str]) -> None:
         try:
@@ -319,12 +324,10 @@ class Informer(Generic[T]):
             "resourceVersion": self._version,
             "timeoutSeconds": self._watch_s(),
         }
-        opened = False
+        opened, silence_s = False, self._silence_s
         began_s, heard_s = self._client.now(), self.last_event_monotonic_s
         try:
-            async with self._client.stream(
-                self._path, params, inactivity_s=self._patience.silence_s, brief=self._brief
-            ) as batches:
+            async with self._client.stream(self._path, params, inactivity_s=silence_s, brief=self._brief) as batches:
                 opened = True
                 async for lines in batches:
                     self.last_event_monotonic_s = self._watched_s = self._client.now()
@@ -332,21 +335,26 @@ class Informer(Generic[T]):
                         if line:
                             self._read_line(line)
                     self._failures = self._odd = self._silences = 0
+                    self._deaf = False
         except Unavailable as error:
-            unanswered = self._client.now() - began_s >= self._patience.silence_s / 2
+            unanswered = self._client.now() - began_s >= silence_s / 2
             if error.status or not (opened or unanswered):
                 raise
             # One that is never answered is silent, too; what is refused at once is not. A silence may mean that the way
             # of a watch is dead, while other requests go on; or that our resourceVersion is in the future, as after a
             # restore of etcd: the API server then sends nothing until its versions have caught up.
             self._silences += 1
-            if self._silences >= self._patience.silences:
+            if self._deaf or self._silences >= self._patience.silences:
                 self._version, self._silences, self._silenced = "", 0, True
             self._log.info("the watch fell silent", error=str(error), lists_again=not self._version)
         if self.last_event_monotonic_s != heard_s or self._client.now() - began_s >= _BRIEF_S:
             return 0.0
         # Some servers signal only like this that they have compacted our version (kubernetes #137089).
         return self._delay_s(1) if self._count_odd() else 0.0
+
+    @property
+    def _silence_s(self) -> float:
+        return self._patience.silence_s * (_DEAF_SHARE if self._deaf else 1)
 
     def _watch_s(self) -> str:
         """Return how long the server is to keep a watch open."""
