@@ -34,6 +34,7 @@ IMAGE: Final = "registry.example.com/workbench:1"
 KEY: Final = b64encode(os.urandom(32)).decode()
 DOMAIN: Final = "wb.localhost"
 BIG: Final = 8 * 1024 * 1024
+LABEL: Final = "example.com/bench"
 ENDED: Final = {aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSING, aiohttp.WSMsgType.CLOSED}
 
 
@@ -175,7 +176,7 @@ async def desk(world: PortalWorld) -> AsyncIterator[Desk]:
     family = f"bench-{world.run}"
     async with upstream() as served:
         config: Json = {
-            "workbenches": {"pyats": {"image": IMAGE, "port": served.port}},
+            "workbenches": {"pyats": {"image": IMAGE, "port": served.port, "nodeSelector": {LABEL: family}}},
             "workbenchOf": {"images": {family: "pyats"}},
         }
         async with setting(
@@ -224,6 +225,36 @@ async def test_a_learner_opens_the_workbench_and_what_passes_is_its_own(desk: De
         assert len(sized.content) == BIG
         for own in ("/health", "/metrics", "/labs/alice", "/login", "/nublado/spawner/v1/labs"):
             assert (await desk.ask("GET", own, Cookie=cookie)).json()["path"] == own, "no path of the portal is there"
+
+
+async def test_the_menu_says_where_a_workbench_is_ready(desk: Desk) -> None:
+    made, admin = desk.made, desk.made.world.admin
+    names = [f"{made.family}-{name}" for name in ("held", "bare", "tainted")]
+    try:
+        for name in names:
+            meta = {"name": name, "labels": {"kubernetes.io/os": "linux", LABEL: made.family}}
+            taints = [{"key": "gpu", "effect": "NoSchedule"}] if name.endswith("tainted") else []
+            await admin.create("/api/v1/nodes", {"metadata": meta, "spec": {"taints": taints}})
+            ready = {"conditions": [{"type": "Ready", "status": "True"}], "images": []}
+            await admin.patch(f"/api/v1/nodes/{name}/status", {"status": ready})
+        async with desk.browsing(made.alice) as browser:
+
+            async def shows(words: str) -> None:
+                async def look() -> bool:
+                    return f", with a workbench{words}" in (await browser.get("/labs/alice")).text
+
+                await eventually(look, words)
+
+            await shows(", which is loaded first<")
+            images = {"images": [{"names": [IMAGE], "sizeBytes": 1}, {"names": ["quay.io/a/b:1"], "sizeBytes": 1}]}
+            await admin.patch(f"/api/v1/nodes/{names[0]}/status", {"status": images})
+            await shows(", ready on 1 of 2 nodes<")
+        answer = await made.client.ask("GET", "/prepulls", made.hub)
+        [said] = answer.json()["workbenches"]
+        assert said == {"name": "pyats", "image": IMAGE, "nodes": names[:1], "missing": names[1:2], "unknown": []}
+    finally:
+        for name in names:
+            await admin.delete(f"/api/v1/nodes/{name}")
 
 
 async def test_a_websocket_passes_both_ways_for_its_own_page_alone(desk: Desk) -> None:
