@@ -271,12 +271,13 @@ def test_notes_say_what_is_missing(helm: Helm) -> None:
         words = ("--dry-run=client", "--namespace=vkprovider-system", *arguments)
         return helm("install", "vkprovider", str(CHART), *words).partition("NOTES:")[2]
 
-    bare = notes("--set=portal.enabled=true")
+    bare = notes("--set=portal.enabled=true,workbench.enabled=true")
     for missing in (
         doors.KEY,
         "vkprovider-portal-tls",
         "portal.users names",
         "ingress.enabled is",
+        "workbench.images is empty",
     ):
         assert missing in bare
     assert "vkprovider doctor --namespace vkprovider-system" in bare
@@ -291,6 +292,7 @@ def test_notes_say_what_is_missing(helm: Helm) -> None:
 def test_another_namespace_is_meant_everywhere(helm: Helm) -> None:
     everything = (
         "namespace.create=true,prometheusRule.enabled=true,podMonitor.enabled=true,settings.RECONCILE_INTERVAL=5"
+        ",portal.enabled=true,workbench.enabled=true,prepull.enabled=true"
     )
     rendered = helm.template(f"--set={everything}", namespace="labs")
     assert "vkprovider-system" not in yaml.safe_dump_all(rendered.values())
