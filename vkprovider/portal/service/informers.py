@@ -131,17 +131,20 @@ def informers(ctx: Context, prefix: str, images: Collection[str] = ()) -> Portal
         ),
         lablets=lablet_informer(ctx),
         bindings=Informer(ctx.kube, _BINDINGS, RoleBinding, name="rolebindings", keep=_is_of_people, patience=ALERT),
-        ordinary=Informer(
-            ctx.kube,
-            ctx.api.nodes.path,
-            Node,
-            name="ordinarynodes",
-            label_selector=f"{names.LABEL_COMPONENT}!={names.COMPONENT_VNODE}",
-            slim=keeping_images(images),
-            patience=ALERT,
-        )
-        if images
-        else None,
+        ordinary=_ordinary(ctx, images) if images else None,
+    )
+
+
+def _ordinary(ctx: Context, images: Collection[str]) -> Informer[Node]:
+    """Describe how Nodes that are of no worker are followed, with what they hold of some images."""
+    return Informer(
+        ctx.kube,
+        ctx.api.nodes.path,
+        Node,
+        name="ordinarynodes",
+        label_selector=f"{names.LABEL_COMPONENT}!={names.COMPONENT_VNODE}",
+        slim=keeping_images(images),
+        patience=ALERT,
     )
 
 
