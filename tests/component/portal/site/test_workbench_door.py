@@ -234,7 +234,8 @@ async def test_the_menu_says_where_a_workbench_is_ready(desk: Desk) -> None:
         for name in names:
             meta = {"name": name, "labels": {"kubernetes.io/os": "linux", LABEL: made.family}}
             taints = [{"key": "gpu", "effect": "NoSchedule"}] if name.endswith("tainted") else []
-            await admin.create("/api/v1/nodes", {"metadata": meta, "spec": {"taints": taints}})
+            await admin.create("/api/v1/nodes", {"metadata": meta})
+            await admin.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": taints}})  # in the place of not-ready's
             ready = {"conditions": [{"type": "Ready", "status": "True"}], "images": []}
             await admin.patch(f"/api/v1/nodes/{name}/status", {"status": ready})
         async with desk.browsing(made.alice) as browser:
