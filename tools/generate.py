@@ -75,6 +75,7 @@ def files() -> dict[Path, str]:
     pages = {Path("manifests/crds", name): text for name, text in crds.files().items()}
     pages[Path("docs/reference/settings.md")] = settings_page()
     pages[Path("docs/reference/crds.md")] = crdpage.crds_page()
+    pages[Path("docs/reference/files.md")] = crdpage.files_page()
     pages[Path("docs/reference/kubectl-lablet.md")] = commands.page()
     pages[httppage.PATH] = httppage.page()
     pages[tokens.PATH] = tokens.page()

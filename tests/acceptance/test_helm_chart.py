@@ -1,6 +1,7 @@
 """The chart, rendered by the real Helm, holds the objects of the kustomization; each value does what it says."""
 
 import base64
+import json
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from vkprovider.portal.checks.offer import read_config
 from vkprovider.portal.checks.services import ServiceAddress
 from vkprovider.portal.pure.config import PortalConfig
 from vkprovider.portal.settings import PortalSettings
+from vkprovider.prepull.config import PrepullConfig
 
 pytestmark = pytest.mark.skipif(HELM is None, reason=MISSING)
 
@@ -28,6 +30,7 @@ KUSTOMIZED = named(INSTALL.read_text(encoding="utf-8"))
 NAMESPACE = "Namespace /vkprovider-system"
 LOGINS = f"{NAMESPACE}-logins"
 DEPLOYMENT = "Deployment vkprovider-system/vkprovider"
+CONFINE = "ValidatingAdmissionPolicy /vkprovider-confine-portal"
 KEPT = {"helm.sh/resource-policy": "keep"}
 
 
@@ -204,17 +207,77 @@ def test_one_ingress_leads_to_the_portal_and_one_to_the_page(helm: Helm) -> None
     assert [each["metadata"]["name"] for each in alone.values() if each["kind"] == "Ingress"] == ["vkprovider-portal"]
 
 
+def test_workbenches_are_a_value_with_their_images_drivers_and_host(helm: Helm) -> None:
+    """Off, nothing of them is there, and the policy lists no image, whatever is given."""
+    portal = "--set=portal.enabled=true"
+    given = "workbench.images={registry.example.com/workbench:1.0,quay.io/team/init},workbench.drivers={nfs.csi.k8s.io}"
+    plain = helm.template(portal)
+    assert helm.template(f"{portal},{given}") == plain
+    rendered = helm.template(f"{portal},workbench.enabled=true,{given}")
+    folder = ROOT / "manifests" / "components" / "workbench"
+    resources = yaml.safe_load((folder / "kustomization.yaml").read_text())["resources"]
+    expected = named("---\n".join((folder / name).read_text() for name in resources))
+    assert rendered.keys() - plain.keys() == expected.keys()
+    for name, each in expected.items():
+        labels = rendered[name]["metadata"].pop("labels")
+        assert labels["vkprovider.io/installed-in"] == "vkprovider-system"
+        assert rendered[name] == each
+    listed = {
+        each["name"]: json.loads(each["expression"])
+        for each in rendered[CONFINE]["spec"]["variables"]
+        if each["name"] in {"images", "drivers"}
+    }
+    images = ["registry.example.com/workbench:1.0", "quay.io/team/init"]
+    assert listed == {"images": images, "drivers": ["nfs.csi.k8s.io"]}
+    off = f"{portal.replace('true', 'false')},workbench.enabled=true"
+    assert "workbench.enabled needs portal.enabled" in helm.refused("template", "v", str(CHART), off)
+    quoted = f"{portal},workbench.images={{a'b}}"
+    assert "does not match pattern" in helm.refused("template", "v", str(CHART), quoted)
+    hosted = helm.template(
+        f"{portal},ingress.enabled=true,ingress.host=labs.example.com,ingress.workbenchHost=*.wb.net"
+    )
+    ingress = hosted["Ingress vkprovider-system/vkprovider-portal"]["spec"]
+    assert [each["host"] for each in ingress["rules"]] == ["labs.example.com", "*.wb.net"]
+    assert ingress["tls"][1] == {"hosts": ["*.wb.net"], "secretName": "workbench-tls"}
+    pod = hosted["Deployment vkprovider-system/vkprovider-portal"]["spec"]["template"]["spec"]
+    assert {"name": "VKPROVIDER_PORTAL_WORKBENCH_HOSTS", "value": "*.wb.net"} in pod["containers"][0]["env"]
+
+
+def test_prepull_is_that_of_the_example_in_a_restricted_namespace(helm: Helm, tmp_path: Path) -> None:
+    example = named((ROOT / "manifests" / "examples" / "prepull.yaml").read_text())
+    config = {"images": ["quay.io/team/workbench:1.4"], "atOnce": 1}
+    on = {"enabled": True, "schedule": "30 2 * * 1", "config": config}
+    rendered = helm.template(values(tmp_path, prepull=on))
+    new = {name: each for name, each in rendered.items() if name not in KUSTOMIZED}
+    namespace = new.pop("Namespace /vkprovider-prepull")
+    assert namespace["metadata"]["labels"]["pod-security.kubernetes.io/enforce"] == "restricted"
+    assert new.keys() == example.keys()
+    cronjob, files = "CronJob vkprovider-prepull/prepull", "ConfigMap vkprovider-prepull/prepull"
+    assert PrepullConfig.model_validate(yaml.safe_load(new[files]["data"].pop("images.yaml"))).at_once == 1
+    example[files]["data"].pop("images.yaml")
+    assert new[cronjob]["spec"].pop("schedule") == "30 2 * * 1"
+    example[cronjob]["spec"].pop("schedule")
+    for name, each in example.items():
+        new[name]["metadata"].pop("labels")
+        assert new[name] == each, name
+    private = helm.template(values(tmp_path, prepull={**on, "config": {**config, "pullSecret": "quay"}}))
+    pod = private[cronjob]["spec"]["jobTemplate"]["spec"]["template"]["spec"]
+    assert pod["volumes"][1] == {"name": "registries", "secret": {"secretName": "quay"}}
+    assert pod["containers"][0]["command"][-1] == "--docker-config=/etc/registries/.dockerconfigjson"
+
+
 def test_notes_say_what_is_missing(helm: Helm) -> None:
     def notes(*arguments: str) -> str:
         words = ("--dry-run=client", "--namespace=vkprovider-system", *arguments)
         return helm("install", "vkprovider", str(CHART), *words).partition("NOTES:")[2]
 
-    bare = notes("--set=portal.enabled=true")
+    bare = notes("--set=portal.enabled=true,workbench.enabled=true")
     for missing in (
         doors.KEY,
         "vkprovider-portal-tls",
         "portal.users names",
         "ingress.enabled is",
+        "workbench.images is empty",
     ):
         assert missing in bare
     assert "vkprovider doctor --namespace vkprovider-system" in bare
@@ -229,6 +292,7 @@ def test_notes_say_what_is_missing(helm: Helm) -> None:
 def test_another_namespace_is_meant_everywhere(helm: Helm) -> None:
     everything = (
         "namespace.create=true,prometheusRule.enabled=true,podMonitor.enabled=true,settings.RECONCILE_INTERVAL=5"
+        ",portal.enabled=true,workbench.enabled=true,prepull.enabled=true"
     )
     rendered = helm.template(f"--set={everything}", namespace="labs")
     assert "vkprovider-system" not in yaml.safe_dump_all(rendered.values())

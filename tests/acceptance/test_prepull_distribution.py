@@ -6,9 +6,10 @@ import pytest
 
 from tests.support.distribution import running
 from vkprovider.platform.errors import NotFound
+from vkprovider.portal.pure.nodeimages import ImageName
 from vkprovider.prepull.config import PrepullConfig, RepositoryConfig
 from vkprovider.prepull.passes import wanted_images
-from vkprovider.prepull.references import DockerConfig, ImageName
+from vkprovider.prepull.references import DockerConfig
 from vkprovider.prepull.registry import Registry
 
 

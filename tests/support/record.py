@@ -2,7 +2,8 @@
 
 A run ends with its ten dearest files. With `--record=FILE` all of them are written there, separated by tabs. Seconds
 are those of set-up, call and tear-down, summed over the processes of xdist; a fixture of the session counts for the
-file that asks first. A control plane is counted where the sandbox starts an API server, in whichever process that is.
+file that asks first. A control plane is counted where the sandbox starts an API server, in whichever process that is;
+those of tests that run once more, each alone and so with an API server of its own, are told apart.
 """
 
 import os
@@ -51,6 +52,7 @@ class _Recorder:
         self._path: Final = path
         self._starts: Final = starts
         self._files: Final[defaultdict[str, _File]] = defaultdict(_File)
+        self._first = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Add one phase of one test to its file."""
@@ -58,9 +60,15 @@ class _Recorder:
         file.seconds += report.duration
         file.cases.add(report.nodeid)
 
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Note what was started until now: what failed may run once more after this."""
+        self._first = len(self._starts.read_text().splitlines())
+
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Show the dearest files, and write all of them if that is asked for."""
-        started = _control_planes(self._starts.read_text().splitlines())
+        starts = self._starts.read_text().splitlines()
+        started, again = _control_planes(starts[: self._first]), len(starts) - self._first
         by_seconds = sorted(self._files.items(), key=lambda item: -item[1].seconds)
         terminalreporter.write_sep("=", f"the {_DEAREST} dearest files")
         for name, file in by_seconds[:_DEAREST]:
@@ -68,7 +76,7 @@ class _Recorder:
             terminalreporter.write_line(f"{file.seconds:7.1f} s {counts}  {name}")
         functions = sum(file.functions for file in self._files.values())
         total = f"{functions} functions, {sum(started.values())} control planes and API servers started"
-        terminalreporter.write_line(total)
+        terminalreporter.write_line(f"{total}, and {again} by what ran once more" if again else total)
         if self._path:
             rows = (
                 f"{name}\t{file.seconds:.1f}\t{file.functions}\t{len(file.cases)}\t{started[name]}\n"

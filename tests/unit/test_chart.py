@@ -79,6 +79,8 @@ def test_schema_accepts(path: str, value: object) -> None:
         ("policies", {"enabled": "yes"}, "'yes' is not of type 'boolean'"),
         ("defaultMux", {"portRange": "20000 to 20099"}, "does not match"),
         ("defaultMux", {"maxPorts": 0}, "0 is less than the minimum"),
+        ("workbench", {"images": ["a', 'b"]}, "does not match"),
+        ("prepull", {"config": {"image": "x"}}, "'image' was unexpected"),
     ],
 )
 def test_schema_refuses(path: str, value: object, said: str) -> None:

@@ -12,15 +12,17 @@ from tests.support.skips import allowed
 from vkpsandbox.paths import STARTS_VARIABLE
 
 CONFTEST = """
-from tests.support import record, skips
+from tests.support import again, record, skips
 
 def pytest_addoption(parser):
+    again.add_option(parser)
     record.add_option(parser)
     skips.add_option(parser)
 
 def pytest_configure(config):
     record.configure(config)
     skips.configure(config)
+    again.configure(config)
 """
 STARTING = f"""
 import os, pathlib, pytest
@@ -32,6 +34,11 @@ def test_starting(number):
 
 def test_other():
     pass
+"""
+FAILING_FIRST = """
+def test_busy():
+    test_starting(0)
+    assert "PYTEST_XDIST_WORKER" not in os.environ
 """
 SKIPPING = """
 import pytest
@@ -79,6 +86,13 @@ def test_a_record_counts_functions_cases_and_starts_of_all_processes(run: Run, t
     rows = [line.split("\t") for line in (tmp_path / "kept" / "record.tsv").read_text().splitlines()]
     assert rows[0] == ["file", "seconds", "functions", "cases", "control planes"]
     assert {row[0]: row[2:] for row in rows[1:]} == {"test_a.py": ["2", "4", "3"], "test_b.py": ["1", "1", "0"]}
+
+
+def test_what_runs_once_more_starts_something_of_its_own(run: Run, tmp_path: Path) -> None:
+    code, said = run("--again=3", "--record=record.tsv", test_a=STARTING + FAILING_FIRST)
+    assert code == 0, said
+    assert "3 functions, 4 control planes and API servers started, and 1 by what ran once more" in said
+    assert (tmp_path / "record.tsv").read_text().splitlines()[1].split("\t")[4] == "4"
 
 
 def test_a_skip_fails_unless_it_is_listed(run: Run, tmp_path: Path) -> None:

@@ -9,10 +9,12 @@ from typing import Any, Final
 import yaml
 
 from tools.markdown import table
+from vkprovider.lablet.models.fields import Model
 from vkprovider.labs.settings.cluster import Settings
 from vkprovider.platform.settings import Group
 from vkprovider.portal.pure.config import PortalConfig
 from vkprovider.portal.settings import PortalSettings
+from vkprovider.prepull.config import PrepullConfig
 
 BY_CHART: Final = {
     "VKPROVIDER_HTTP_PORT",
@@ -126,13 +128,19 @@ def values(deployment: Mapping[str, Any]) -> list[Value]:
             group_schema(PortalSettings, {"VKPROVIDER_PORTAL_NAMESPACE_PREFIX", "VKPROVIDER_PORTAL_PROVIDER_CA_FILE"}),
             {},
         ),
-        Value("portal.config", _PORTAL_CONFIG, portal_config_schema(), {}),
+        Value("portal.config", _PORTAL_CONFIG, config_schema(PortalConfig), {}),
         Value("portal.createCookieKey", _PORTAL_KEY, _BOOL),
         Value(
             "portal.users", "Groups whose members may have a lab, as tokens name them: `[oidc:students]`.", _WORDS, []
         ),
         Value("portal.hubs", _PORTAL_HUBS, _accounts(), []),
         Value("portal.extraEnv", "Its settings, as environment variables: `[{name: …, value: …}]`.", _OBJECTS, []),
+        Value("workbench.enabled", _WORKBENCH, _BOOL),
+        Value("workbench.images", _BENCH_IMAGES, _listed(), []),
+        Value("workbench.drivers", "CSI drivers of their volumes: `[nfs.csi.k8s.io]`.", _listed(), []),
+        Value("prepull.enabled", _PREPULL, _BOOL),
+        Value("prepull.schedule", "When, as a CronJob has it, in UTC.", _NAME, "0 3 * * *"),
+        Value("prepull.config", _PREPULL_CONFIG, config_schema(PrepullConfig), {}),
         Value("ingress.enabled", _INGRESS, _BOOL),
         Value("ingress.className", "Its class.", _STRING, "nginx"),
         Value("ingress.host", "The name that people open.", _STRING, ""),
@@ -141,6 +149,13 @@ def values(deployment: Mapping[str, Any]) -> list[Value]:
             "Secret of type kubernetes.io/tls with a certificate of that name.",
             _STRING,
             "labs-tls",
+        ),
+        Value("ingress.workbenchHost", _BENCH_HOST, {"type": "string", "pattern": r"^(\*(\.[a-z0-9-]+)+)?$"}, ""),
+        Value(
+            "ingress.workbenchTlsSecret",
+            "Secret of type kubernetes.io/tls with a certificate of that name.",
+            _STRING,
+            "workbench-tls",
         ),
         Value("ingress.pagePath", _PAGE_PATH, {"type": "string", "pattern": "^(/[a-z0-9-]+)?$"}, "/provider"),
         Value("ingress.annotations", "Annotations beside those for ingress-nginx.", _STRINGS, {}),
@@ -233,6 +248,26 @@ _PORTAL_KEY: Final = (
     "Not where something else renders the chart (`helm template`, Argo CD), which would make another one each time."
 )
 _PORTAL_HUBS: Final = "ServiceAccounts of hubs, which see and end labs: `[{namespace: jhub, name: hub}]`."
+_WORKBENCH: Final = (
+    "Whether the portal may make workbenches beside labs (docs/workbench.md), as `portal.config` describes them with "
+    "`workbenches` and `workbenchOf`. It needs `portal.enabled`."
+)
+_BENCH_IMAGES: Final = (
+    "Images of workbenches, which the policy `vkprovider-confine-portal` then lets the portal run, and no others: "
+    "`[registry.example.com/workbench:1.0]`."
+)
+_PREPULL: Final = (
+    "Whether ordinary Nodes pull images before somebody waits for them, by a CronJob in the namespace "
+    "`vkprovider-prepull`, which the chart makes (docs/prepull.md)."
+)
+_PREPULL_CONFIG: Final = (
+    "Which images and where, as the file of `vkprovider prepull` has them: `{images: [quay.io/team/workbench:1.4]}`. "
+    "Its `pullSecret`, in that namespace, is also what registries are asked with."
+)
+_BENCH_HOST: Final = (
+    "Wildcard host at which workbenches are opened, of another registered domain: `*.wb.example.net`. It leads to the "
+    "portal, which is told by VKPROVIDER_PORTAL_WORKBENCH_HOSTS unless `portal.settings` has that."
+)
 _INGRESS: Final = (
     "Whether an Ingress leads to the portal, and another one to the provider's page, at one name (docs/install.md)."
 )
@@ -263,6 +298,11 @@ def _choice(words: str) -> dict[str, Any]:
 def _named() -> dict[str, Any]:
     item = {"type": "object", "required": ["name"], "properties": {"name": _NAME}, "additionalProperties": False}
     return {"type": "array", "items": item}
+
+
+def _listed() -> dict[str, Any]:
+    """Return the schema of what stands in an expression of a policy."""
+    return {"type": "array", "items": {"type": "string", "pattern": "^[A-Za-z0-9][A-Za-z0-9._/:@-]*$"}}
 
 
 def _accounts() -> dict[str, Any]:
@@ -300,9 +340,9 @@ def group_schema(group: type[Group], fixed: Container[str]) -> dict[str, Any]:
     return _settings_of(_variables(group), fixed)
 
 
-def portal_config_schema() -> dict[str, Any]:
-    """Return the schema of the file of `VKPROVIDER_PORTAL_CONFIG`, at its first level; the portal checks the rest."""
-    names = {field.alias or name for name, field in PortalConfig.model_fields.items()}
+def config_schema(model: type[Model]) -> dict[str, Any]:
+    """Return the schema of a file that a program reads, at its first level; the program checks the rest."""
+    names = {field.alias or name for name, field in model.model_fields.items()}
     return {"type": "object", "properties": {name: {} for name in sorted(names)}, "additionalProperties": False}
 
 

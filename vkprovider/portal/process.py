@@ -74,7 +74,8 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     config = read_config(of_portal.config)
     queue: KeyedQueue[str] = KeyedQueue(name="userlabs", workers=_AT_ONCE)
     membership = Membership(ctx, settings.replica.lease_ttl_s)
-    objects = informers(ctx, of_portal.namespace_prefix)
+    images = {each.image for each in config.workbenches.values()}
+    objects = informers(ctx, of_portal.namespace_prefix, images)
     instructed: KeyedQueue[str] = KeyedQueue(name="instructors", workers=_BINDINGS_AT_ONCE)
 
     def wake(namespace: str) -> None:

@@ -22,21 +22,15 @@ class RepositoryConfig(ImagesConfig):
 
 
 class PrepullConfig(Model):
-    """What ordinary Nodes are to hold.
+    """What ordinary Nodes are to hold."""
 
-    Attributes:
-        images: By their names; one without a tag has `latest`.
-        repositories: Those of which a registry is asked for tags.
-        node_selector: Labels of the Nodes that are to hold them; none for all ordinary Nodes.
-        at_once: How many Nodes pull at once.
-        pull_secret: The Secret of the namespace that the Pods pull with; "" for none.
-    """
-
-    images: tuple[str, ...] = Field((), max_length=100)
-    repositories: tuple[RepositoryConfig, ...] = Field((), max_length=20)
-    node_selector: dict[str, str] = Field({})
-    at_once: int = Field(2, ge=1, le=100)
-    pull_secret: str = Field("", max_length=253)
+    images: tuple[str, ...] = Field((), max_length=100, description="Images by name; one without a tag has `latest`.")
+    repositories: tuple[RepositoryConfig, ...] = Field(
+        (), max_length=20, description="Repositories, of which a registry is asked for tags."
+    )
+    node_selector: dict[str, str] = Field({}, description="Labels of the Nodes; none: all ordinary Nodes.")
+    at_once: int = Field(2, ge=1, le=100, description="How many Nodes pull at once.")
+    pull_secret: str = Field("", max_length=253, description="Secret of the namespace that the Pods pull with.")
 
 
 def read_config(path: Path) -> PrepullConfig:

@@ -5,18 +5,18 @@ from collections.abc import Sequence
 from vkprovider.platform.errors import Conflict
 from vkprovider.platform.kube.api import Api
 from vkprovider.platform.kube.client import KubeClient
+from vkprovider.portal.pure.nodeimages import ImageName, ordinary_node
 from vkprovider.prepull.config import PrepullConfig
 from vkprovider.prepull.plan import (
     LABEL,
     PROGRAM,
     PrepullPlan,
     chosen_tags,
-    ordinary_node,
     plan,
     pod_body,
     pull_pod,
 )
-from vkprovider.prepull.references import DockerConfig, ImageName
+from vkprovider.prepull.references import DockerConfig
 from vkprovider.prepull.registry import Registry
 
 

@@ -4,17 +4,13 @@ import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from vkprovider.lablet import names
-from vkprovider.platform.objects import Node
 from vkprovider.portal.pure.config import ImagesConfig, PortalConfig
 from vkprovider.portal.pure.menu import Menu, MenuImage, menu_order, version_of
-from vkprovider.prepull.references import ImageName
+from vkprovider.portal.pure.nodeimages import ImageName, OrdinaryNode
 
 LABEL: Final = "app.kubernetes.io/name"
 PROGRAM: Final = "vkprovider-prepull"
 _ANNOTATION: Final = "vkprovider.io/pulls"
-_LISTED_MAX: Final = 50
-"""How many images a kubelet tells of, unless its nodeStatusMaxImages says otherwise: the largest ones."""
 _FAILING: Final = frozenset({"ErrImagePull", "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull"})
 
 
@@ -23,48 +19,6 @@ def chosen_tags(tags: Iterable[str], config: ImagesConfig) -> list[str]:
     images = [MenuImage("images", version_of(tag), (), {}) for tag in set(tags)]
     images.sort(key=lambda image: menu_order(image.version))
     return [image.version.tag for image in Menu(PortalConfig(images=config), tuple(images), "images").featured()]
-
-
-class OrdinaryNode(NamedTuple):
-    """A Node that runs containers.
-
-    Attributes:
-        name: Its name.
-        images: The names of each image that it tells of.
-        ineligible: Why it pulls nothing; "" if it may.
-    """
-
-    name: str
-    images: tuple[frozenset[str], ...] = ()
-    ineligible: str = ""
-
-    @property
-    def tells_all(self) -> bool:
-        """Whether an image that it does not tell of is not there."""
-        return len(self.images) < _LISTED_MAX
-
-    def holds(self, image: ImageName) -> bool:
-        """Return whether it has an image: by its digest, or by its tag where either has no digest."""
-        for its in self.images:
-            digested = any("@" in name for name in its)
-            if image.digest and digested:
-                if image.digested in its:
-                    return True
-            elif image.tagged in its:
-                return True
-        return False
-
-
-def ordinary_node(node: Node, selector: Mapping[str, str]) -> OrdinaryNode | None:
-    """Return a Node as plans see it; None of one that is not to hold images, such as that of a worker."""
-    labels = node.metadata.labels
-    if labels.get(names.LABEL_COMPONENT) == names.COMPONENT_VNODE or not selector.items() <= labels.items():
-        return None
-    images = tuple(frozenset(image.names) for image in node.status.images)
-    ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
-    taints = [taint.key for taint in node.spec.taints if taint.effect in {"NoSchedule", "NoExecute"}]
-    why = "cordoned" if node.spec.unschedulable else "" if ready else "not Ready"
-    return OrdinaryNode(node.metadata.name, images, why or (f"taint {taints[0]}" if taints else ""))
 
 
 class PullPod(NamedTuple):

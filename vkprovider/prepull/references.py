@@ -1,85 +1,18 @@
-"""Names of images, and what a registry answers, as the distribution API has both (OCI distribution-spec 1.1)."""
+"""What a registry answers, as the distribution API has it (OCI distribution-spec 1.1), and logins."""
 
 import base64
 import binascii
 import re
 from collections.abc import Mapping
-from typing import Final, NamedTuple, Self
+from typing import Final, NamedTuple
 from urllib.parse import parse_qsl, urljoin, urlsplit
 
 import msgspec
 
-from vkprovider.platform.errors import InputError, shorten
-from vkprovider.platform.reasons import StartReason
+from vkprovider.portal.pure.nodeimages import HUB
 
-_HUB: Final = "docker.io"
-_HUB_API: Final = "registry-1.docker.io"
 _HUB_LOGIN: Final = "https://index.docker.io/v1/"
-_DIGEST: Final = r"sha256:[0-9a-f]{64}"
-_PART: Final = r"[a-z0-9]+(?:(?:[._]|__|-+)[a-z0-9]+)*"
-_NAME = re.compile(
-    rf"(?P<path>{_PART}(?:/{_PART})*)(?::(?P<tag>[A-Za-z0-9_][A-Za-z0-9_.-]{{0,127}}))?(?:@(?P<digest>{_DIGEST}))?"
-)
-_HOST = re.compile(r"localhost(?::\d{1,5})?|[A-Za-z0-9.-]+(?:\.[A-Za-z0-9.-]+|:\d{1,5})(?::\d{1,5})?")
 _PARAMETER = re.compile(r'([A-Za-z_]+)="((?:[^"\\]|\\.)*)"')
-
-
-class ImageName(NamedTuple):
-    """The name of an image, with nothing left out.
-
-    Attributes:
-        registry: `docker.io`, `quay.io`, `localhost:5000`.
-        path: `library/python`.
-        tag: "" where a digest alone names it.
-        digest: `sha256:…`; "" while it is unknown.
-    """
-
-    registry: str
-    path: str
-    tag: str = ""
-    digest: str = ""
-
-    @property
-    def repository(self) -> str:
-        """The name without version."""
-        return f"{self.registry}/{self.path}"
-
-    @property
-    def tagged(self) -> str:
-        """The name as a Pod has it: by tag, else by digest."""
-        return f"{self.repository}:{self.tag}" if self.tag else self.digested
-
-    @property
-    def digested(self) -> str:
-        """The name by digest."""
-        return f"{self.repository}@{self.digest}"
-
-    @property
-    def api_host(self) -> str:
-        """Host and port of the registry's API."""
-        return _HUB_API if self.registry == _HUB else self.registry
-
-    @classmethod
-    def parse(cls, text: str) -> Self:
-        """Read a name as a Pod may write it.
-
-        >>> ImageName.parse("python").tagged, ImageName.parse("localhost:5000/a/b:1").path
-        ('docker.io/library/python:latest', 'a/b')
-
-        Raises:
-            InputError: It is none.
-        """
-        host, slash, rest = text.partition("/")
-        if not slash or not _HOST.fullmatch(host):
-            host, rest = _HUB, text
-        found = _NAME.fullmatch(rest)
-        if found is None:
-            raise InputError(StartReason.SETTING_INVALID, f"{shorten(text, 80)!r} is no name of an image")
-        path = found["path"]
-        if host in {_HUB, "index.docker.io"}:
-            host, path = _HUB, path if "/" in path else f"library/{path}"
-        tag, digest = found["tag"] or "", found["digest"] or ""
-        return cls(host, path, tag or ("" if digest else "latest"), digest)
 
 
 class Challenge(NamedTuple):
@@ -154,7 +87,7 @@ class DockerConfig(msgspec.Struct, frozen=True):
 
     def login_of(self, registry: str) -> tuple[str, str] | None:
         """Return name and password for a registry; None without."""
-        keys = [registry, f"https://{registry}", f"https://{registry}/", *([_HUB_LOGIN] if registry == _HUB else [])]
+        keys = [registry, f"https://{registry}", f"https://{registry}/", *([_HUB_LOGIN] if registry == HUB else [])]
         for key in keys:
             entry = self.auths.get(key, {})
             if "username" in entry and "password" in entry:

@@ -15,9 +15,9 @@ from yarl import URL
 from tunnels.outgoing import open_session
 from vkprovider.platform.errors import Forbidden, NotFound, OutsideError, Unavailable
 from vkprovider.platform.http.client import HttpAnswer, SilentError, ask
+from vkprovider.portal.pure.nodeimages import ImageName
 from vkprovider.prepull.references import (
     DockerConfig,
-    ImageName,
     TagPage,
     TokenAnswer,
     challenge_of,

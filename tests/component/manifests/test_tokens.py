@@ -152,6 +152,7 @@ FOREIGN: dict[str, tuple[str, Json]] = {
         "/apis/discovery.k8s.io/v1/namespaces/{}/endpointslices",
         {"addressType": "IPv4", "endpoints": []},
     ),
+    "resourcequotas": ("/api/v1/namespaces/{}/resourcequotas", {"spec": {"hard": {"pods": "1"}}}),
     "networkpolicies": ("/apis/networking.k8s.io/v1/namespaces/{}/networkpolicies", {"spec": {"podSelector": {}}}),
     "configmaps": ("/api/v1/namespaces/{}/configmaps", {}),
     "secrets": ("/api/v1/namespaces/{}/secrets", {}),

@@ -177,6 +177,23 @@ async def test_a_workbench_that_cannot_be_made_says_why_and_the_lab_goes_on(
     assert await world.admin.get(f"{world.namespace('alice')}/pods/{NAME}") is None
 
 
+async def test_what_a_quota_refuses_is_told(benches: PortalWorld) -> None:
+    """The test plays the controller of quotas, which writes what is used."""
+    world, family = benches, f"bench-{benches.run}"
+    running = await world.replica(config=config(family))
+    await world.define(family)
+    await ask(world, running, "alice", family)
+    await world.until_phase("alice", "complete")
+    await until_bench(world)
+    quota = f"{world.namespace('alice')}/resourcequotas/{NAME}"
+    found = await world.admin.get(quota)
+    assert found is not None
+    assert found["spec"]["hard"]["pods"] == "4"
+    await world.admin.patch(f"{quota}/status", {"status": {"hard": {"pods": "1"}, "used": {"pods": "1"}}})
+    await world.admin.delete(f"{world.namespace('alice')}/pods/{NAME}", grace_s=0)
+    await told(world, "exceeded quota")
+
+
 async def test_a_policy_follows_workers_that_come(benches: PortalWorld) -> None:
     world, family = benches, f"bench-{benches.run}"
     running = await world.replica(config=config(family))

@@ -14,9 +14,9 @@ from vkprovider.cli.main import main
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.settings import KubeSettings
 from vkprovider.platform.shipped import find_manifests
+from vkprovider.portal.pure.nodeimages import ImageName
 from vkprovider.prepull.config import PrepullConfig
 from vkprovider.prepull.passes import Prepulling
-from vkprovider.prepull.references import ImageName
 from vkpsandbox.controlplane.kubeconfig import read_cluster, write_kubeconfig
 
 IMAGE = ImageName.parse("quay.io/team/workbench:1")

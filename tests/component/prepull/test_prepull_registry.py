@@ -8,7 +8,8 @@ from aiohttp import web
 
 from tests.support.scripted import Handler, ScriptedServer, answer, refuse
 from vkprovider.platform.errors import Forbidden, NotFound, Unavailable
-from vkprovider.prepull.references import DockerConfig, ImageName
+from vkprovider.portal.pure.nodeimages import ImageName
+from vkprovider.prepull.references import DockerConfig
 from vkprovider.prepull.registry import Registry
 
 DIGEST = f"sha256:{'a' * 64}"

@@ -7,8 +7,8 @@ import pytest
 
 from vkprovider.platform.objects import Metadata, Node, NodeCondition, NodeImage, NodeSpec, NodeStatus, Taint
 from vkprovider.portal.pure.config import ImagesConfig
-from vkprovider.prepull.plan import OrdinaryNode, PullPod, chosen_tags, ordinary_node, plan, pod_body, pull_pod
-from vkprovider.prepull.references import ImageName
+from vkprovider.portal.pure.nodeimages import ImageName, OrdinaryNode, ordinary_node
+from vkprovider.prepull.plan import PullPod, chosen_tags, plan, pod_body, pull_pod
 
 D1, D2 = f"sha256:{'1' * 64}", f"sha256:{'2' * 64}"
 LAB = ImageName("quay.io", "team/lab", "recommended", D2)

@@ -5,7 +5,8 @@ import base64
 import pytest
 
 from vkprovider.platform.errors import InputError
-from vkprovider.prepull.references import Challenge, DockerConfig, ImageName, challenge_of, next_page
+from vkprovider.portal.pure.nodeimages import ImageName
+from vkprovider.prepull.references import Challenge, DockerConfig, challenge_of, next_page
 
 DIGEST = f"sha256:{'a' * 64}"
 HUB = "https://registry-1.docker.io"

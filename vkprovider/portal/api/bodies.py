@@ -79,7 +79,8 @@ class PortalDialect(msgspec.Struct, frozen=True):
         if self is SQR066:
             return found
         nodes = [{**node, "cached": node["cached"] or []} for node in found["nodes"]]
-        return {**found, "config": {"source": _SOURCE, **found["config"]}, "nodes": nodes}
+        known = {key: value for key, value in found.items() if key != "workbenches"}
+        return {**known, "config": {"source": _SOURCE, **found["config"]}, "nodes": nodes}
 
     def keyed(self, keys: dict[str, Any]) -> dict[str, Any]:
         """Return an object with the keys of the dialect, where they may have hyphens, and without those of no value."""

@@ -174,7 +174,9 @@ class PortalApi:
 
     async def _prepulls(self, _: web.Request, known: KnownCaller) -> web.StreamResponse:
         await self._callers.check_manager(known)
-        return web.json_response(self._dialect.prepulls(prepulls_answer(self._choices.menu(), self._choices.nodes())))
+        benches = self._choices.bench_images().values()
+        found = prepulls_answer(self._choices.menu(), self._choices.nodes(), benches)
+        return web.json_response(self._dialect.prepulls(found))
 
     # ------------------------------------------------------------------------------------------ for users
 

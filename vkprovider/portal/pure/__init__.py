@@ -25,5 +25,6 @@
 * `identity`: the user of a workbench for Linux: which numbers it may have, and the files passwd and group.
 * `benchpod`: the Pod of a workbench: on ordinary nodes, as restricted as Pod Security may demand, with all limits.
 * `benchhost`: the origin of a workbench: whom its cookie lets in, which requests are its pages', what headers pass.
+* `nodeimages`: images on ordinary Nodes: their names, which Nodes hold one, and where that of a workbench is there.
 * `benchnet`: the NetworkPolicy of a workbench: who reaches it, and where it connects to; never to a worker.
 """

@@ -13,6 +13,7 @@ from vkprovider.platform.messages import count
 from vkprovider.portal.pure.config import Amounts, LabQuota, fits
 from vkprovider.portal.pure.environment import asked_for, is_secret
 from vkprovider.portal.pure.menu import DefinitionVersion, LabChoice, Menu, MenuImage
+from vkprovider.portal.pure.nodeimages import BenchImage
 from vkprovider.portal.pure.options import PARAMETER, ImageType
 
 
@@ -75,8 +76,8 @@ def images_answer(menu: Menu, nodes: Sequence[MenuNode]) -> dict[str, Any]:
     return {**shown, "all": [_image(image, nodes) for image in menu.listed]}
 
 
-def prepulls_answer(menu: Menu, nodes: Sequence[MenuNode]) -> dict[str, Any]:
-    """Return the answer of `prepulls`: the configuration, the images of the menu, and the Nodes."""
+def prepulls_answer(menu: Menu, nodes: Sequence[MenuNode], benches: Iterable[BenchImage] = ()) -> dict[str, Any]:
+    """Return the answer of `prepulls`: the configuration, the images of the menu, the Nodes, and workbenches if any."""
     images: Mapping[str, list[dict[str, Any]]] = {"prepulled": [], "pending": [], "unknown": []}
     for image in menu.featured():
         found = _find(image, nodes)
@@ -88,10 +89,15 @@ def prepulls_answer(menu: Menu, nodes: Sequence[MenuNode]) -> dict[str, Any]:
                 images["pending"].append({**shown, "missing": list(found.missing)})
             case None:
                 images["unknown"].append(shown)
+    beside = [
+        {"name": each.kind, "image": each.image, "nodes": each.on, "missing": each.missing, "unknown": each.unknown}
+        for each in benches
+    ]
     return {
         "config": menu.config.images.model_dump(mode="json"),
         "images": images,
         "nodes": [_node(node, menu) for node in nodes],
+        **({"workbenches": beside} if beside else {}),
     }
 
 
@@ -196,13 +202,14 @@ class FormOffer(NamedTuple):
     hindrances: tuple[str, ...] = ()
 
 
-def offer(menu: Menu, quota: LabQuota, nodes: Sequence[MenuNode]) -> FormOffer:
+def offer(menu: Menu, quota: LabQuota, nodes: Sequence[MenuNode], beside: Mapping[str, str] | None = None) -> FormOffer:
     """Return the images and sizes of a form.
 
     Args:
         menu: With what the user may use.
         quota: Of the user.
         nodes: The Nodes that labs start on.
+        beside: What to say of the workbench of each image, by reference.
     """
     if not quota.spawn:
         return FormOffer(unavailable="Your quota allows no lab.")
@@ -219,11 +226,16 @@ def offer(menu: Menu, quota: LabQuota, nodes: Sequence[MenuNode]) -> FormOffer:
     usual = menu.usual_size(shown[0])
     sizes = sorted(amounts, key=menu.size_order)
     return FormOffer(
-        tuple(FormEntry(image.reference, image.name, image is shown[0]) for image in shown),
-        tuple(FormEntry(image.reference, image.name) for image in fitting.listed),
+        tuple(FormEntry(image.reference, _titled(image, beside), image is shown[0]) for image in shown),
+        tuple(FormEntry(image.reference, _titled(image, beside)) for image in fitting.listed),
         tuple(FormEntry(size, f"{size} ({in_words(amounts[size])})", size == usual) for size in sizes),
         tuple(_fields(fitting)),
     )
+
+
+def _titled(image: MenuImage, beside: Mapping[str, str] | None) -> str:
+    said = (beside or {}).get(image.reference)
+    return f"{image.name}, {said}" if said else image.name
 
 
 def _fields(menu: Menu) -> Iterable[FormField]:

@@ -13,6 +13,7 @@ from vkprovider.lablet import names
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
 from vkprovider.lablet.standings import Standing
 from vkprovider.portal.pure.portalnames import UserLabReason
+from vkprovider.portal.pure.stream import BENCH_SAYS
 from vkprovider.portal.pure.view import LabFailure, LabView, SeenProgress
 
 _OF_REASON: Final = {
@@ -38,6 +39,7 @@ _OF_STANDING: Final = {
 _SENTENCE_ELSE: Final = "Something is the matter with your lab."
 _EVENT: Final = re.compile(r"([A-Z][A-Za-z]+): ")
 """How a line begins that tells of an Event."""
+_NO_BENCH: Final = "Your workbench cannot be made at the moment; it is tried again, and your lab goes on"
 _TOLD: Final = {
     Happened.STARTED: "The devices are started",
     Happened.ADOPTED: "The lab was found again",
@@ -51,6 +53,7 @@ _TOLD: Final = {
     Progress.CLEANING_UP: "The lab is being removed",
     Happened.UNSCHEDULABLE: "There is no room at the moment",
     "FailedScheduling": "There is no room at the moment",
+    UserLabReason.WORKBENCH_REFUSED: _NO_BENCH,
 }
 """By the word of an Event, its line for a learner; others are for those who run the labs."""
 _WAITS: Final = "The lab waits for a worker that can take it"
@@ -90,6 +93,9 @@ def _progress(progress: SeenProgress) -> SeenProgress:
 
 def _line(text: str) -> str:
     """Return a line of the story for a learner; "" if it tells them nothing."""
+    if text.startswith(BENCH_SAYS):
+        said = _line(text.removeprefix(BENCH_SAYS))
+        return f"{BENCH_SAYS}{said[0].lower()}{said[1:]}" if said else ""
     event = _EVENT.match(text)
     return _TOLD.get(event[1], "") if event is not None else text
 

@@ -89,8 +89,8 @@ class UserLabReason(Reasons):
         "WorkbenchRefused",
         "The workbench of a lab cannot be made; the lab goes on without it.",
         (
-            "Have an admin correct what the message names: the workbench in VKPROVIDER_PORTAL_CONFIG, the images of "
-            "the policy vkprovider-confine-portal, or the rights of components/workbench."
+            "Have an admin correct what the message names: the workbench in VKPROVIDER_PORTAL_CONFIG or its quota, the "
+            "images of the policy vkprovider-confine-portal, or the rights of components/workbench."
         ),
     )
     HELD = (

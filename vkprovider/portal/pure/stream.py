@@ -125,6 +125,8 @@ LINES_MAX: Final = 200
 SAVED_MAX: Final = 20
 """The number of lines that a record keeps of an operation that has ended."""
 TEXT_CHARS_MAX: Final = 300
+BENCH_SAYS: Final = "Workbench: "
+"""How a line begins that tells of the workbench beside a lab."""
 _SOURCE_BYTES: Final = 6
 _TOLD_BY_CONDITIONS: Final = frozenset({"Scheduled", Happened.CREATED, Happened.READY, Happened.SESSION_READY})
 """Normal Events that repeat a condition. An Event may be lost, a condition is not."""
@@ -189,7 +191,7 @@ def _of_bench(operation: LabOperation, bench: Pod | None, events: Iterable[Event
     for line in _of_pod(operation, bench, events, _OF_BENCH):
         if line.text == _MADE:  # that is said of the lab
             continue
-        yield msgspec.structs.replace(line, text=_text(f"Workbench: {line.text}"))
+        yield msgspec.structs.replace(line, text=_text(f"{BENCH_SAYS}{line.text}"))
 
 
 def tell_of(

@@ -29,6 +29,11 @@ _IMAGE: Final = r"^[A-Za-z0-9][A-Za-z0-9._/:@-]{0,511}$"
 _PATH: Final = r"^/[A-Za-z0-9_.-]+(/[A-Za-z0-9_.-]+)*$"
 _OURS: Final = ("/home", "/etc", "/proc", "/sys", "/dev", "/var/run", "/run", "/tmp", "/lab")  # noqa: S108 (of Pods)
 """No volume is mounted there: these paths are the workbench's own."""
+_COUNTED: Final = (
+    r"^(pods|requests\.(cpu|memory|ephemeral-storage|storage)|persistentvolumeclaims"
+    r"|services(\.loadbalancers|\.nodeports)?|count/[a-z0-9./-]{1,200})$"
+)
+"""What a quota may bound; no limits, for it would refuse the lab, whose containers have none."""
 _TAKEN: Final = frozenset({"files", "home-empty", "nss", "token", "tmp"})
 """Names of volumes that every workbench has."""
 
@@ -144,6 +149,12 @@ class WorkbenchConfig(Model):
         BenchPeer(namespace="kube-system", labels={"k8s-app": "kube-dns"}), description="Who answers for names."
     )
     node_selector: Labels = Field({}, description="Labels of its nodes.")
+    quota: dict[Annotated[str, Field(pattern=_COUNTED)], Quantity] = Field(
+        {"pods": "4", "persistentvolumeclaims": "0", "services.loadbalancers": "0", "services.nodeports": "0"},
+        max_length=20,
+        description="What all of the lab's namespace has at most, the lab itself included, as a ResourceQuota says it; "
+        "`{}`: no quota.",
+    )
 
     @pydantic.model_validator(mode="after")
     def _check(self) -> Self:

@@ -20,7 +20,17 @@ from vkprovider.platform.rights import User
 from vkprovider.portal.pure.config import Amounts, LabQuota, PortalConfig, quota_of
 from vkprovider.portal.pure.environment import LabEnvironment, answered, merged, said_of
 from vkprovider.portal.pure.form import MenuNode
-from vkprovider.portal.pure.menu import LabChoice, Menu, menu_of, offered_to, owner_of, resolve, why_not_offered
+from vkprovider.portal.pure.menu import (
+    LabChoice,
+    Menu,
+    MenuImage,
+    menu_of,
+    offered_to,
+    owner_of,
+    resolve,
+    why_not_offered,
+)
+from vkprovider.portal.pure.nodeimages import BenchImage, bench_image
 from vkprovider.portal.pure.options import LabWish, Rejection
 from vkprovider.portal.pure.portalnames import LABEL_WORKBENCH
 from vkprovider.portal.pure.record import BenchRequest
@@ -106,23 +116,40 @@ class Choices:
 
     def bench(self, wanted: LabWish, choice: LabChoice) -> BenchRequest | None:
         """Return the workbench beside a lab that somebody chose; None if it has none."""
-        config, name = self.config, choice.lab.definition
-        definitions = (each for each in self._objects.definitions.items.values() if each.metadata.name == name)
-        labels = next((each.metadata.labels for each in definitions), {})
-        found = workbench_of(
-            config.workbench_of,
-            class_=wanted.class_,
-            family=choice.image.family,
-            version=choice.image.version.tag,
+        found = self._bench_of(choice.image, choice.lab.definition, wanted.class_)
+        return BenchRequest(name=found, size=choice.size) if found in self.config.workbenches else None
+
+    def bench_images(self) -> dict[str, BenchImage]:
+        """Return where the images of workbenches are, by the names of workbenches."""
+        ordinary = self._objects.ordinary
+        nodes = list(ordinary.items.values()) if ordinary is not None else []
+        return {name: bench_image(name, each, nodes) for name, each in self.config.workbenches.items()}
+
+    def beside(self, menu: Menu, class_: str) -> dict[str, str]:
+        """Return what is said of the workbench of each entry of a menu, by reference; nothing of those without one."""
+        images = self.bench_images()
+        found = {each.reference: self._bench_of(each, _definition_of(each), class_) for each in menu.listed}
+        return {reference: images[name].words for reference, name in found.items() if name in images}
+
+    def _bench_of(self, image: MenuImage, definition: str, class_: str) -> str:
+        """Return the name of the workbench of a lab; "" if it has none."""
+        of_name = (each for each in self._objects.definitions.items.values() if each.metadata.name == definition)
+        labels = next((each.metadata.labels for each in of_name), {})
+        return workbench_of(
+            self.config.workbench_of,
+            class_=class_,
+            family=image.family,
+            version=image.version.tag,
             labelled=labels.get(LABEL_WORKBENCH, ""),
         )
-        if found not in config.workbenches:
-            return None
-        return BenchRequest(name=found, size=choice.size)
 
     def choose(self, caller: "LabCaller", wanted: LabWish, menu: Menu) -> LabChoice | Rejection:
         """Return the lab that a request gets of the caller's menu, or why it gets none."""
         return resolve(menu, wanted, self.quota(caller))
+
+
+def _definition_of(image: MenuImage) -> str:
+    return next(iter(image.sizes.values())).definition
 
 
 def _hindrance(definition: CustomResource) -> str:

@@ -12,7 +12,7 @@ are no lablets only the head is decoded, and nothing is kept; of lablets only wh
 
 import asyncio
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -39,6 +39,7 @@ from vkprovider.platform.runtime.context import Context
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.pure.given import is_of, learner_name, people_of
 from vkprovider.portal.pure.leading import CLASS_ROLE, LAB_ROLE
+from vkprovider.portal.pure.nodeimages import keeping_images
 from vkprovider.portal.service.index import Listeners
 
 _BINDINGS: Final = "/apis/rbac.authorization.k8s.io/v1/rolebindings"
@@ -56,6 +57,7 @@ class PortalInformers:
     nodes: Informer[Node]
     lablets: Informer[Pod]
     bindings: Informer[RoleBinding]
+    ordinary: Informer[Node] | None = None
 
     def age_s(self) -> float:
         """Return how old what is known of labs and lablets may be, if more than the pause of a watch; else 0.
@@ -71,15 +73,17 @@ class PortalInformers:
     def all(self) -> tuple[Informer[Any], ...]:
         """Return all of them."""
         ours = self.namespaces, self.pods, self.events, self.bindings
-        return *ours, self.definitions, self.runtime_classes, self.nodes, self.lablets
+        beside = (self.ordinary,) if self.ordinary is not None else ()
+        return *ours, self.definitions, self.runtime_classes, self.nodes, self.lablets, *beside
 
 
-def informers(ctx: Context, prefix: str) -> PortalInformers:
+def informers(ctx: Context, prefix: str, images: Collection[str] = ()) -> PortalInformers:
     """Describe what is followed; nothing is read before the informers run.
 
     Args:
         ctx: The replica; its namespace is the mark.
         prefix: What the names of namespaces of user labs begin with.
+        images: Those of workbenches; without any, Nodes of others are not followed.
     """
     mark = f"{portalnames.LABEL_PORTAL}={ctx.namespace}"
 
@@ -127,6 +131,20 @@ def informers(ctx: Context, prefix: str) -> PortalInformers:
         ),
         lablets=lablet_informer(ctx),
         bindings=Informer(ctx.kube, _BINDINGS, RoleBinding, name="rolebindings", keep=_is_of_people, patience=ALERT),
+        ordinary=_ordinary(ctx, images) if images else None,
+    )
+
+
+def _ordinary(ctx: Context, images: Collection[str]) -> Informer[Node]:
+    """Describe how Nodes that are of no worker are followed, with what they hold of some images."""
+    return Informer(
+        ctx.kube,
+        ctx.api.nodes.path,
+        Node,
+        name="ordinarynodes",
+        label_selector=f"{names.LABEL_COMPONENT}!={names.COMPONENT_VNODE}",
+        slim=keeping_images(images),
+        patience=ALERT,
     )
 
 

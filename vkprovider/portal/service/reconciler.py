@@ -219,7 +219,8 @@ class UserLabs:
             self._bench_at[namespace] = self._ctx.wall() + _BENCH_REFUSED_S
             if lab.pod is not None:
                 about = ObjectRef("v1", "Pod", namespace, lab.pod.metadata.name, lab.pod.metadata.uid)
-                self._ctx.events.emit(about, "Warning", UserLabReason.WORKBENCH_REFUSED, error.message, guard=guard)
+                # No guard: it is true, although the lock of a lab that runs is let go before the Event is sent.
+                self._ctx.events.emit(about, "Warning", UserLabReason.WORKBENCH_REFUSED, error.message)
             _log.warning("a workbench cannot be made", namespace=namespace, error=error.message)
 
     async def _free(self, lab: UserLab, guard: Guard) -> None:

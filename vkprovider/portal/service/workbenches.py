@@ -52,6 +52,7 @@ PULL: Final = "vkprovider-workbench-pull"
 """The Secret of the portal's namespace by which images of workbenches are pulled."""
 _PULL_TYPE: Final = "kubernetes.io/dockerconfigjson"
 _POLICIES: Final = kind("/apis/networking.k8s.io/v1", "networkpolicies", PartialObject)
+_QUOTAS: Final = kind("/api/v1", "resourcequotas", PartialObject)
 Json = dict[str, Any]
 
 
@@ -100,6 +101,7 @@ class Workbenches:
         self._accounts = Resource(ctx.kube, SERVICE_ACCOUNTS).metadata_only
         self._bindings = Resource(ctx.kube, ROLE_BINDINGS).metadata_only
         self._policies = Resource(ctx.kube, _POLICIES).metadata_only
+        self._quotas = Resource(ctx.kube, _QUOTAS).metadata_only
         self._slices: Resource[EndpointSlice] = Resource(ctx.kube, ENDPOINT_SLICES, "default")
         self._written: dict[str, str] = {}
 
@@ -121,6 +123,10 @@ class Workbenches:
         await _create(self._accounts.within(namespace), service_account_body(name, labels), guard)
         await _create(self._bindings.within(namespace), workbench_binding_body(name, labels, namespace), guard)
         await self._write_policy(lab, await self._policy(bench.config), guard)
+        if bench.config.quota:
+            meta = metadata(name, labels)
+            body = {"apiVersion": "v1", "kind": "ResourceQuota", "metadata": meta, "spec": {"hard": bench.config.quota}}
+            await _write(self._quotas.within(namespace), body, guard)
         spec = bench_pod_spec(
             bench.config,
             bench.asked.size,
@@ -248,11 +254,7 @@ class Workbenches:
         name, policies = bench_name(lab.key), self._policies.within(lab.record.namespace)
         labels = labels_for(self._ctx.namespace, lab.user, class_=lab.record.class_)
         body = {"apiVersion": "networking.k8s.io/v1", "kind": "NetworkPolicy", "metadata": metadata(name, labels)}
-        try:
-            await policies.create({**body, "spec": spec}, guard=guard)
-        except Conflict:
-            with suppress(NotFound):  # with its namespace
-                await policies.patch(name, {"spec": spec}, guard=guard)
+        await _write(policies, {**body, "spec": spec}, guard)
         self._written[lab.record.namespace] = _digest(spec)
 
 
@@ -269,6 +271,15 @@ async def _put(of: Resource[PartialObject], body: Json, guard: Guard) -> None:
     """Create an object in the place of an earlier one: nobody reads it while its workbench is not there."""
     await of.delete(body["metadata"]["name"], guard=guard)
     await _create(of, body, guard)
+
+
+async def _write(of: Resource[PartialObject], body: Json, guard: Guard) -> None:
+    """Create an object, or give the one that is there this spec."""
+    try:
+        await of.create(body, guard=guard)
+    except Conflict:
+        with suppress(NotFound):  # with its namespace
+            await of.patch(body["metadata"]["name"], {"spec": body["spec"]}, guard=guard)
 
 
 async def _create(of: Resource[PartialObject], body: Json, guard: Guard) -> None:

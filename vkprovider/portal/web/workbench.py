@@ -1,13 +1,14 @@
 """The road to a workbench: let in from the page of its lab by a one-time code, and then passed on, at its own host.
 
 Each answer is streamed; a workbench that sends much holds up itself alone: it has a number of requests and of
-WebSockets at once, and each holds one piece.
+WebSockets at once, and each holds one piece. While an answer or a WebSocket goes on, it is asked again whether who
+opened it still may.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+import hashlib
+from collections.abc import Coroutine
+from functools import partial
 from http import HTTPStatus
 from typing import Final
 
@@ -19,6 +20,7 @@ from yarl import URL
 
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.bodies import streamed
+from vkprovider.platform.http.open import Places, Reviews, ReviewTimes
 from vkprovider.platform.http.origin import is_own
 from vkprovider.platform.http.served import Handler, strict_headers
 from vkprovider.platform.rights import User
@@ -39,15 +41,15 @@ ENTER: Final = "/.vkprovider/enter/"
 _REQUESTS_MAX: Final = 48
 _SOCKETS_MAX: Final = 32
 """What one workbench has at once, of each."""
-_ALL_MAX: Final = 1024
-"""What all workbenches of a replica have at once."""
+_ALL_MAX: Final = 512
+"""What all workbenches of a replica have at once, of each."""
 _PIECE_BYTES: Final = 64 * 1024
 _MESSAGE_BYTES_MAX: Final = 4 * 1024 * 1024
 _CONNECT_S: Final = 5.0
 _SILENT_S: Final = 300.0
 """How long a workbench may be silent within an answer."""
-_TRUSTED_S: Final = 30.0
-"""How long a right that was found is not asked for again."""
+_TRUSTED_S: Final = 20.0
+"""How long a right that was found is not asked for again; its answer may be ten seconds old."""
 _decoder: Final = msgspec.json.Decoder(BenchSession)
 
 
@@ -77,8 +79,10 @@ class BenchDoor:
         self._secret = secret
         self._codes = Codes(site.ctx, keys.bench)
         self._http: aiohttp.ClientSession | None = None
-        self._busy: Counter[tuple[str, bool]] = Counter()
+        self._requests = Places(_ALL_MAX, _REQUESTS_MAX, _too_many)
+        self._sockets = Places(_ALL_MAX, _SOCKETS_MAX, _too_many)
         self._trusted: dict[BenchSession, float] = {}
+        self._reviews = Reviews(ReviewTimes(first_s=_TRUSTED_S, every_s=_TRUSTED_S, again_s=_TRUSTED_S))
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths of the portal's own site."""
@@ -90,6 +94,8 @@ class BenchDoor:
 
     async def finish(self) -> None:
         """End what goes on."""
+        self._requests.close()
+        self._sockets.close()
         await self._codes.finish()
         if self._http is not None:
             await self._http.close()
@@ -147,24 +153,41 @@ class BenchDoor:
         Raises:
             BenchRefusal: It is over, or its visitor has no right any more.
         """
-        now, lab = self._site.ctx.wall(), self._site.index.at(session.namespace)
-        asked = lab.record.request if lab is not None else None
-        if lab is None or asked is None or asked.id != session.request or now >= session.expires_at:
+        lab, now = self._lab_of(session), self._site.ctx.wall()
+        if lab is None:
             raise BenchRefusal(HTTPStatus.UNAUTHORIZED, "This session is over: open the workbench from its lab.")
         if self._trusted.get(session, 0.0) > now:
             return lab
-        user = User(session.username, groups=list(session.groups))
-        known = KnownCaller(user, LabCaller(session.user, session.username, session.groups))
-        verb, where = ("teach", session.class_) if session.class_ else ("use", self._site.ctx.namespace)
         try:
-            is_allowed = await self._site.callers.may(known, lab_right(verb, where, session.user))
+            is_allowed = await self._is_allowed(session)
         except Refused as refusal:
             raise BenchRefusal(HTTPStatus.SERVICE_UNAVAILABLE, refusal.message) from None
-        if not is_allowed or session.class_ not in {"", lab.record.class_}:
+        if not is_allowed:
             raise BenchRefusal(HTTPStatus.FORBIDDEN, "You may not open this workbench any more.")
         self._trusted = {each: until for each, until in self._trusted.items() if until > now}
         self._trusted[session] = now + _TRUSTED_S
         return lab
+
+    def _lab_of(self, session: BenchSession) -> UserLab | None:
+        """Return the lab of a session; None if either is over."""
+        lab = self._site.index.at(session.namespace)
+        asked = lab.record.request if lab is not None else None
+        goes_on = asked is not None and asked.id == session.request and self._site.ctx.wall() < session.expires_at
+        return lab if goes_on else None
+
+    async def _is_allowed(self, session: BenchSession) -> bool:
+        """Return whether a session goes on, and its visitor still has the right.
+
+        Raises:
+            Refused: 503: nobody knows.
+        """
+        lab = self._lab_of(session)
+        if lab is None or session.class_ not in {"", lab.record.class_}:
+            return False
+        user = User(session.username, groups=list(session.groups))
+        known = KnownCaller(user, LabCaller(session.user, session.username, session.groups))
+        verb, where = ("teach", session.class_) if session.class_ else ("use", self._site.ctx.namespace)
+        return await self._site.callers.may(known, lab_right(verb, where, session.user))
 
     # ------------------------------------------------------------------------------------------ passed on
 
@@ -186,8 +209,33 @@ class BenchDoor:
         headers = sent_on(request.headers.items(), request.host, self._hosts.scheme, access)
         there = URL(f"{upstream}{request.raw_path}", encoded=True)
         is_socket = request.headers.get("Upgrade", "").lower() == "websocket"
-        with self._turn(lab.key, is_socket=is_socket):
-            return await (self._socket if is_socket else self._pass)(request, there, headers)
+        over = asyncio.Event()
+        with (self._sockets if is_socket else self._requests).taken(lab.key, over):
+            carrying = (self._socket if is_socket else self._pass)(request, there, headers)
+            return await self._while_allowed(request, session, over, carrying)
+
+    async def _while_allowed(
+        self,
+        request: web.Request,
+        session: BenchSession,
+        over: asyncio.Event,
+        carrying: Coroutine[None, None, web.StreamResponse],
+    ) -> web.StreamResponse:
+        """Carry an answer or a WebSocket until its end, or until `over` is set: its visitor may no more."""
+        task, key = asyncio.create_task(carrying), hashlib.sha256(msgspec.json.encode(session)).digest()
+        ended = asyncio.create_task(over.wait())
+        try:
+            async with self._reviews.holding(session.username, key, partial(self._is_allowed, session), over):
+                await asyncio.wait([task, ended], return_when=asyncio.FIRST_COMPLETED)
+            if task.done():
+                return task.result()
+        finally:
+            for each in (task, ended):
+                each.cancel()
+            await asyncio.gather(task, ended, return_exceptions=True)
+        if request.transport is not None:
+            request.transport.abort()  # the browser sees that an answer is not whole
+        return web.Response()
 
     def _upstream(self, lab: UserLab) -> str | None:
         """Return where the workbench of a lab answers; None while it does not."""
@@ -201,24 +249,6 @@ class BenchDoor:
             return None
         address = pod.status.pod_ip
         return f"http://[{address}]:{kind.port}" if ":" in address else f"http://{address}:{kind.port}"
-
-    @contextmanager
-    def _turn(self, key: str, *, is_socket: bool) -> Iterator[None]:
-        """Count a request among those of its workbench.
-
-        Raises:
-            BenchRefusal: There are too many.
-        """
-        slot, most = (key, is_socket), _SOCKETS_MAX if is_socket else _REQUESTS_MAX
-        if self._busy[slot] >= most or self._busy.total() >= _ALL_MAX:
-            raise BenchRefusal(HTTPStatus.TOO_MANY_REQUESTS, "The workbench has too many requests at once.")
-        self._busy[slot] += 1
-        try:
-            yield
-        finally:
-            self._busy[slot] -= 1
-            if not self._busy[slot]:
-                del self._busy[slot]
 
     def _client(self) -> aiohttp.ClientSession:
         if self._http is None:
@@ -274,6 +304,10 @@ class BenchDoor:
                 return socket
         except (aiohttp.ClientError, TimeoutError, OSError):
             raise BenchRefusal(HTTPStatus.BAD_GATEWAY, "The workbench opens no WebSocket.") from None
+
+
+def _too_many(_: bool) -> BenchRefusal:  # noqa: FBT001 (as `Places` calls it)
+    return BenchRefusal(HTTPStatus.TOO_MANY_REQUESTS, "The workbench has too many requests at once.")
 
 
 _NOT_OURS: Final = ("User-Agent", "Accept", "Accept-Encoding", "Content-Type")

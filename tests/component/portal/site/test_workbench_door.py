@@ -19,10 +19,11 @@ from aiohttp import web
 from tests.component.controllers.looking import eventually, when
 from tests.component.portal.asking import Setting, setting
 from tests.component.portal.harness import Json, PortalWorld
-from tests.component.portal.people import USER_ROLE
+from tests.component.portal.people import RBAC, USER_ROLE
 from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.test_workbench_confined import listing
 from tests.component.portal.wishes import wanted
+from tests.support.apiserver import SYSTEM
 from tests.support.page import visiting
 from vkprovider.platform.shipped import find_manifests
 from vkprovider.portal.pure.benchhost import COOKIE
@@ -33,6 +34,8 @@ IMAGE: Final = "registry.example.com/workbench:1"
 KEY: Final = b64encode(os.urandom(32)).decode()
 DOMAIN: Final = "wb.localhost"
 BIG: Final = 8 * 1024 * 1024
+LABEL: Final = "example.com/bench"
+ENDED: Final = {aiohttp.WSMsgType.CLOSE, aiohttp.WSMsgType.CLOSING, aiohttp.WSMsgType.CLOSED}
 
 
 class Upstream:
@@ -48,6 +51,7 @@ class Upstream:
         app = web.Application(client_max_size=2 * BIG)
         app.router.add_get("/socket", self._socket)
         app.router.add_get("/big", self._big)
+        app.router.add_get("/drip", self._drip)
         app.router.add_get("/page", self._page)
         app.router.add_post("/stolen", self._stolen)
         app.router.add_route("*", "/{path:.*}", self._any)
@@ -74,6 +78,13 @@ class Upstream:
             await answer.write(bytes(65536))
         await answer.write_eof()
         return answer
+
+    async def _drip(self, request: web.Request) -> web.StreamResponse:
+        answer = web.StreamResponse()
+        await answer.prepare(request)
+        while True:
+            await answer.write(b".")
+            await asyncio.sleep(0.5)
 
     async def _socket(self, request: web.Request) -> web.StreamResponse:
         self.seen.append(dict(request.headers))
@@ -165,7 +176,7 @@ async def desk(world: PortalWorld) -> AsyncIterator[Desk]:
     family = f"bench-{world.run}"
     async with upstream() as served:
         config: Json = {
-            "workbenches": {"pyats": {"image": IMAGE, "port": served.port}},
+            "workbenches": {"pyats": {"image": IMAGE, "port": served.port, "nodeSelector": {LABEL: family}}},
             "workbenchOf": {"images": {family: "pyats"}},
         }
         async with setting(
@@ -214,6 +225,37 @@ async def test_a_learner_opens_the_workbench_and_what_passes_is_its_own(desk: De
         assert len(sized.content) == BIG
         for own in ("/health", "/metrics", "/labs/alice", "/login", "/nublado/spawner/v1/labs"):
             assert (await desk.ask("GET", own, Cookie=cookie)).json()["path"] == own, "no path of the portal is there"
+
+
+async def test_the_menu_says_where_a_workbench_is_ready(desk: Desk) -> None:
+    made, admin = desk.made, desk.made.world.admin
+    names = [f"{made.family}-{name}" for name in ("held", "bare", "tainted")]
+    try:
+        for name in names:
+            meta = {"name": name, "labels": {"kubernetes.io/os": "linux", LABEL: made.family}}
+            taints = [{"key": "gpu", "effect": "NoSchedule"}] if name.endswith("tainted") else []
+            await admin.create("/api/v1/nodes", {"metadata": meta})
+            await admin.patch(f"/api/v1/nodes/{name}", {"spec": {"taints": taints}})  # in the place of not-ready's
+            ready = {"conditions": [{"type": "Ready", "status": "True"}], "images": []}
+            await admin.patch(f"/api/v1/nodes/{name}/status", {"status": ready})
+        async with desk.browsing(made.alice) as browser:
+
+            async def shows(words: str) -> None:
+                async def look() -> bool:
+                    return f", with a workbench{words}" in (await browser.get("/labs/alice")).text
+
+                await eventually(look, words)
+
+            await shows(", which is loaded first<")
+            images = {"images": [{"names": [IMAGE], "sizeBytes": 1}, {"names": ["quay.io/a/b:1"], "sizeBytes": 1}]}
+            await admin.patch(f"/api/v1/nodes/{names[0]}/status", {"status": images})
+            await shows(", ready on 1 of 2 nodes<")
+        answer = await made.client.ask("GET", "/prepulls", made.hub)
+        [said] = answer.json()["workbenches"]
+        assert said == {"name": "pyats", "image": IMAGE, "nodes": names[:1], "missing": names[1:2], "unknown": []}
+    finally:
+        for name in names:
+            await admin.delete(f"/api/v1/nodes/{name}")
 
 
 async def test_a_websocket_passes_both_ways_for_its_own_page_alone(desk: Desk) -> None:
@@ -272,6 +314,37 @@ async def test_it_ends_with_the_lab_and_with_the_right(desk: Desk) -> None:
         assert (await desk.ask("GET", "/", Cookie=cookie)).status_code == 401
         await desk.lab("alice")
         assert (await desk.ask("GET", "/", Cookie=cookie)).status_code == 401, "another lab of the same user"
+
+
+async def test_what_is_open_ends_with_the_lab_and_half_a_minute_after_the_right(desk: Desk) -> None:
+    """About half a minute: the time of a review is the product's own."""
+    made = desk.made
+    bob = await made.people.person("bob", USER_ROLE)
+    cookies = {}
+    for user, person in (("alice", made.alice), ("bob", bob)):
+        await desk.lab(user)
+        async with desk.browsing(person) as browser:
+            cookies[user] = await desk.cookie(browser, user)
+    url = f"http://127.0.0.1:{desk.port}"
+
+    def headers(user: str) -> dict[str, str]:
+        return {"Host": desk.host(user), "Cookie": cookies[user], "Origin": f"http://{desk.host(user)}"}
+
+    async with aiohttp.ClientSession() as http:
+        sockets = [await http.ws_connect(f"{url}/socket", headers=headers(user)) for user in ("alice", "bob")]
+        dripping = await http.get(f"{url}/drip", headers=headers("alice"))
+        for socket in sockets:
+            await socket.send_str("show version")
+            assert await socket.receive_str(timeout=20) == "echo show version"
+        role = f"{RBAC}/namespaces/{SYSTEM}/rolebindings/{made.people.namespace}-alice-{USER_ROLE}"
+        await made.world.admin.delete(role)
+        await made.running.replica.requests.delete("bob", "hub")
+        with pytest.raises(aiohttp.ClientError):
+            async with asyncio.timeout(60):
+                await dripping.read()
+        for socket in sockets:
+            assert (await socket.receive(timeout=60)).type in ENDED
+        assert (await desk.ask("GET", "/", Cookie=cookies["alice"])).status_code == 403
 
 
 async def test_a_workbench_that_is_not_there_or_too_busy_is_said_so(desk: Desk) -> None:

@@ -56,6 +56,7 @@ def found() -> dict[str, Any]:
         "least": bench_pod_spec(least, "large", BenchUser("bob", 1000, 1000)),
         "policy": bench_policy_spec(workbench(), home="vkprovider-system", api=api, workers=workers),
         "closed": bench_policy_spec(least, home="vkprovider-system", api=api, workers=workers),
+        "quota": least.quota,
         "passwd": passwd("alice", 4711, 2000),
         "group": group("alice", 2000, ALICE.groups),
     }
@@ -118,6 +119,8 @@ def test_names_of_the_system_stay_its_own_and_no_line_is_smuggled_in() -> None:
         {"volumes": {"a": {"hostPath": "/"}}, "mounts": [], "home": None},
         {"volumes": {"a": {}}, "mounts": [], "home": None},
         {"uid": 0},
+        {"quota": {"limits.cpu": "4"}},
+        {"quota": {"pods": "many"}},
         {"gid": 999},
         {"port": 80},
         {"egress": [{"cidr": "10.0.0.1/8"}]},

@@ -76,6 +76,10 @@ def test_the_story_has_no_names_of_objects() -> None:
         f"CleaningUp: {SECRET}",
         "FailedScheduling: 0/3 nodes are available: 3 Insufficient cpu.",
         f"ImportWarned: {SECRET}",
+        "Workbench: a node has room for it",
+        "Workbench: FailedScheduling: 0/3 nodes are available: 3 Insufficient cpu.",
+        f"Workbench: Pulled: {SECRET}",
+        f'WorkbenchRefused: pods "nb-alice-workbench" is forbidden: exceeded quota: {SECRET}',
     ]
     found = view("X", Standing.BOOTING)
     seen = msgspec.structs.replace(found, progress=SeenProgress(20, "", tuple(map(line, lines))))
@@ -87,6 +91,9 @@ def test_the_story_has_no_names_of_objects() -> None:
         "The devices are started",
         "The lab is being removed",
         "There is no room at the moment",
+        "Workbench: a node has room for it",
+        "Workbench: there is no room at the moment",
+        "Your workbench cannot be made at the moment; it is tried again, and your lab goes on",
     ]
 
 

@@ -237,7 +237,7 @@ class LabPages:
             others = bool(given_lablets(self._site, seen.visitor))
             if others and self._site.index.lab(seen.user) is None and not _class_of(request):
                 raise web.HTTPSeeOther(link(request, "/"))  # which leads to what they have
-            offered = await offer_for(self._site, known)
+            offered = await offer_for(self._site, known, _class_of(request))
         shown = self._live.topics.now(LAB, seen.user, seen.role, request.get(BASE, ""))
         if shown is None:
             raise web.HTTPNotFound
@@ -300,13 +300,15 @@ async def menu_for(site: SiteContext, known: KnownCaller) -> Menu:
     return await site.callers.menu(known, site.choices, require_use=site.settings.require_use)
 
 
-async def offer_for(site: SiteContext, known: KnownCaller) -> FormOffer:
-    """Return what the form for a lab offers somebody who may have one.
+async def offer_for(site: SiteContext, known: KnownCaller, class_: str = "") -> FormOffer:
+    """Return what the form for a lab offers somebody who may have one, of a class if it is for one.
 
     Raises:
         Refused: 429, or 503.
     """
-    found = offer(await menu_for(site, known), site.choices.quota(known.caller), site.choices.nodes())
+    menu = await menu_for(site, known)
+    beside = site.choices.beside(menu, class_) if site.settings.bench_hosts is not None else {}
+    found = offer(menu, site.choices.quota(known.caller), site.choices.nodes(), beside)
     return found if found.images else found._replace(hindrances=await _told(site, known))
 
 
