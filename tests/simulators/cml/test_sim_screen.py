@@ -12,6 +12,7 @@ from tests.simulators.cml.plain import eventually, plain
 from tests.simulators.cml.test_sim_patty import free_ports, load, patty_of
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.judges import run_judge
+from tests.support.rfb import ASK, ASK_CHANGES, BLOCK_BYTES, HELLO, click, hello_bytes
 from vkpsim.cml.consoles.patty import PattySettings
 from vkpsim.cml.consoles.screen import BARS, HEIGHT, WHITE, WIDTH, Screen, bar_at, colour_of
 from vkpsim.cml.simulation import Settings
@@ -58,33 +59,28 @@ class Viewer:
         return taken
 
 
-GREETING = b"RFB 003.008\n\x01\x01"
-ASK, ASK_AGAIN = (struct.pack(">BBHHHH", 3, again, 0, 0, WIDTH, HEIGHT) for again in (0, 1))
-
-
 async def test_all_see_what_one_draws_each_in_its_own_format() -> None:
     screen = Screen("h0")
     full, narrow = Viewer(screen), Viewer(screen)
     for viewer in (full, narrow):
-        await viewer.sent(GREETING, 12 + 2 + 4 + 24 + 2)
+        await viewer.sent(HELLO, hello_bytes("h0"))
     narrow.reader.feed_data(struct.pack(">B3xBBBBHHHBBB3x", 0, 16, 16, 1, 1, 31, 63, 31, 11, 5, 0))
     whole = await narrow.sent(ASK, 16 + 2 * WIDTH * HEIGHT)
     assert whole[16:18] == struct.pack(">H", 23 << 11 | 47 << 5 | 23), "the first bar, with five and six bits a part"
-    full.reader.feed_data(ASK_AGAIN)
-    narrow.reader.feed_data(ASK_AGAIN + struct.pack(">BBHH", 5, 1, 3, 3))
-    seen = await full.sent(b"", 16 + 4 * 400)
+    full.reader.feed_data(ASK_CHANGES)
+    narrow.reader.feed_data(ASK_CHANGES + click(3, 3))
+    seen = await full.sent(b"", BLOCK_BYTES)
     assert seen == struct.pack(">BxHHHHHi", 0, 1, 0, 0, 20, 20, 0) + b"\xff\xff\xff\0" * 400
     assert (await narrow.sent(b"", 16 + 2 * 400))[16:] == b"\xff\xff" * 400
-    full.reader.feed_data(ASK_AGAIN)
-    again = struct.pack(">BBHH", 5, 0, 3, 3) + struct.pack(">BBHH", 5, 4, 3, 3)
-    narrow.reader.feed_data(again)
-    assert (await full.sent(b"", 16 + 4 * 400))[16:20] == b"\xc0\xc0\xc0\0", "another click takes it back"
+    full.reader.feed_data(ASK_CHANGES)
+    narrow.reader.feed_data(click(3, 3))
+    assert (await full.sent(b"", BLOCK_BYTES))[16:20] == b"\xc0\xc0\xc0\0", "another click takes it back"
     for viewer in (full, narrow):
         viewer.reader.feed_eof()
         await viewer.serving
 
 
-@pytest.mark.parametrize("said", [b"RFB 003.003\n", GREETING + b"\x63"])
+@pytest.mark.parametrize("said", [b"RFB 003.003\n", HELLO + b"\x63"])
 async def test_what_is_not_rfb_ends_it(said: bytes) -> None:
     viewer = Viewer(Screen("h0"))
     viewer.reader.feed_data(said)

@@ -160,16 +160,20 @@ async def console_bench(
     console_baud: int = 0,
     of_provider: Mapping[str, str] | None = None,
     /,
+    *,
+    patty: bool = False,
     **env: str,
 ) -> AsyncIterator[Bench]:
-    """Open it; `env` are settings of the portal, `of_provider` those of the provider."""
+    """Open it; `env` are settings of the portal, `of_provider` those of the provider; with `patty` ports of tags open."""
     (folder / "portal").mkdir()
     async with (
         provider.open_world(server, folder) as world,
         open_world(server, folder / "portal") as portal,
         aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http,
     ):
-        site = await open_site(world, intervals=intervals, console_baud=console_baud, **(of_provider or {}))  # type: ignore[arg-type]  # (settings alone)
+        site = await open_site(
+            world, patty=patty, intervals=intervals, console_baud=console_baud, **(of_provider or {})
+        )  # type: ignore[arg-type]  # (settings alone)
         people = People(portal.admin)
         await people.open()
         given = {"VKPROVIDER_PORTAL_USERNAME_PREFIX": people.prefix, "VKPROVIDER_PORTAL_COOKIE_KEY": KEY, **env}
