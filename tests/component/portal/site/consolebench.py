@@ -164,7 +164,7 @@ async def console_bench(
     patty: bool = False,
     **env: str,
 ) -> AsyncIterator[Bench]:
-    """Open it; `env` are settings of the portal, `of_provider` those of the provider; with `patty` ports of tags open."""
+    """Open it; `env` are settings of the portal, `of_provider` of the provider; with `patty` ports of tags open."""
     (folder / "portal").mkdir()
     async with (
         provider.open_world(server, folder) as world,
