@@ -162,7 +162,7 @@ def screen(pod: str | None, device: str | None, *, learner: str | None, local: i
         click.echo(f"vncviewer localhost:{server.getsockname()[1]}")
         while True:
             with server.accept()[0] as viewer:
-                subprocess.Popen(command, stdin=viewer, stdout=viewer)  # noqa: S603 (kubectl itself, which says on stderr why it ends)
+                subprocess.Popen(command, stdin=viewer.fileno(), stdout=viewer.fileno())  # noqa: S603 (kubectl itself, which says on stderr why it ends)
 
 
 def screen_command(pod: LabletPod, ports: Sequence[Port], device: str) -> list[str]:

@@ -173,11 +173,11 @@ async def console_bench(
     ):
         site = await open_site(
             world, patty=patty, intervals=intervals, console_baud=console_baud, **(of_provider or {})
-        )  # type: ignore[arg-type]  # (settings alone)
+        )
         people = People(portal.admin)
         await people.open()
         given = {"VKPROVIDER_PORTAL_USERNAME_PREFIX": people.prefix, "VKPROVIDER_PORTAL_COOKIE_KEY": KEY, **env}
-        running = await portal.replica(**given)  # type: ignore[arg-type]  # (settings alone)
+        running = await portal.replica(**given)
         bench = Bench(site, portal, running, people, http, given)
         await eventually(bench.knows_lablet, "the portal knows the lablet")
         try:

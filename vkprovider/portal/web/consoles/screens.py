@@ -16,7 +16,7 @@ from vkprovider.platform.errors import OutsideError, Unavailable
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.bridge import ALIVE_S, SocketRun, UpstreamConsole, after, executing, first_end
-from vkprovider.portal.web.consoles.frames import ConsoleEnd, FrameError, SessionRenewed, Typed, Why
+from vkprovider.portal.web.consoles.frames import BytesShown, ConsoleEnd, FrameError, SessionRenewed, Typed, Why
 from vkprovider.portal.web.consoles.opening import ConsoleTarget
 
 _ENDED: Final = ConsoleEnd(Why.ENDED, "The screen has ended.")
@@ -73,6 +73,8 @@ async def _pass_on(
                     await screen.write(data)
                 case SessionRenewed(ticket):
                     renewed(ticket)
+                case BytesShown():
+                    pass  # a picture is asked for when the one before is there
         except FrameError:
             return frames.NONSENSE
         except Unavailable:
