@@ -177,7 +177,7 @@ async def console_bench(
         people = People(portal.admin)
         await people.open()
         given = {"VKPROVIDER_PORTAL_USERNAME_PREFIX": people.prefix, "VKPROVIDER_PORTAL_COOKIE_KEY": KEY, **env}
-        running = await portal.replica(**given)
+        running = await portal.replica(**given)  # type: ignore[arg-type]  # (settings alone)
         bench = Bench(site, portal, running, people, http, given)
         await eventually(bench.knows_lablet, "the portal knows the lablet")
         try:
