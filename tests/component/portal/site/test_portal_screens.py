@@ -8,7 +8,7 @@ from typing import Any
 
 import aiohttp
 import pytest
-from selenium.webdriver import ActionChains, Chrome
+from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
 
 from tests.component.controllers.looking import eventually
@@ -127,6 +127,8 @@ async def test_a_browser_shows_the_pattern_a_click_and_a_key(bench: Bench) -> No
         await colour(page, 45, 45, bar_at(45))
         await page.keys("k")
         await colour(page, 10, 190, colour_of(ord("k")))
+        await page.keys(Keys.F6)
+        assert await page.run(lambda driver: driver.switch_to.active_element.get_attribute("id")) == "screen-look"
         await page.judge(changed=False)
         await bench.running.stop()
         page.expects(r"WebSocket connection to .* failed|Failed to load resource")

@@ -91,6 +91,14 @@
     closed({ why: "lost", text: "The portal has not answered for ten seconds; your lab goes on." });
   }, 1000);
 
+  // All other keys are the device's: F6 goes on to the buttons, as it does from a terminal.
+  place.addEventListener("keydown", (event) => {
+    if (event.key !== "F6") return;
+    event.preventDefault();
+    event.stopPropagation();
+    document.querySelector("#screen-bar button:not([hidden])").focus();
+  }, true);
+
   document.addEventListener("session:renewed", ({ detail }) => {
     if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ ticket: detail }));
   });
