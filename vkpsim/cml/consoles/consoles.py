@@ -158,11 +158,20 @@ class Consoles:
         async with self._socket(request) as socket:
             reader = asyncio.StreamReader()
             serving = asyncio.create_task(self.screen(shown).serve(reader, socket.send_bytes), name="sim-screen")
+            ending = asyncio.create_task(self._close_when_off(shown, socket), name="sim-screen: end")
             async for message in socket:
                 reader.feed_data(message.data)
             reader.feed_eof()
+            ending.cancel()
             await serving
             return socket
+
+    async def _close_when_off(self, node: Node, socket: web.WebSocketResponse) -> None:
+        run_at = node.boots[-1].started_at
+        while node.state in RUNNING and node.boots[-1].started_at == run_at:
+            await asyncio.sleep(FOLLOW_S)
+            self._world.advance(self._now())
+        await socket.close()
 
     def screen(self, node: Node) -> Screen:
         """Return the screen of the present run of a node."""
