@@ -115,6 +115,7 @@ async def test_a_browser_shows_the_pattern_a_click_and_a_key(bench: Bench) -> No
             ]
         )
         assert links == ["Screen of h0"], "no other device has a tag for one"
+        await page.judge(html=False)
         await page.press("a[aria-label='Screen of h0']")
         await state(page, "shown")
         await page.shows("You look; your keys and clicks are not sent.", "#console-status")
