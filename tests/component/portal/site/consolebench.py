@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import aiohttp
 
@@ -159,12 +159,11 @@ async def console_bench(
     intervals: Groups = SHORT,
     console_baud: int = 0,
     of_provider: Mapping[str, str] | None = None,
+    ports: Literal["open", "closed"] = "closed",
     /,
-    *,
-    patty: bool = False,
     **env: str,
 ) -> AsyncIterator[Bench]:
-    """Open it; `env` are settings of the portal, `of_provider` of the provider; with `patty` ports of tags open."""
+    """Open it; `env` are settings of the portal, `of_provider` the provider's; `ports` are those of tags."""
     (folder / "portal").mkdir()
     async with (
         provider.open_world(server, folder) as world,
@@ -172,7 +171,7 @@ async def console_bench(
         aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http,
     ):
         site = await open_site(
-            world, patty=patty, intervals=intervals, console_baud=console_baud, **(of_provider or {})
+            world, patty=ports == "open", intervals=intervals, console_baud=console_baud, **(of_provider or {})
         )
         people = People(portal.admin)
         await people.open()

@@ -12,6 +12,7 @@ from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
 
 from tests.component.controllers.looking import eventually
+from tests.component.controllers.running import SHORT
 from tests.component.portal.people import INSTRUCTOR_ROLE, USER_ROLE
 from tests.component.portal.site.assigned import opened
 from tests.component.portal.site.browsing import Browsing
@@ -35,7 +36,7 @@ return red << 16 | green << 8 | blue;
 
 @pytest.fixture
 async def bench(portal_server: ApiServer, tmp_path: Path) -> AsyncIterator[Bench]:
-    async with console_bench(portal_server, tmp_path, patty=True) as bench:
+    async with console_bench(portal_server, tmp_path, SHORT, 0, None, "open") as bench:
         yield bench
 
 
