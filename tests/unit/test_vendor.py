@@ -39,6 +39,7 @@ def test_a_file_without_its_license_is_named(copied: Path) -> None:
     assert faults(read(), copied) == [
         f"{LICENSES} lacks @xterm/xterm 6.0.0 (MIT)",
         f"{LICENSES} lacks @xterm/addon-fit 0.11.0 (MIT)",
+        f"{LICENSES} lacks @novnc/novnc 1.7.0 (MPL-2.0)",
     ]
 
 

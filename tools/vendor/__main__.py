@@ -21,7 +21,7 @@ def main(arguments: Sequence[str]) -> int:
     for fault in found:
         print(f"{FOLDER.relative_to(ROOT)}/{fault}")
     if not found:
-        print(f"{sum(len(each.files) for each in packages)} vendored files are as the list says")
+        print(f"{sum(len(each.served) for each in packages)} vendored files are as the list says")
     return 1 if found else 0
 
 

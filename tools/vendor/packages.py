@@ -35,13 +35,22 @@ class Package(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         license: Its SPDX identifier.
         integrity: Of the whole package, as npm has it: `sha512-…`.
         files: Those that are served, by their paths in the package.
+        bundles: Modules that are served as one file with all that they import, by their paths in the package.
+        licenses: Where the package has its license.
     """
 
     name: str
     version: str
     license: str
     integrity: str
-    files: dict[str, VendoredFile]
+    files: dict[str, VendoredFile] = {}
+    bundles: dict[str, VendoredFile] = {}
+    licenses: tuple[str, ...] = ("LICENSE",)
+
+    @property
+    def served(self) -> list[VendoredFile]:
+        """The files that the site serves of it."""
+        return [*self.files.values(), *self.bundles.values()]
 
 
 class _List(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -55,7 +64,7 @@ def read(path: Path = LIST) -> list[Package]:
 
 def faults(packages: Sequence[Package], folder: Path = FOLDER) -> list[str]:
     """Return what is not as the list says, a sentence each."""
-    wanted = {file.to: file.sha256 for package in packages for file in package.files.values()}
+    wanted = {file.to: file.sha256 for package in packages for file in package.served}
     found = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
     said = [f"{name} is missing" for name in sorted({*wanted, LICENSES} - found)]
     said += [f"{name} is in no package of the list" for name in sorted(found - {*wanted, LICENSES})]

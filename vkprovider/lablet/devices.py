@@ -146,6 +146,11 @@ class SeenDevice(msgspec.Struct, frozen=True):
     acts: tuple[DeviceAct, ...] = ()
 
     @property
+    def has_screen(self) -> bool:
+        """Whether one of its ports is that of a screen."""
+        return any(port.access == "vnc" for port in self.ports)
+
+    @property
     def tone(self) -> Tone:
         """The colour of its state."""
         return _TONES.get(self.state, Tone.BUSY) if self.state is not None else Tone.BUSY

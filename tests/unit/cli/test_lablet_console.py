@@ -1,10 +1,10 @@
-"""What `kubectl lablet console` and `forward` ask kubectl for."""
+"""What `kubectl lablet console`, `forward` and `screen` ask kubectl for."""
 
 import click
 import pytest
 
 from vkprovider.classroom.pods import LabletPod, LabletSpec
-from vkprovider.cli.lablet.console import console_command, forward_command
+from vkprovider.cli.lablet.console import console_command, forward_command, screen_command
 from vkprovider.lablet.devices import Port
 from vkprovider.platform.objects import Container, Metadata
 
@@ -59,3 +59,15 @@ def test_a_port_by_its_name(local: int | None, pair: str) -> None:
 def test_a_port_that_cannot_be_forwarded(name: str) -> None:
     with pytest.raises(click.ClickException, match=f"no port '{name}' that can be forwarded; it has: r1_serial"):
         forward_command(pod("lab"), PORTS, name, None, None)
+
+
+def test_a_screen_of_a_device_by_its_label_or_container_and_of_no_other() -> None:
+    shown = [*PORTS, Port("PC_1_vnc", "PC 1", "vnc", "198.51.100.1", 10003, "pc-1", 5002, None, "tcp", True, "")]  # noqa: FBT003 (as it is)
+    for name in ("PC 1", "pc-1"):
+        found = screen_command(pod("lab", "pc-1"), shown, name)
+        assert found == ["exec", "-i", "-n", "team", "p", "-c", "lab", "--", "screen", name]
+    for name in ("r1", "PC_1_vnc", ""):
+        with pytest.raises(click.ClickException, match=rf"no device '{name}' with a tag .*; with one: PC 1$"):
+            screen_command(pod("lab"), shown, name)
+    with pytest.raises(click.ClickException, match=r"with one: none$"):
+        screen_command(pod("lab"), PORTS, "r1")

@@ -1,15 +1,18 @@
-"""`kubectl lablet console`, `logs` and `forward`: a lablet's consoles, logs and ports, by their names.
+"""`kubectl lablet console`, `logs`, `forward` and `screen`: what a lablet has of these, by their names.
 
 All end in kubectl itself, which has the terminal, the streams and the user's credentials. Several consoles at once are
 a `wall`.
 """
 
+import contextlib
 import os
 import shlex
 import shutil
+import socket
+import subprocess
 import sys
-from collections.abc import Sequence
-from typing import NoReturn
+from collections.abc import Iterable, Sequence
+from typing import Final, NoReturn
 
 import click
 
@@ -138,6 +141,60 @@ def forward_command(
     pair = f"{port.port if local is None else local or ''}:{port.port}"
     where = ["--address", address] if address else []
     return ["port-forward", "-n", meta.namespace, *where, f"pod/{meta.name}", pair]
+
+
+_DISPLAYS: Final = range(5901, 6000)
+"""The ports of this machine for a viewer, of which the first free one is taken."""
+
+
+def screen(pod: str | None, device: str | None, *, learner: str | None, local: int | None, place: Place) -> None:
+    """Lead VNC viewers on this machine to the screen of DEVICE of POD, until Ctrl-C."""
+    wanted, device = named_with_device(pod, device, learner)
+    if device is None:
+        raise click.UsageError("name a DEVICE as the last word")
+
+    async def work(kube: KubeClient, namespace: str) -> list[str]:
+        found = await find(kube, namespace, wanted)
+        return screen_command(found, ports_of(found, {}), device)
+
+    command = kubectl_command(place, place.run(work))
+    with _listening(_DISPLAYS if local is None else (local,)) as server, contextlib.suppress(KeyboardInterrupt):
+        click.echo(f"vncviewer localhost:{server.getsockname()[1]}")
+        while True:
+            with server.accept()[0] as viewer:
+                subprocess.Popen(command, stdin=viewer.fileno(), stdout=viewer.fileno())  # noqa: S603 (kubectl itself, which says on stderr why it ends)
+
+
+def screen_command(pod: LabletPod, ports: Sequence[Port], device: str) -> list[str]:
+    """Return the arguments of kubectl, whose input and output are then those of a VNC viewer.
+
+    Raises:
+        ClickException: The device has no screen.
+    """
+    meta = pod.metadata
+    shown = {port.device: port.container for port in ports if port.access == "vnc"}
+    if device not in {*shown, *shown.values()}:
+        known = ", ".join(sorted(shown)) or "none"
+        raise click.ClickException(
+            f"pod/{meta.name} has no device {device!r} with a tag `vnc:PORT` in its topology; with one: {known}"
+        )
+    words = ["--", names.SCREEN, device]
+    return ["exec", "-i", "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, *words]
+
+
+def _listening(ports: Iterable[int]) -> socket.socket:
+    """Listen for viewers of this machine at the first port that is free.
+
+    Raises:
+        ClickException: None is.
+    """
+    why = ""
+    for port in ports:
+        try:
+            return socket.create_server(("127.0.0.1", port))
+        except OSError as error:
+            why = f"port {port} of this machine: {error.strerror}; name another one by --local"
+    raise click.ClickException(why)
 
 
 def _become_kubectl(place: Place, arguments: Sequence[str]) -> NoReturn:

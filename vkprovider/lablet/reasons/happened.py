@@ -193,6 +193,11 @@ class ConsoleReason(Reasons):
         "CML has no console for the device; external connectors and unmanaged switches never have one.",
         "Use another device.",
     )
+    NO_SCREEN = (
+        "NoScreen",
+        "The topology gives the device no port for its screen.",
+        "Tag the device `vnc:PORT` in the topology of the definition; labs that are made from then on have it.",
+    )
     CONSOLE_IN_USE = (
         "ConsoleInUse",
         "Another session types at the console of the device; any number may watch.",

@@ -152,6 +152,7 @@ class Layout:
         status: int = 200,
         nonce: bool = False,
         framed: bool = False,
+        pictures: bool = False,
         **values: Any,
     ) -> web.Response:
         """Return a page.
@@ -162,6 +163,7 @@ class Layout:
             status: The HTTP status.
             nonce: Whether a script of this page makes style elements: the template finds their `nonce`.
             framed: Whether another page of the site may show this one in a frame.
+            pictures: Whether a script of this page makes pictures of bytes.
             values: What the template shows.
         """
         visitor = request.get(VISITOR)
@@ -181,7 +183,7 @@ class Layout:
             text=text,
             status=status,
             content_type="text/html",
-            headers={"Content-Security-Policy": policy(key, framed=framed)},
+            headers={"Content-Security-Policy": policy(key, framed=framed, pictures=pictures)},
         )
         if len(text) >= _PACKED_BYTES_MIN:
             response.enable_compression()
@@ -227,19 +229,24 @@ _TITLES: Final = {
 
 
 _POLICY: Final = (
-    "default-src 'none'; script-src 'self'; style-src 'self'{nonce}; img-src 'self'; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'{nonce}; img-src 'self'{pictures}; connect-src 'self'; "
     "frame-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors {framed}"
 )
 
 
-def policy(nonce: str = "", *, framed: bool = False) -> str:
+def policy(nonce: str = "", *, framed: bool = False, pictures: bool = False) -> str:
     """Return the content security policy of a page.
 
     Args:
         nonce: Style elements with this nonce are allowed; "" for none.
         framed: Whether another page of the site may show it in a frame.
+        pictures: Whether pictures of `data:` are allowed, by which a screen shows what came as JPEG, and its pointer.
     """
-    return _POLICY.format(nonce=f" 'nonce-{nonce}'" if nonce else "", framed="'self'" if framed else "'none'")
+    return _POLICY.format(
+        nonce=f" 'nonce-{nonce}'" if nonce else "",
+        framed="'self'" if framed else "'none'",
+        pictures=" data:" if pictures else "",
+    )
 
 
 HEADERS: Final = {

@@ -2,5 +2,6 @@
 
 * `devices`: how kinds of devices look; `commands`: what they understand; `shell`: what one does at a serial line;
   `console`: its history.
-* `consoles`: serves lines to terminals; `patty`: opens the ports of tags; `inside`: what answers in a device.
+* `screen`: what one sees and clicks on; `consoles`: serves lines and screens to people; `patty`: opens the ports of
+  tags; `inside`: what answers in a device.
 """

@@ -1,4 +1,4 @@
-"""Serial consoles for people: over the web socket of CML's user interface, and for `patty` over plain TCP."""
+"""Serial consoles and screens for people: over web sockets of CML's user interface, and for `patty` over plain TCP."""
 
 import asyncio
 import contextlib
@@ -8,6 +8,7 @@ from typing import Final
 from aiohttp import WSMsgType, web
 
 from vkpsim.cml.consoles import console
+from vkpsim.cml.consoles.screen import Screen
 from vkpsim.cml.consoles.shell import ENDLESS, Shell
 from vkpsim.cml.world.model import Node
 from vkpsim.cml.world.states import RUNNING
@@ -19,7 +20,6 @@ NOISY_S: Final = 0.01
 """How often a device prints that prints without end."""
 SCREEN_KEPT: Final = 64 * 1024
 """Characters of a line's output that a new terminal is shown."""
-RFB_BANNER: Final = b"RFB 003.008\n"
 CARRIED_S: Final = 0.01
 """How often a device looks whether the line has carried keys, where it has a speed."""
 INPUT_CHARS: Final = 128
@@ -119,6 +119,7 @@ class Consoles:
         self._changed = changed
         self._sockets: set[web.WebSocketResponse] = set()
         self._lines: dict[tuple[str, int], Line] = {}
+        self._screens: dict[str, tuple[float, Screen]] = {}
         self._news = asyncio.Condition()
 
     async def close(self) -> None:
@@ -147,17 +148,37 @@ class Consoles:
             return socket
 
     async def serve_screen(self, request: web.Request) -> web.StreamResponse:
-        """Serve `GET /ws/dispatch/frontend/vnc?uuid=<VNC key>`: the greeting of a VNC server, and nothing more."""
+        """Serve `GET /ws/dispatch/frontend/vnc?uuid=<VNC key>`: the key is the credential."""
         self._world.advance(self._now())
         key = request.query.get("uuid", "")
         nodes = (node for lab in self._world.labs.values() for node in lab.nodes.values())
-        if not any(key and node.vnc_key == key and node.state in RUNNING for node in nodes):
+        shown = next((node for node in nodes if key and node.vnc_key == key and node.state in RUNNING), None)
+        if shown is None:
             raise web.HTTPNotFound
         async with self._socket(request) as socket:
-            await socket.send_bytes(RFB_BANNER)
-            async for _ in socket:
-                pass
+            reader = asyncio.StreamReader()
+            serving = asyncio.create_task(self.screen(shown).serve(reader, socket.send_bytes), name="sim-screen")
+            ending = asyncio.create_task(self._close_when_off(shown, socket), name="sim-screen: end")
+            async for message in socket:
+                reader.feed_data(message.data)
+            reader.feed_eof()
+            ending.cancel()
+            await serving
             return socket
+
+    async def _close_when_off(self, node: Node, socket: web.WebSocketResponse) -> None:
+        run_at = node.boots[-1].started_at
+        while node.state in RUNNING and node.boots[-1].started_at == run_at:
+            await asyncio.sleep(FOLLOW_S)
+            self._world.advance(self._now())
+        await socket.close()
+
+    def screen(self, node: Node) -> Screen:
+        """Return the screen of the present run of a node."""
+        run_at = node.boots[-1].started_at
+        if node.id not in self._screens or self._screens[node.id][0] != run_at:
+            self._screens[node.id] = run_at, Screen(node.label)
+        return self._screens[node.id][1]
 
     async def serve_stream(
         self, node: Node, line: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter

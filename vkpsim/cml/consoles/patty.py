@@ -10,11 +10,12 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Literal, cast
 
 import structlog
 
-from vkpsim.cml.consoles.consoles import RFB_BANNER, Consoles
+from vkpsim.cml.consoles.consoles import Consoles
 from vkpsim.cml.consoles.inside import SSH, SshServer, has_ssh, serve_inside
 from vkpsim.cml.world.model import Node
 from vkpsim.cml.world.states import RUNNING, NodeState
@@ -206,13 +207,17 @@ class _Listener:
                     case "serial":
                         await self._consoles.serve_stream(self._node, self._tag.line, reader, writer)
                     case "vnc":
-                        writer.write(RFB_BANNER)
-                        await reader.read()
+                        await self._consoles.screen(self._node).serve(reader, partial(_send, writer))
                     case _:
                         await serve_inside(self._node, self._tag.inside, reader, writer)
         finally:
             self._writers.discard(writer)
             writer.close()
+
+
+async def _send(writer: asyncio.StreamWriter, data: bytes) -> None:
+    writer.write(data)
+    await writer.drain()
 
 
 class _EchoDatagrams(asyncio.DatagramProtocol):

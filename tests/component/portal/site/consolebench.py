@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import aiohttp
 
@@ -159,17 +159,20 @@ async def console_bench(
     intervals: Groups = SHORT,
     console_baud: int = 0,
     of_provider: Mapping[str, str] | None = None,
+    ports: Literal["open", "closed"] = "closed",
     /,
     **env: str,
 ) -> AsyncIterator[Bench]:
-    """Open it; `env` are settings of the portal, `of_provider` those of the provider."""
+    """Open it; `env` are settings of the portal, `of_provider` the provider's; `ports` are those of tags."""
     (folder / "portal").mkdir()
     async with (
         provider.open_world(server, folder) as world,
         open_world(server, folder / "portal") as portal,
         aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as http,
     ):
-        site = await open_site(world, intervals=intervals, console_baud=console_baud, **(of_provider or {}))  # type: ignore[arg-type]  # (settings alone)
+        site = await open_site(
+            world, patty=ports == "open", intervals=intervals, console_baud=console_baud, **(of_provider or {})
+        )
         people = People(portal.admin)
         await people.open()
         given = {"VKPROVIDER_PORTAL_USERNAME_PREFIX": people.prefix, "VKPROVIDER_PORTAL_COOKIE_KEY": KEY, **env}

@@ -1,4 +1,4 @@
-"""Commands that use a lab: console, logs, forward, login, portal."""
+"""Commands that use a lab: console, logs, forward, screen, login, portal."""
 
 from typing import Final
 
@@ -62,6 +62,27 @@ def forward() -> None:
 
     Names are those of `kubectl lablet ports POD -o wide`. Without LOCAL it is the port's own number; 0 chooses a free
     one. It takes the right to `create` `pods/portforward`.
+    """
+
+
+@click.command(epilog="Example: kubectl lablet screen -u alice pc1")
+@click.argument("pod", metavar="[POD]", required=False, shell_complete=candidates.lablets_or_devices)
+@click.argument("device", metavar="DEVICE", required=False, shell_complete=candidates.devices)
+@learner_option
+@click.option(
+    "--local",
+    type=click.IntRange(0, _PORT_MAX),
+    metavar="PORT",
+    help="Port of this machine for the viewer; 0 chooses one (default: the first free one from 5901 on).",
+)
+@place_options
+@runs("screen", of="vkprovider.cli.lablet.console")
+def screen() -> None:
+    """Lead VNC viewers on this machine to the screen of DEVICE of POD, until Ctrl-C.
+
+    It prints the command that starts a viewer, and listens on the loopback address alone. Each viewer is led
+    on by `kubectl exec -i POD -c lab -- screen DEVICE`, which takes the right of a console, `create` of `pods/exec`.
+    The device needs a tag `vnc:PORT` in the topology.
     """
 
 

@@ -1,11 +1,11 @@
-"""`kubectl attach`, `kubectl exec` and `exec -- config`: a person, or one command, at a device's console."""
+"""`kubectl attach`, `kubectl exec`, `exec -- config` and `-- screen`: a person, or one command, at a device."""
 
 import asyncio
 import contextlib
 from collections.abc import Iterable
 from typing import Final
 
-from tunnels.base import ConnectionLost
+from tunnels.base import ByteChannel, ConnectionLost
 from vkprovider.lablet.observations import BOOTED
 from vkprovider.lablet.ports import HIDDEN_TAG, INFRASTRUCTURE_NODE_TYPES
 from vkprovider.lablet.reasons import ConsoleReason
@@ -91,6 +91,48 @@ async def _end(watcher: Watcher, command: RemoteCommand, results: list[BaseExcep
         await say(command, why)
         return Exit(1, why)
     return Exit(0)
+
+
+async def carry(command: RemoteCommand, channel: ByteChannel, what: str) -> Exit:
+    """Pass bytes on in both directions, each as fast as its reader takes them, until either end leaves.
+
+    Args:
+        command: The session.
+        channel: To the device; it is closed in the end.
+        what: What the channel leads to, for the message when that ends.
+
+    Raises:
+        ConnectionLost: The client has left.
+    """
+
+    async def there() -> None:
+        with contextlib.suppress(ConnectionLost):
+            while data := await command.read():
+                await channel.write(data)
+
+    async def back() -> None:
+        while data := await _read(channel):
+            await command.write(data)
+
+    try:
+        tasks = [asyncio.create_task(there(), name="screen: input"), asyncio.create_task(back(), name="screen: output")]
+        try:
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            has_left = tasks[0].done() and not tasks[1].done()
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+    finally:
+        await channel.close()
+    return Exit(0) if has_left else Exit(1, f"{what} has ended: its device stopped, or the way to it broke")
+
+
+async def _read(channel: ByteChannel) -> bytes:
+    try:
+        return await channel.read()
+    except ConnectionLost:
+        return b""
 
 
 async def say(command: RemoteCommand, text: str) -> None:

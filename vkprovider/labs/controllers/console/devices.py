@@ -11,7 +11,13 @@ from vkprovider.lablet import names
 from vkprovider.lablet.inputs import message_of
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.console import logs
-from vkprovider.labs.controllers.console.commands import CONFIG, Execution, attach, print_configuration
+from vkprovider.labs.controllers.console.commands import (
+    CONFIG,
+    Execution,
+    attach,
+    carry,
+    print_configuration,
+)
 from vkprovider.labs.controllers.console.finding import Finder, FoundDevice, FoundLablet, told
 from vkprovider.labs.controllers.console.logs import Followed, chosen
 from vkprovider.labs.controllers.console.open import OpenConsoles
@@ -28,7 +34,7 @@ from vkprovider.platform.objects import Pod
 from vkprovider.platform.runtime.context import Context
 from vkprovider.rest.dialect import Unsent
 
-_CONFIG_WORDS: Final = 2
+_NAMED_WORDS: Final = 2
 
 
 class LabletDevices:
@@ -76,7 +82,9 @@ class LabletDevices:
 
         A console or screen whose port does not open, because PATty is off, is reached through CML's own interface.
         """
-        place, way = self._finder.way(namespace, pod, port)
+        return await self._reach(*self._finder.way(namespace, pod, port), pod)
+
+    async def _reach(self, place: FoundLablet, way: PortRoute, pod: str) -> ByteChannel:
         consoles = place.worker.labs.consoles
         with told():
             try:
@@ -144,7 +152,7 @@ class LabletDevices:
             device = await self._finder.running(target, named="".join(named))
             return await self._attach(device, command, take_over=names.TAKE_OVER in words)
         if words and words[0] == CONFIG and await self._finder.is_whole(target):
-            if len(words) != _CONFIG_WORDS:
+            if len(words) != _NAMED_WORDS:
                 raise InputError(ConsoleReason.COMMAND_INVALID, f"write `{CONFIG} DEVICE`")
             return await print_configuration(await self._finder.any_device(target, named=words[1]), command)
         if words and words[0] in REQUESTS and await self._finder.is_whole(target):
@@ -155,6 +163,12 @@ class LabletDevices:
             act, label, sure = device_asked(words)
             found = await self._finder.any_device(target, named=label)
             return await request_of_device(self._ctx, found, act, command, sure=sure)
+        if words and words[0] == names.SCREEN and await self._finder.is_whole(target):
+            if len(words) != _NAMED_WORDS or command.tty or not command.stdin:
+                text = f"write `{names.SCREEN} DEVICE`, with input and without a terminal: `kubectl exec -i`"
+                raise InputError(ConsoleReason.COMMAND_INVALID, text)
+            place, way = await self._finder.screen(target, words[1])
+            return await carry(command, await self._reach(place, way, target.pod), f"the screen of {words[1]}")
         if moves_files(words):
             raise InputError(
                 ConsoleReason.NO_FILES,

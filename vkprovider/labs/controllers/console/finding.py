@@ -7,13 +7,14 @@ from typing import Final
 
 from vkprovider.lablet import names
 from vkprovider.lablet.observations import BOOTED, STARTED, DeviceFact
+from vkprovider.lablet.ports import PortTemplate
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.lablet.index import Lablet
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.kubelet.spi import Target
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.console.manners import WITHOUT_CONSOLE
-from vkprovider.labs.pure.console.ports import PortRoute, way_to
+from vkprovider.labs.pure.console.ports import PortRoute, screen_of, way_to
 from vkprovider.labs.pure.definition.content import Content
 from vkprovider.platform.errors import Fenced, InputError, NotFound, Unavailable
 
@@ -188,9 +189,18 @@ class Finder:
             OutsideError: As in `place`.
         """
         place = self.place(namespace, pod)
-        if place.content is None:
-            raise Unavailable(f"the content of pod {pod} is not known yet")
-        return place, way_to(place.content.topology.template, place.claim.ports, port, pod=pod)
+        return place, way_to(_template(place, pod), place.claim.ports, port, pod=pod)
+
+    async def screen(self, target: Target, device: str) -> tuple[FoundLablet, PortRoute]:
+        """Find the screen of a device that runs.
+
+        Raises:
+            InputError: `NoScreen`; as in `running`.
+            OutsideError: As in `device`.
+        """
+        found = await self.running(target, named=device)
+        place, pod = found.place, target.pod
+        return place, screen_of(_template(place, pod), place.claim.ports, found.label, pod=pod)
 
 
 def check(worker: Worker) -> None:
@@ -214,6 +224,17 @@ def told() -> Iterator[None]:
         yield
     except Fenced:
         raise Unavailable(MOVED) from None
+
+
+def _template(place: FoundLablet, pod: str) -> PortTemplate:
+    """Return the ports that a lablet's topology requests.
+
+    Raises:
+        Unavailable: The topology is not known yet.
+    """
+    if place.content is None:
+        raise Unavailable(f"the content of pod {pod} is not known yet")
+    return place.content.topology.template
 
 
 async def _facts(place: FoundLablet) -> tuple[DeviceFact, ...]:

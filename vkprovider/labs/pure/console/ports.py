@@ -1,4 +1,4 @@
-"""Where a port of a Pod leads: an allocated port of the worker, or a port inside a device as the template names it."""
+"""Where a port of a Pod leads: an allocated port of the worker, or one in a device as the template says; screens."""
 
 from collections.abc import Mapping
 from typing import Final, NamedTuple
@@ -62,6 +62,25 @@ def way_to(template: PortTemplate, ports: Mapping[str, int], port: int, *, pod: 
     others = _described([way for way in ways if way.slot.protocol == "tcp" and way.slot.tag.opened])
     has = f"it has {others}" if others else "its topology tags none"
     raise InputError(ConsoleReason.UNKNOWN_PORT, f"pod {pod} has no port {port}; {has}")
+
+
+def screen_of(template: PortTemplate, ports: Mapping[str, int], device: str, *, pod: str) -> PortRoute:
+    """Find where the screen of a device is.
+
+    Args:
+        template: Of the lablet's topology.
+        ports: The allocated port of each slot.
+        device: The label of the device.
+        pod: The Pod's name, for messages.
+
+    Raises:
+        InputError: `NoScreen`.
+    """
+    for slot in template.slots:
+        if slot.device == device and slot.kind == "vnc" and slot.name in ports:
+            return PortRoute(ports[slot.name], slot)
+    text = f"device {device} of pod {pod} has no screen here: its topology has no tag `vnc:PORT` for it"
+    raise InputError(ConsoleReason.NO_SCREEN, text)
 
 
 def _described(ways: list[PortRoute]) -> str:

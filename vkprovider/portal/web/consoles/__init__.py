@@ -4,7 +4,8 @@
   it ends.
 * `opening`: which console a visitor opens, as whom, and how.
 * `typists`: who types at the consoles of a replica, as far as its own sessions show it.
-* `routes`: the paths of the view: consoles of devices and their configurations, and which console a path names.
+* `screens`: screens of browsers, which speak VNC through `exec`.
+* `routes`: the paths of the view: consoles and screens of devices, their configurations, and which one a path names.
 * `bridge`: consoles of browsers: each is a WebSocket of a page, and behind it a session of `exec` with the person's own
   token.
 """

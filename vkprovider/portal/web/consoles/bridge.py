@@ -6,7 +6,7 @@ faster loses output, as it does for every session that reads too slowly, and nev
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
@@ -94,8 +94,20 @@ async def upstream(kube: KubeClient, target: ConsoleTarget, mode: Mode) -> Async
         mode: Whether they type, watch, or take over.
     """
     words = names.console_command(target.device, take_over=mode is Mode.TAKE_OVER)
-    query = target.command(words, stdin=mode is not Mode.WATCH, tty=True)
-    socket = await kube.websocket(target.path(), query, PROTOCOLS)
+    async with executing(kube, target, words, stdin=mode is not Mode.WATCH, tty=True) as console:
+        yield console
+
+
+@contextlib.asynccontextmanager
+async def executing(
+    kube: KubeClient, target: ConsoleTarget, words: Sequence[str], *, stdin: bool, tty: bool
+) -> AsyncIterator[UpstreamConsole]:
+    """Execute words in the container of the lablet as a whole while the block runs.
+
+    Raises:
+        OutsideError: The API server refuses, or does not answer.
+    """
+    socket = await kube.websocket(target.path(), target.command(words, stdin=stdin, tty=tty), PROTOCOLS)
     try:
         yield UpstreamConsole(socket, target.device)
     finally:
@@ -132,11 +144,15 @@ OF_CALLER_MAX: Final = 24
 _TOO_MANY: Final = "too many consoles are open here: close others, or try again"
 _PING_S: Final = 10.0
 """The pause between two pings of a browser; one that does not answer within half of it has gone."""
-_ALIVE_S: Final = 4.0
+ALIVE_S: Final = 4.0
 """The longest silence: pings do not reach a page, which takes ten seconds without a word for a broken connection."""
 _SAY_S: Final = 5.0
 _REASON_BYTES_MAX: Final = 123
 """RFC 6455, 5.5: the most bytes of the reason of a close."""
+
+
+SocketRun = Callable[[web.WebSocketResponse, asyncio.Event], Awaitable[ConsoleEnd]]
+"""Called once with the WebSocket of a browser, and an event that is set when the replica ends."""
 
 
 class TooManyConsoles(Refused):
@@ -185,14 +201,31 @@ class BrowserConsoles:
         Raises:
             Refused: There are too many.
         """
+
+        async def run(socket: web.WebSocketResponse, leaving: asyncio.Event) -> ConsoleEnd:
+            return await self._run(socket, opening, kube, target, withdrawn, leaving, renewed)
+
+        return await self.carried(request, opening.caller, run)
+
+    async def carried(self, request: web.Request, caller: str, run: SocketRun) -> web.StreamResponse:
+        """Open the WebSocket of a browser, run what it carries, and close it with the reason why that has ended.
+
+        Args:
+            request: Opens the WebSocket.
+            caller: The username of its sender.
+            run: Called with the WebSocket, and an event that is set when the replica ends.
+
+        Raises:
+            Refused: There are too many.
+        """
         leaving = asyncio.Event()
-        with self._places.taken(opening.caller, leaving):
+        with self._places.taken(caller, leaving):
             uncount(request)
             socket = web.WebSocketResponse(
                 compress=False, heartbeat=_PING_S, max_msg_size=frames.TYPED_BYTES_MAX + 1, timeout=_SAY_S
             )
             await socket.prepare(request)
-            end = await self._run(socket, opening, kube, target, withdrawn, leaving, renewed)
+            end = await run(socket, leaving)
             with suppress(ConnectionResetError, TimeoutError):
                 async with asyncio.timeout(_SAY_S):
                     await socket.send_str(frames.ended(end))
@@ -277,26 +310,17 @@ class Bridge:
 
     async def _pass_on(self, console: UpstreamConsole) -> ConsoleEnd:
         await self._socket.send_str(frames.opened(watches=self._mode is Mode.WATCH, began=self._session.began))
-        tasks = [
-            asyncio.create_task(each, name=f"console: {name}")
-            for name, each in {
+        return await first_end(
+            {
                 "output": self._read(console),
                 "sending": self._send(),
                 "input": self._input(console),
-                "right": _after(self._withdrawn, frames.WITHDRAWN),
-                "elsewhere": _after(self._session.moved, frames.MOVED),
+                "right": after(self._withdrawn, frames.WITHDRAWN),
+                "elsewhere": after(self._session.moved, frames.MOVED),
                 "typist": self._tell(),
-                "leaving": _after(self._leaving, frames.LEAVING),
-            }.items()
-        ]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            ended = next(task for task in tasks if task.done())
-            return ended.result()
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+                "leaving": after(self._leaving, frames.LEAVING),
+            }
+        )
 
     async def _read(self, console: UpstreamConsole) -> ConsoleEnd:
         """Read what the device prints, whether the browser keeps up or not; at the end, wait until it has got all."""
@@ -332,7 +356,7 @@ class Bridge:
             else:
                 self._changed.clear()
                 try:
-                    async with asyncio.timeout(_ALIVE_S):
+                    async with asyncio.timeout(ALIVE_S):
                         await self._changed.wait()
                 except TimeoutError:
                     await self._socket.send_str(frames.ALIVE)
@@ -371,7 +395,20 @@ class Bridge:
         return frames.ENDED
 
 
-async def _after(happened: asyncio.Event, end: ConsoleEnd) -> ConsoleEnd:
+async def first_end(running: Mapping[str, Coroutine[None, None, ConsoleEnd]]) -> ConsoleEnd:
+    """Run all that a console is made of, by names; return the end of what ends first, and end the others."""
+    tasks = [asyncio.create_task(each, name=f"console: {name}") for name, each in running.items()]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return next(task for task in tasks if task.done()).result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def after(happened: asyncio.Event, end: ConsoleEnd) -> ConsoleEnd:
+    """Return an end when something has happened."""
     await happened.wait()
     return end
 

@@ -260,21 +260,21 @@ class _Status(msgspec.Struct):
 _statuses: Final = msgspec.json.Decoder(_Status)
 
 
-def refusal(error: OutsideError, device: str) -> ConsoleEnd:
-    """Return what the API server's refusal means for the person who opens the console of a device."""
+def refusal(error: OutsideError, device: str, *, what: str = "console") -> ConsoleEnd:
+    """Return what the API server's refusal means for the person who opens the console, or the screen, of a device."""
     match error:
         case Unauthorized():
             return SIGNED_OUT
         case Forbidden():
             return ConsoleEnd(
                 Why.WITHDRAWN,
-                f"You may not open the console of {device}: the cluster gives you no right to it in this lab. "
+                f"You may not open the {what} of {device}: the cluster gives you no right to it in this lab. "
                 f"It says: {error.message}",
             )
         case NotFound():
             return ConsoleEnd(Why.REFUSED, "The lab has ended, or is not there yet; see its state.")
         case Invalid():
-            return ConsoleEnd(Why.REFUSED, f"The console of {device} cannot be opened: {error.message}")
+            return ConsoleEnd(Why.REFUSED, f"The {what} of {device} cannot be opened: {error.message}")
         case _:
             return ConsoleEnd(Why.LOST, f"The way to {device} does not come about at the moment: {error.message}")
 

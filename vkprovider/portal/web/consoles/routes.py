@@ -1,10 +1,11 @@
-"""The paths of the view: consoles of devices and their configurations, and which console a path names."""
+"""The paths of the view: consoles and screens of devices, their configurations, and which console a path names."""
 
 import io
 import shlex
 import time
 import zipfile
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from http import HTTPStatus
 from typing import Final, NamedTuple
 from urllib.parse import quote
@@ -31,6 +32,7 @@ from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles, printed
 from vkprovider.portal.web.consoles.frames import Mode, Why
 from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
+from vkprovider.portal.web.consoles.screens import screen_run
 from vkprovider.portal.web.lab.given import given_place, given_to, have_done
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live
@@ -182,10 +184,20 @@ def console_path(place: LabPlace, device: str) -> str:
     return f"{place.path}/consoles/{quote(device, safe='')}"
 
 
+def screen_path(path: str, device: str) -> str:
+    """Return the path of the page of a screen, by that of the page of its lab."""
+    return f"{path}/screens/{quote(device, safe='')}"
+
+
 def kubectl_command(target: ConsoleTarget) -> str:
     """Return the command that opens a console in a terminal."""
     pod = f"-n {target.namespace} {target.pod} -c {target.container}"
     return f"kubectl exec -it {pod} -- console {shlex.quote(target.device)}"
+
+
+def screen_command(target: ConsoleTarget) -> str:
+    """Return the command that leads a VNC viewer to a screen."""
+    return f"kubectl lablet screen -n {target.namespace} {target.pod} {shlex.quote(target.device)}"
 
 
 Finder = Callable[[web.Request, Visitor], Awaitable[LabPlace]]
@@ -286,6 +298,8 @@ class ConsoleViews(NamedTuple):
             found += [
                 Route("GET", f"{lab}/consoles/{{device}}", self._page_of(find)),
                 Route("GET", f"{lab}/consoles/{{device}}/stream", self._stream_of(find)),
+                Route("GET", f"{lab}/screens/{{device}}", self._screen_of(find)),
+                Route("GET", f"{lab}/screens/{{device}}/stream", self._screen_stream_of(find)),
                 Route("GET", f"{lab}/configurations", self._configurations_of(find)),
                 Route("POST", f"{lab}/devices/{{act}}", self.site.visitors.posting(self._device_act_of(find))),
             ]
@@ -329,17 +343,59 @@ class ConsoleViews(NamedTuple):
                 Right("create", "pods/exec", target.namespace, target.pod),
             )
             opening = Opening(user, visitor.user or user, mode, _again(request))
-
-            def renewed(ticket: str) -> None:
-                session = self.site.visitors.of_ticket(ticket, self.site.ctx.wall())
-                if session is not None and session.id == visitor.session:
-                    self.reviews.renewed(session)
-
+            renewed = partial(self._renewed, visitor)
             async with (
                 self.site.as_visitor.client(visitor.token) as kube,
                 self.reviews.holding(visitor, right) as withdrawn,
             ):
                 return await self.consoles.serve(request, opening, kube, target, withdrawn, renewed)
+
+        return stream
+
+    def _renewed(self, visitor: Visitor, ticket: str) -> None:
+        session = self.site.visitors.of_ticket(ticket, self.site.ctx.wall())
+        if session is not None and session.id == visitor.session:
+            self.reviews.renewed(session)
+
+    def _screen_of(self, find: Finder) -> Handler:
+        async def page(request: web.Request) -> web.StreamResponse:
+            visitor = await self.site.visitors.of(request)
+            place, device = await find(request, visitor), request.match_info["device"]
+            if place.pod is None:
+                raise web.HTTPSeeOther(link(request, place.path))
+            if place.watches:  # VNC knows nobody who only looks
+                raise web.HTTPNotFound
+            here = screen_path(place.path, device)
+            return self.site.layout.render(
+                request,
+                "consoles/screen.html",
+                pictures=True,
+                device=device,
+                whose=place.whose,
+                back=place.path,
+                here=here,
+                stream=f"{here}/stream",
+                mine=place.mine,
+                command=screen_command(place.target(device)),
+                has_token=bool(visitor.token),
+            )
+
+        return page
+
+    def _screen_stream_of(self, find: Finder) -> Handler:
+        async def stream(request: web.Request) -> web.StreamResponse:
+            visitor = await self.site.visitors.watching(request)
+            place = await find(request, visitor)
+            if place.watches:
+                raise web.HTTPNotFound
+            target = place.target(request.match_info["device"])
+            right = Right("create", "pods/exec", target.namespace, target.pod)
+            async with (
+                self.site.as_visitor.client(visitor.token) as kube,
+                self.reviews.holding(visitor, right) as withdrawn,
+            ):
+                run = screen_run(kube, target, withdrawn, partial(self._renewed, visitor))
+                return await self.consoles.carried(request, visitor.known.of_cluster.username, run)
 
         return stream
 

@@ -215,6 +215,7 @@ class DeviceRow(NamedTuple):
     Attributes:
         device: The device.
         console: The path of its console below the base; "" if it cannot be opened here.
+        screen: The path of its screen below the base; "" if it has none, or it cannot be opened here.
         command: The command that opens it; "" where that is not needed.
         ports: Its ports.
         deeds: What may be done with it here.
@@ -222,6 +223,7 @@ class DeviceRow(NamedTuple):
 
     device: SeenDevice
     console: str
+    screen: str
     command: str
     ports: Sequence[PortCell]
     deeds: Sequence[Deed]
@@ -229,13 +231,15 @@ class DeviceRow(NamedTuple):
 
 def _row(device: SeenDevice, view: LabView, place: LabPaths, audience: Audience) -> DeviceRow:
     console = f"{place.path}/consoles/{quote(device.label, safe='')}" if device.console and audience.consoles else ""
+    has_screen = console and device.has_screen and audience.guest is not GuestMode.WATCH
+    screen = f"{place.path}/screens/{quote(device.label, safe='')}" if has_screen else ""
     command = command_for(view, device.label) if device.console and not (audience.consoles or audience.locked) else ""
     acts = device.acts if audience.consoles and audience.guest is not GuestMode.WATCH else ()
     deeds = tuple(
         Deed(f"{place.path}/devices/{act}", _ACTS[act], name="device", value=device.label, done=act.told(device.label))
         for act in acts
     )
-    return DeviceRow(device, console, command, tuple(shown_port(port) for port in device.ports), deeds)
+    return DeviceRow(device, console, screen, command, tuple(shown_port(port) for port in device.ports), deeds)
 
 
 def shown_port(port: Port) -> PortCell:

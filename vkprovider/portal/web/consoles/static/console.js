@@ -12,7 +12,6 @@
   const SILENT_MS_MAX = 10_000; // the portal says something every four seconds
   const TRY_AGAIN_MS = 4000;
   const TRIES_MAX = 5;
-  const BLOCKED_MAX = 3;
   const NAMED = /^(Tab|F[0-9]+|Arrow[A-Z]|Page[A-Z]|Home|End|Delete)/;
 
   // xterm makes style elements, and sets style attributes for colours that are not of its palette. The policy of the
@@ -58,7 +57,7 @@
   let typist = null; // who types: { you, who, since, left }
   let typed = false;
   let began = 0; // when this page connected, by the portal's clock
-  let blocked = 0; // how often the portal has answered where a WebSocket did not open
+  const refusals = new Refusals(place.dataset.stream, "console");
 
   const say = (text) => {
     // Sentences of the provider have times of day in UTC.
@@ -113,30 +112,6 @@
     tell();
   };
 
-  // A browser tells no script why a WebSocket did not open; a request of another kind is refused in the same way.
-  const refusal = async (url) => {
-    try {
-      const headers = { Accept: "application/json", "X-Asked-From": location.origin };
-      const answer = await fetch(url, { headers, redirect: "manual" });
-      if (answer.type === "opaqueredirect" || answer.status === 401) {
-        return { why: "signed-out", text: "Your login has ended: log in again. Your lab goes on." };
-      }
-      if (answer.status === 404) return { why: "refused", text: "The lab has ended, or you may not see it any more." };
-      if ([403, 429, 503].includes(answer.status)) { // it is there, and refuses: that is no lost connection
-        const text = `The portal opens no console: ${(await answer.json()).message.replace(/\.$/, "")}.`;
-        return { why: answer.status === 503 ? "lost" : "refused", text };
-      }
-      blocked += answer.status === 400 ? 1 : 0; // it is there, and says that this is no WebSocket
-      return blocked < BLOCKED_MAX ? null : {
-        why: "lost",
-        text: "The portal answers, and no console comes through: whoever runs it has the proxy in front pass on the "
-          + "headers Upgrade and Connection. Your lab goes on.",
-      };
-    } catch {
-      return null; // the portal is not there
-    }
-  };
-
   /** Connect; `again` is when this page did so before, if nobody has asked for it once more. */
   const open = (mode, again = 0) => {
     clearTimeout(retry);
@@ -186,7 +161,7 @@
       if (message.type === "typist") follow(message);
       if (message.type !== "open") return; // it is alive
       began = message.began;
-      retries = blocked = 0;
+      retries = refusals.blocked = 0;
       terminal.reset(); // what was printed before is sent again
       next = message.watches ? "watch" : "type"; // nobody takes over twice without asking for it
       terminal.options.disableStdin = message.watches;
@@ -202,7 +177,7 @@
       if (!("tile" in place.dataset)) terminal.focus(); // one of many takes the focus from no other
     };
     mine.onclose = async () => {
-      const known = end ?? (place.dataset.state === "connecting" ? await refusal(place.dataset.stream) : null);
+      const known = end ?? (place.dataset.state === "connecting" ? await refusals.ask() : null);
       if (mine === socket) closed(known ?? { why: "lost", text: "Connection lost; your lab goes on." }, next);
     };
   };
