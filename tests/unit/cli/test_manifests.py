@@ -132,6 +132,17 @@ def test_image_installs_what_is_tested_and_everything_by_hash() -> None:
         assert "--require-hashes" in step
 
 
+def test_image_of_a_workbench_installs_what_is_locked() -> None:
+    folder = ROOT / "images" / "workbench"
+    pins = locked(str(folder / "requirements.lock"))
+    assert all(pins.values())
+    wanted = {line.partition("[")[0] for line in (folder / "requirements.in").read_text().splitlines() if line[0] != "#"}
+    assert wanted <= {pin.partition("==")[0] for pin in pins if "==" in pin}
+    build = (folder / "Containerfile").read_text()
+    assert "--require-hashes --requirement /tmp/requirements.lock" in build
+    assert 'echo "${KUBECTL_SHA256}  /usr/local/bin/kubectl" | sha256sum --check --strict' in build
+
+
 def test_base_image_is_named_by_digest() -> None:
     images = [line.split()[1] for line in CONTAINERFILE.splitlines() if line.startswith("FROM ")]
     assert set(images) == {"${PYTHON_IMAGE}"}
