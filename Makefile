@@ -233,11 +233,11 @@ image: ## Build the container image; IMAGE=registry/name:tag, CONTAINER=docker, 
 	$(CONTAINER) build $(BUILD) $(if $(PYTHON_IMAGE),--build-arg PYTHON_IMAGE=$(PYTHON_IMAGE)) --tag $(IMAGE) \
 	  --file Containerfile .
 
-workbench: ## Build the image of workbenches on IMAGE; WORKBENCH=name:tag, KUBECTL=program or KUBECTL_SHA256=sum, CONTAINER and BUILD as for image
+workbench: ## Build the image of workbenches on IMAGE; WORKBENCH=name:tag, KUBECTL=program or KUBECTL_SHA256=sum, others as for image
 	@rm -rf build/workbench; mkdir -p build/workbench
 	@cp images/workbench/* $(if $(KUBECTL),$(KUBECTL)) build/workbench
 	$(CONTAINER) build $(BUILD) --build-arg IMAGE=$(IMAGE) --build-arg KUBECTL_SHA256=$(KUBECTL_SHA256) \
-	  $(if $(KUBECTL),--build-arg KUBECTL=$(notdir $(KUBECTL))) --tag $(WORKBENCH) build/workbench
+	  $(if $(PYTHON_IMAGE),--build-arg PYTHON_IMAGE=$(PYTHON_IMAGE)) $(if $(KUBECTL),--build-arg KUBECTL=$(notdir $(KUBECTL))) --tag $(WORKBENCH) build/workbench
 
 base: ## Make a base image of Debian's packages, without a registry; BASE=name, MIRROR=url of another day's packages
 	@mkdir -p build

@@ -136,7 +136,8 @@ def test_image_of_a_workbench_installs_what_is_locked() -> None:
     folder = ROOT / "images" / "workbench"
     pins = locked(str(folder / "requirements.lock"))
     assert all(pins.values())
-    wanted = {line.partition("[")[0] for line in (folder / "requirements.in").read_text().splitlines() if line[0] != "#"}
+    lines = (folder / "requirements.in").read_text().splitlines()
+    wanted = {line.partition("[")[0] for line in lines if not line.startswith("#")}
     assert wanted <= {pin.partition("==")[0] for pin in pins if "==" in pin}
     build = (folder / "Containerfile").read_text()
     assert "--require-hashes --requirement /tmp/requirements.lock" in build
