@@ -45,7 +45,7 @@ def texts(**given):
 def publish(request):
     asked = fields(request)
     pairs = [fields(each) for each in asked[8]]
-    share = {pair[1][0]: pair[2][0] for pair in pairs}[b"share"].decode()
+    share = {pair[1][0]: pair.get(2, [b""])[0] for pair in pairs}[b"share"].decode()
     home, target = HOMES + share, asked[4][0]
     os.makedirs(home, exist_ok=True)
     os.makedirs(target, exist_ok=True)

@@ -71,22 +71,22 @@ def write_overlay(made: Ordinary) -> Path:
         _binding(CLASS, "vkprovider-instructor", {"kind": "ServiceAccount", "name": "ida", "namespace": LEARNERS}),
     ]
     (folder / "own.yaml").write_text(yaml.safe_dump_all(own))
-    variables = [
-        {"name": "images", "expression": f"['{WORKBENCH}']"},
-        {"name": "drivers", "expression": f"['{csidriver.DRIVER}']"},
+    lists = {"images": WORKBENCH, "drivers": csidriver.DRIVER}
+    patch = [
+        operation
+        for place, (variable, text) in enumerate(lists.items(), 1)
+        for operation in (
+            {"op": "test", "path": f"/spec/variables/{place}/name", "value": variable},
+            {"op": "replace", "path": f"/spec/variables/{place}/expression", "value": f"['{text}']"},
+        )
     ]
-    patch = {
-        "apiVersion": "admissionregistration.k8s.io/v1",
-        "kind": "ValidatingAdmissionPolicy",
-        "metadata": {"name": "vkprovider-confine-portal"},
-        "spec": {"variables": variables},
-    }
+    policy = {"kind": "ValidatingAdmissionPolicy", "name": "vkprovider-confine-portal"}
     below = [os.path.relpath(MANIFESTS / each, folder) for each in ("overlays/complete", "components/workbench")]
     name, _, tag = IMAGE.partition(":")
     kustomization = {
         "resources": [*below, "own.yaml"],
         "images": [{"name": "vkprovider", "newName": name, "newTag": tag}],
-        "patches": [{"patch": yaml.safe_dump(patch)}],
+        "patches": [{"target": policy, "patch": yaml.safe_dump(patch)}],
     }
     (folder / "kustomization.yaml").write_text(yaml.safe_dump(kustomization))
     return folder
