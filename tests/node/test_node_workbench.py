@@ -189,7 +189,7 @@ def test_its_network_is_what_its_policy_allows(made: Ordinary) -> None:
         stack.enter_context(socket.create_server((allowed, 7000)))
         cloud = subprocess.Popen([*there, "python3", "-c", LISTENER, "80"])  # noqa: S603 (of the test)
         stack.callback(cloud.kill)
-        until(lambda: from_the_node(made, {METADATA: [(80, 81)]}) or pytest.fail("nobody listens"), 20)
+        until(lambda: from_the_node(made, {METADATA: [(80, 81)]}), 20, "nobody listens")
         one = {
             bob: BENCH_PORT,
             node.address: 10250,
@@ -298,11 +298,12 @@ def test_symlinks_in_a_home_lead_nowhere_on_the_node(made: Ordinary) -> None:
     at_node(made, "chgrp", "root", home)  # so that the kubelet gives what is in the home to its group once more
     before, uid = at_node(made, "stat", "-c", "%u:%g %a", victim), pod_of(made, "alice")["metadata"]["uid"]
     made.kubectl("delete", "pod", "nb-alice-workbench", "--namespace=nublado-alice")
-    until(
-        lambda: pod_of(made, "alice").get("metadata", {}).get("uid", uid) != uid or pytest.fail("the old one"),
-        120,
-        every_s=1,
-    )
+
+    def made_again() -> bool:
+        found = pod_of(made, "alice")
+        return bool(found) and found["metadata"]["uid"] != uid
+
+    until(made_again, 120, "no new workbench", every_s=1)
     ready_workbench(made, "alice")
     assert within(made, "alice", "readlink", "victim").strip() == victim  # the home is the same
     after = at_node(made, "stat", "-c", "%u:%g %a", victim)
@@ -408,7 +409,7 @@ def test_a_workbench_goes_with_the_time_and_its_home_stays(made: Ordinary) -> No
     began = time.monotonic()
     ready_workbench(made, "dora", 90)
     within(made, "dora", "sh", "-c", "echo mine >kept")
-    until(lambda: not made.get("namespace", "nublado-dora") or pytest.fail("it is there"), 300, every_s=1)
+    until(lambda: not made.get("namespace", "nublado-dora"), 300, "the namespace stays", every_s=1)
     row("time over after 100 s", f"lab, workbench and namespace gone after {time.monotonic() - began:.0f} s")
     assert at_node(made, "cat", f"{csidriver.HOMES}/dora/kept") == "mine\n"
     create_lab(made, "dora")
