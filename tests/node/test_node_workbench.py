@@ -91,14 +91,14 @@ async function attack(portal) {
   const cross = {credentials: "include", mode: "cors"};
   await attempt("read", async () => (await fetch(portal + "/labs/alice", cross)).text());
   await attempt("user", async () => (await fetch(portal + "/nublado/spawner/v1/user-status", cross)).text());
-  await attempt("posted", async () => (await fetch(portal + "/labs/alice/delete",
+  await attempt("posted", async () => (await fetch(portal + "/labs/alice/stop",
     {...cross, method: "POST", headers: {"Content-Type": "application/x-www-form-urlencoded"}, body: "yes=1"})).status);
   await attempt("blind", async () => {
-    await fetch(portal + "/labs/alice/delete", {credentials: "include", mode: "no-cors", method: "POST"});
+    await fetch(portal + "/labs/alice/stop", {credentials: "include", mode: "no-cors", method: "POST"});
     return null; });
   await attempt("cookies", async () => document.cookie.includes("vkprovider") ? document.cookie : null);
   await attempt("socket", () => new Promise((yes, no) => {
-    const socket = new WebSocket(portal.replace("https", "wss") + "/labs/alice/consoles/r1");
+    const socket = new WebSocket(portal.replace("https", "wss") + "/labs/alice/consoles/r1/stream");
     socket.onopen = () => yes("open"); socket.onerror = no; }));
   await attempt("frame", () => new Promise((yes, no) => {
     const frame = document.createElement("iframe");
@@ -107,7 +107,7 @@ async function attack(portal) {
     document.body.append(frame); }));
   await attempt("form", () => new Promise((yes) => {
     const form = document.createElement("form");
-    Object.assign(form, {method: "post", action: portal + "/labs/alice/delete", target: "sink"});
+    Object.assign(form, {method: "post", action: portal + "/labs/alice/stop", target: "sink"});
     const sink = Object.assign(document.createElement("iframe"), {name: "sink"});
     document.body.append(sink, form); form.submit(); setTimeout(yes, 3000, null); }));
   return got;
@@ -347,7 +347,7 @@ def log_in(driver: Chrome, token: str, path: str = "/") -> None:
 
 def open_workbench(driver: Chrome, user: str) -> None:
     """Press the button of the lab's page, and wait until JupyterLab is there."""
-    seen(driver, f"form[action$='/labs/{user}/workbench'] button").click()
+    seen(driver, f"button[formaction$='/labs/{user}/workbench']").click()
     there = f"https://{user}.{support.BENCH_DOMAIN}:{PORT}/"
     wait = WebDriverWait(driver, 120, poll_frequency=0.2, ignored_exceptions=[WebDriverException])
     wait.until(lambda page: page.current_url.startswith(there) and "Jupyter" in page.title, driver.current_url)
@@ -365,7 +365,7 @@ def test_a_learner_in_a_browser_runs_a_cell_at_the_workbenchs_own_origin(made: O
         for name, text in {"SEAT": "7", "SITE": "campus-2"}.items():
             seen(driver, f"input[name$='{name}']").send_keys(text)
         driver.find_element(By.XPATH, "//button[.='Start the lab']").click()
-        seen(driver, "form[action$='/workbench'] button")
+        seen(driver, "button[formaction$='/workbench']")
         took_s = time.monotonic() - began
         open_workbench(driver, "carol")
         driver.set_script_timeout(180)
@@ -392,7 +392,7 @@ def test_hostile_html_that_an_instructor_opens_gets_nothing_of_the_portal(made: 
         WebDriverWait(driver, 90).until(lambda page: page.title.startswith("got "), driver.title)
         file = json.loads(driver.title.removeprefix("got "))
         driver.get(f"{portal}/labs/alice")
-        seen(driver, "form[action$='/labs/alice/workbench'] button")  # the instructor is logged in, all the time
+        seen(driver, "button[formaction$='/labs/alice/workbench']")  # the instructor is logged in, all the time
     got = {name: text for found in (origin, file) for name, text in found.items() if text is not None}
     row(
         "hostile HTML, opened by an instructor, as a file and with the workbench's own origin",
