@@ -216,6 +216,27 @@ def test_its_network_is_what_its_policy_allows(made: Ordinary) -> None:
     assert reached == {(allowed, 7000), (node.host, 6443)}
 
 
+def test_another_learner_is_not_let_in(made: Ordinary) -> None:
+    host = {"Host": f"alice.{support.BENCH_DOMAIN}:{PORT}"}
+    bearer = {"Authorization": f"Bearer {support.token_of(made, 'bob')}"}
+    pod = pod_of(made, "alice")
+    direct = f"http://{pod['status']['podIP']}:{BENCH_PORT}/api/contents"
+    answers = {
+        "without a cookie": support.send(made, "GET", "/api/contents", host)[0],
+        "by the own token": support.send(made, "GET", "/api/contents", {**host, **bearer})[0],
+        "by a guess": support.send(made, "GET", "/.vkprovider/enter/" + "a" * 43, host)[0],
+        "by the lab's page": support.ask(made, "GET", "/labs/alice", bearer["Authorization"].removeprefix("Bearer "))[
+            0
+        ],
+        "from the node": int(at_node(made, "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", direct)),
+    }
+    row(
+        "another learner, at the portal and past it",
+        f"{sum(each < 400 for each in answers.values())} of {len(answers)}",
+    )
+    assert set(answers.values()) <= {401, 403, 404}, answers
+
+
 def test_its_token_opens_the_consoles_of_its_lab_alone(made: Ordinary) -> None:
     tries = (
         "exec nb-alice-workbench -- true",
@@ -347,7 +368,7 @@ def log_in(driver: Chrome, token: str, path: str = "/") -> None:
 
 def open_workbench(driver: Chrome, user: str) -> None:
     """Press the button of the lab's page, and wait until JupyterLab is there."""
-    seen(driver, f"button[formaction$='/labs/{user}/workbench']").click()
+    seen(driver, "button[formaction$='/workbench']").click()
     there = f"https://{user}.{support.BENCH_DOMAIN}:{PORT}/"
     wait = WebDriverWait(driver, 120, poll_frequency=0.2, ignored_exceptions=[WebDriverException])
     wait.until(lambda page: page.current_url.startswith(there) and "Jupyter" in page.title, driver.current_url)
@@ -392,7 +413,7 @@ def test_hostile_html_that_an_instructor_opens_gets_nothing_of_the_portal(made: 
         WebDriverWait(driver, 90).until(lambda page: page.title.startswith("got "), driver.title)
         file = json.loads(driver.title.removeprefix("got "))
         driver.get(f"{portal}/labs/alice")
-        seen(driver, "button[formaction$='/labs/alice/workbench']")  # the instructor is logged in, all the time
+        seen(driver, "button[formaction$='/workbench']")  # the instructor is logged in, all the time
     got = {name: text for found in (origin, file) for name, text in found.items() if text is not None}
     row(
         "hostile HTML, opened by an instructor, as a file and with the workbench's own origin",

@@ -146,9 +146,12 @@ def token_of(made: Ordinary, name: str) -> str:
 def ask(made: Ordinary, method: str, path: str, token: str, body: object = None) -> tuple[int, str]:
     """Send a request of a script to the portal; return status and text."""
     headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    data = json.dumps(body).encode() if body is not None else None
-    url = f"https://{portal_address(made)}:{PORT}{_ROUTES}{path}"
-    request = urllib.request.Request(url, data, headers, method=method)
+    return send(made, method, _ROUTES + path, headers, json.dumps(body).encode() if body is not None else None)
+
+
+def send(made: Ordinary, method: str, path: str, headers: dict[str, str], data: bytes | None = None) -> tuple[int, str]:
+    """Send a request to the portal, at whatever host the headers say; return status and text."""
+    request = urllib.request.Request(f"https://{portal_address(made)}:{PORT}{path}", data, headers, method=method)
     opener = urllib.request.build_opener(
         urllib.request.HTTPSHandler(context=ssl._create_unverified_context()),  # noqa: S323 (made by each replica)
         _NoRedirect,
