@@ -234,6 +234,7 @@ image: ## Build the container image; IMAGE=registry/name:tag, CONTAINER=docker, 
 	  --file Containerfile .
 
 workbench: ## Build the image of workbenches on IMAGE; WORKBENCH=name:tag, KUBECTL=program or KUBECTL_SHA256=sum, others as for image
+	@[ -n "$(KUBECTL_SHA256)" ] || { echo "name KUBECTL=program, or KUBECTL_SHA256=sum of the one that is downloaded" >&2; exit 2; }
 	@rm -rf build/workbench; mkdir -p build/workbench
 	@cp images/workbench/* $(if $(KUBECTL),$(KUBECTL)) build/workbench
 	$(CONTAINER) build $(BUILD) --build-arg IMAGE=$(IMAGE) --build-arg KUBECTL_SHA256=$(KUBECTL_SHA256) \
