@@ -253,7 +253,7 @@ def test_its_token_opens_the_consoles_of_its_lab_alone(made: Ordinary) -> None:
         "get --raw /api/v1/namespaces/nublado-alice/pods/nb-alice-workbench/proxy/",
     )
     program = "".join(f"kubectl {words} >/dev/null 2>&1 && echo '{words}'\n" for words in tries)
-    control = "kubectl get pod nb-alice >/dev/null && kubectl exec nb-alice -c lab -- help >/dev/null && echo control\n"
+    control = "kubectl get pod nb-alice >/dev/null && echo control\n"
     said = within(made, "alice", "sh", "-c", f"{program}{control}true").splitlines()
     row(
         "the stolen token of a workbench",
@@ -271,6 +271,7 @@ def test_the_portals_token_makes_no_pod_but_a_workbench_that_is_listed(made: Ord
         spec = bench_pod_spec(kind, "", BenchUser("bob", 1000, 1000))
         [box] = spec["containers"]
         box |= changed.pop("box", {})
+        spec["volumes"] += changed.pop("more", [])
         return {"metadata": {"name": name, "labels": labels}, "spec": {**spec, **changed}}
 
     host = {"name": "host", "hostPath": {"path": "/"}}
@@ -278,8 +279,8 @@ def test_the_portals_token_makes_no_pod_but_a_workbench_that_is_listed(made: Ord
     secrets = "/api/v1/namespaces/kube-system/secrets"
     thefts = [
         ("POST", own, body(box={"image": "docker.io/library/busybox"})),
-        ("POST", own, body(volumes=[host])),
-        ("POST", own, body(volumes=[csi])),
+        ("POST", own, body(more=[host])),
+        ("POST", own, body(more=[csi])),
         ("POST", own, body(hostNetwork=True)),
         ("POST", own, body(nodeName=made.node.name)),
         ("POST", own, body(securityContext={"runAsUser": 0})),
