@@ -10,6 +10,10 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' pyproject.toml)
 # Helm names a chart's archive by the version as semver has it: 0.2.0-dev.0 where Python has 0.2.0.dev0.
 CHART = vkprovider-$(shell sed -n 's/^version: //p' manifests/helm/vkprovider/Chart.yaml).tgz
 IMAGE = vkprovider:$(VERSION)
+# Of `make workbench`. KUBECTL names a program, or else it is downloaded and has the sum KUBECTL_SHA256.
+WORKBENCH = vkprovider-workbench:$(VERSION)
+KUBECTL =
+KUBECTL_SHA256 = $(if $(KUBECTL),$(firstword $(shell sha256sum $(KUBECTL))))
 # Of `make base`: the same Python as that of the official image, from Debian.
 BASE = localhost/vkprovider-base:bookworm
 MIRROR =
@@ -33,7 +37,7 @@ ONLY_K = $(if $(ONLY),-k '$(ONLY)')
 export PYTHON INSTALL VENV
 
 .DEFAULT_GOAL := help
-.PHONY: help install demo test tests unit late component simulators acceptance coverage judges hub spawner check fix generate vendor recording pictures site figures faults node tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image base clean
+.PHONY: help install demo test tests unit late component simulators acceptance coverage judges hub spawner check fix generate vendor recording pictures site figures faults node tunnelled matrix rights bench contract wheel plugin helm chart release version lock sbom image workbench base clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' Makefile
@@ -213,6 +217,8 @@ lock: $(STAMP) ## Pin what the image is made of, by hash, in the versions of con
 	@echo setuptools > build/lock/build.in
 	@build/lock/bin/$(LOCK) --extra fast pyproject.toml --output-file requirements.lock
 	@build/lock/bin/$(LOCK) build/lock/build.in --output-file requirements-build.lock
+	@build/lock/bin/$(filter-out --constraint constraints.txt,$(LOCK)) images/workbench/requirements.in \
+	  --output-file images/workbench/requirements.lock
 
 sbom: $(STAMP) ## Build the image's environment without a container, and its SBOM (CycloneDX), in build/image
 	@rm -rf build/image; $(BIN)/python -m venv --without-pip build/image/env
@@ -226,6 +232,13 @@ sbom: $(STAMP) ## Build the image's environment without a container, and its SBO
 image: ## Build the container image; IMAGE=registry/name:tag, CONTAINER=docker, PYTHON_IMAGE=name@digest, BUILD=flags
 	$(CONTAINER) build $(BUILD) $(if $(PYTHON_IMAGE),--build-arg PYTHON_IMAGE=$(PYTHON_IMAGE)) --tag $(IMAGE) \
 	  --file Containerfile .
+
+workbench: ## Build the image of workbenches on IMAGE; WORKBENCH=name:tag, KUBECTL=program or KUBECTL_SHA256=sum, others as for image
+	@[ -n "$(KUBECTL_SHA256)" ] || { echo "name KUBECTL=program, or KUBECTL_SHA256=sum of the one that is downloaded" >&2; exit 2; }
+	@rm -rf build/workbench; mkdir -p build/workbench
+	@cp images/workbench/* $(if $(KUBECTL),$(KUBECTL)) build/workbench
+	$(CONTAINER) build $(BUILD) --build-arg IMAGE=$(IMAGE) --build-arg KUBECTL_SHA256=$(KUBECTL_SHA256) \
+	  $(if $(PYTHON_IMAGE),--build-arg PYTHON_IMAGE=$(PYTHON_IMAGE)) $(if $(KUBECTL),--build-arg KUBECTL=$(notdir $(KUBECTL))) --tag $(WORKBENCH) build/workbench
 
 base: ## Make a base image of Debian's packages, without a registry; BASE=name, MIRROR=url of another day's packages
 	@mkdir -p build

@@ -2,8 +2,9 @@
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Final
 
 import pytest
@@ -20,13 +21,14 @@ GET_IT: Final = "make test INSTALL=1, or: apt-get install -y --no-install-recomm
 
 
 @contextmanager
-def browser(*, logs: bool = False) -> Iterator[Chrome]:
+def browser(*, logs: bool = False, hosts: Mapping[str, str] | None = None) -> Iterator[Chrome]:
     """Start a browser that reaches nothing but this machine; skip the test where there is none.
 
     Args:
         logs: Whether it keeps what pages log, and takes any certificate.
+        hosts: Addresses by name, or by a wildcard such as `*.wb.test`, that it reaches besides.
     """
-    running = _started(logs=logs)
+    running = _started(logs=logs, hosts=hosts or {})
     try:
         yield running
     finally:
@@ -73,7 +75,7 @@ class Browsers:
             self._free.pop().quit()
 
 
-def _started(*, logs: bool) -> Chrome:
+def _started(*, logs: bool, hosts: Mapping[str, str] = MappingProxyType({})) -> Chrome:
     program = next(filter(None, map(shutil.which, BROWSERS)), None)
     driver = shutil.which("chromedriver")
     if program is None or driver is None:
@@ -84,7 +86,8 @@ def _started(*, logs: bool) -> Chrome:
     options.add_argument("--disable-dev-shm-usage")
     options.add_argument("--disable-background-networking")
     here = ", ".join(f"EXCLUDE {each}" for each in ("127.0.0.1", "localhost", "*.localhost"))
-    options.add_argument(f"--host-resolver-rules=MAP * ~NOTFOUND, {here}")
+    named = "".join(f"MAP {name} {address}, " for name, address in hosts.items())
+    options.add_argument(f"--host-resolver-rules={named}MAP * ~NOTFOUND, {here}")
     if logs:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
         options.accept_insecure_certs = True

@@ -13,9 +13,12 @@ from vkpsandbox.controlplane.kubeconfig import read_cluster
 
 ROOT = Path(__file__).parents[2]
 IMAGE = "localhost/vkprovider-test:image"
+WORKBENCH = "localhost/vkprovider-workbench-test:image"
 BASE = "localhost/vkprovider-base:bookworm"
 ACCOUNT = "/var/run/secrets/kubernetes.io/serviceaccount"
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
+_FLAGS = f"--network host --volume {AUTHORITIES}:{AUTHORITIES}:ro"
+"""The authorities of this machine: it may reach the package index through a proxy."""
 BYTES = {"Ki": 2**10, "Mi": 2**20, "Gi": 2**30}
 
 
@@ -46,9 +49,13 @@ def build() -> None:
     """Build the image of the checkout on a base of Debian's packages; the base is kept for the next time."""
     if not podman("images", "--quiet", BASE):
         _make("base", "CONTAINER=podman", f"BASE={BASE}")
-    # The authorities of this machine: it may reach the package index through a proxy.
-    flags = f"--network host --volume {AUTHORITIES}:{AUTHORITIES}:ro"
-    _make("image", "CONTAINER=podman", f"IMAGE={IMAGE}", f"PYTHON_IMAGE={BASE}", f"BUILD={flags}")
+    _make("image", "CONTAINER=podman", f"IMAGE={IMAGE}", f"PYTHON_IMAGE={BASE}", f"BUILD={_FLAGS}")
+
+
+def build_workbench(kubectl: Path) -> None:
+    """Build the image of workbenches on that of the checkout, with a kubectl that was built here."""
+    names = (f"IMAGE={IMAGE}", f"WORKBENCH={WORKBENCH}", f"PYTHON_IMAGE={BASE}")
+    _make("workbench", "CONTAINER=podman", *names, f"KUBECTL={kubectl}", f"BUILD={_FLAGS} --layers")
 
 
 def _make(*arguments: str) -> None:

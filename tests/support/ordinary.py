@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.support import containers
-from tests.support.containers import IMAGE, podman
+from tests.support.containers import IMAGE, WORKBENCH, podman
 from tests.support.extra import ACCOUNT, SYSTEM, Program, cmlworker, secret
 from tests.support.installation import EVERYBODY, MANIFESTS, WORKER, Installation
 from tests.support.sandboxes import started
@@ -48,6 +48,14 @@ def archive(folder: Path) -> Path:
     podman("build", "--quiet", f"--tag={HAPROXY}", str(context))
     made = folder / "images.tar"
     podman("save", "--quiet", "--multi-image-archive", f"--output={made}", IMAGE, HAPROXY)
+    return made
+
+
+def workbench_archive(folder: Path, kubectl: Path) -> Path:
+    """Build the image of workbenches on that of the checkout, which is there; return an archive of it."""
+    containers.build_workbench(kubectl)
+    made = folder / "workbench.tar"
+    podman("save", "--quiet", f"--output={made}", WORKBENCH, timeout_s=600)
     return made
 
 

@@ -23,6 +23,8 @@ DNS_ADDRESS: Final = "10.96.0.10"
 DOMAIN: Final = "cluster.local"
 KUBELET_CLIENT: Final = "kubelet"
 """The client certificate of the kubelet."""
+PIDS_MAX: Final = 1024
+"""The most processes of one Pod."""
 _RULES: Final[Mapping[str, list[dict[str, list[str]]]]] = {
     programs.COREDNS: [
         {"apiGroups": [""], "resources": ["services", "pods", "namespaces"], "verbs": ["list", "watch"]},
@@ -112,6 +114,7 @@ def _kubelet(layout: Layout, node: OrdinaryNode, program: Path) -> ProcessSpec:
         "imageGCHighThresholdPercent": 100,
         "failCgroupV1": False,
         "failSwapOn": False,
+        "podPidsLimit": PIDS_MAX,
         "resolvConf": str(resolv),
     }
     write_atomically(config, json.dumps(settings, indent=2).encode())

@@ -92,6 +92,8 @@ def _mount(layout: Layout, pid: int) -> None:
         folder = layout.node / name
         folder.mkdir(exist_ok=True)
         run(*there, "mount", "--bind", str(folder), place)
+        # As an init system leaves them: a CSI driver is a Pod that mounts for others.
+        run(*there, "mount", "--make-rshared", place)
     for place, value in _SYSCTLS.items():
         file = layout.node / place.replace("/", ".")
         file.write_text(f"{value}\n")

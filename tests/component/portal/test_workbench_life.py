@@ -14,6 +14,7 @@ from tests.component.portal.harness import Json, PortalWorld, Running
 from tests.component.portal.test_workbench_confined import listing
 from tests.component.portal.wishes import ask
 from tests.support.apiserver import MEMBERS, SYSTEM, until
+from tests.support.extra import cmlworker
 from vkprovider.platform.shipped import find_manifests
 
 IMAGE: Final = "registry.example.com/workbench:1"
@@ -208,7 +209,12 @@ async def test_a_policy_follows_workers_that_come(benches: PortalWorld) -> None:
         await world.admin.patch("/api/v1/nodes/vnode.bench/status", {"status": {"addresses": addresses}})
         path = f"{NET}/namespaces/nublado-alice/networkpolicies/{NAME}"
         await world.admin.until(path, lambda found: "192.0.2.9/32" in str(found["spec"]["egress"]))
+        workers = "/apis/vkprovider.io/v1alpha1/cmlworkers"  # we reach it elsewhere than learners do
+        spec = cmlworker("bench", "https://192.0.2.77:8443", address="192.0.2.9")
+        await world.admin.create(workers, spec)
+        await world.admin.until(path, lambda found: "192.0.2.77/32" in str(found["spec"]["egress"]))
     finally:
+        await world.admin.delete("/apis/vkprovider.io/v1alpha1/cmlworkers/bench")
         await world.admin.delete("/api/v1/nodes/vnode.bench")
 
 

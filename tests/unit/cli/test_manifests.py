@@ -1,6 +1,7 @@
 """The manifests agree with the program, and with the image that the Containerfile describes."""
 
 import re
+import textwrap
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -130,6 +131,36 @@ def test_image_installs_what_is_tested_and_everything_by_hash() -> None:
     for name in ("requirements.lock", "requirements-build.lock"):
         [step] = [step for step in steps if name in step.split()]
         assert "--require-hashes" in step
+
+
+def test_image_of_a_workbench_installs_what_is_locked() -> None:
+    folder = ROOT / "images" / "workbench"
+    pins = locked(str(folder / "requirements.lock"))
+    assert all(pins.values())
+    lines = (folder / "requirements.in").read_text().splitlines()
+    wanted = {line.partition("[")[0] for line in lines if not line.startswith("#")}
+    assert wanted <= {pin.partition("==")[0] for pin in pins if "==" in pin}
+    build = (folder / "Containerfile").read_text()
+    assert "--require-hashes --requirement /tmp/requirements.lock" in build
+    assert 'echo "${KUBECTL_SHA256}  /usr/local/bin/kubectl" | sha256sum --check --strict' in build
+
+
+def test_patch_of_the_page_of_workbenches_finds_the_lists_of_the_policy() -> None:
+    """Kustomize would replace the whole list of variables by a patch that merges."""
+    page = textwrap.dedent(
+        (ROOT / "docs" / "workbench.md").read_text().partition("        patches:\n")[2].partition("\n\n")[0]
+    )
+    [patch] = yaml.safe_load(page)
+    policies = yaml.safe_load_all((MANIFESTS / "components" / "portal" / "confine.yaml").read_text())
+    [policy] = [each for each in policies if each["kind"] == patch["target"]["kind"]]
+    assert policy["metadata"]["name"] == patch["target"]["name"]
+    variables = policy["spec"]["variables"]
+    operations = yaml.safe_load(patch["patch"])
+    assert [each["op"] for each in operations] == ["test", "replace"] * 2
+    for test, replace in zip(operations[::2], operations[1::2], strict=True):
+        place, key = test["path"].removeprefix("/spec/variables/").split("/")
+        assert (key, variables[int(place)]["name"]) == ("name", test["value"])
+        assert replace["path"] == f"/spec/variables/{place}/expression"
 
 
 def test_base_image_is_named_by_digest() -> None:

@@ -7,8 +7,9 @@ that lies within such an address allows nothing.
 import ipaddress
 from collections.abc import Collection, Iterable
 from typing import Any, Final, NamedTuple
+from urllib.parse import urlsplit
 
-from vkprovider.platform.objects import Node
+from vkprovider.platform.objects import CustomResource, Node
 from vkprovider.portal.pure.portalnames import LABEL_WORKBENCH, PORTAL_PROGRAM
 from vkprovider.portal.pure.workbench import BenchEgress, BenchPeer, WorkbenchConfig
 
@@ -26,9 +27,17 @@ class ApiEndpoint(NamedTuple):
     port: int
 
 
-def worker_addresses(nodes: Iterable[Node]) -> list[str]:
-    """Return the IP addresses of workers, by their Nodes; one that has only a name has none here."""
+def worker_addresses(nodes: Iterable[Node], workers: Iterable[CustomResource]) -> list[str]:
+    """Return the IP addresses of workers: where learners reach them, and where we do, which may be another one.
+
+    A worker that has only a name has none here.
+
+    Args:
+        nodes: The Nodes of workers.
+        workers: The CMLWorkers.
+    """
     found = {each.address for node in nodes for each in node.status.addresses}
+    found |= {_host_of(str(each.spec.get(field) or "")) for each in workers for field in ("url", "address")}
     return sorted(address for address in found if _is_address(address))
 
 
@@ -82,6 +91,14 @@ def _peer(peer: BenchPeer) -> Json:
         "namespaceSelector": {"matchLabels": {_NAMESPACE_NAME: peer.namespace}},
         "podSelector": {"matchLabels": peer.labels},
     }
+
+
+def _host_of(text: str) -> str:
+    """Return the host of a URL, or an address as it is."""
+    try:
+        return urlsplit(text).hostname or text
+    except ValueError:
+        return ""
 
 
 def _is_address(text: str) -> bool:

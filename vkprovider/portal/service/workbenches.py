@@ -70,6 +70,18 @@ class _Bench(NamedTuple):
     user: BenchUser
 
 
+class _Around(NamedTuple):
+    """What policies of workbenches name.
+
+    Attributes:
+        api: The API server's own addresses.
+        workers: The addresses of workers.
+    """
+
+    api: list[ApiEndpoint]
+    workers: list[str]
+
+
 class Workbenches:
     """Makes workbenches, ends them, and keeps their policies as they should be."""
 
@@ -178,10 +190,10 @@ class Workbenches:
         benches = [lab for lab in labs if lab.bench is not None and lab.bench.metadata.deletion_timestamp is None]
         here = {lab.record.namespace for lab in benches}
         self._written = {place: what for place, what in self._written.items() if place in here}
-        api = await self._api() if benches else []
+        around = await self._around() if benches else _Around([], [])
         for lab in benches:
             try:
-                spec = self._spec(self._bench(lab).config, api)
+                spec = self._spec(self._bench(lab).config, around)
             except Invalid:  # it is not described any more, and stays as it is until its end
                 continue
             if self._written.get(lab.record.namespace) != _digest(spec):
@@ -231,10 +243,19 @@ class Workbenches:
         return lease is not None and f"{ANNOTATION_PROVISIONED}-{bench.asked.name}" in lease.metadata.annotations
 
     async def _policy(self, config: WorkbenchConfig) -> Json:
-        return self._spec(config, await self._api())
+        return self._spec(config, await self._around())
 
-    def _spec(self, config: WorkbenchConfig, api: list[ApiEndpoint]) -> Json:
-        return bench_policy_spec(config, home=self._ctx.namespace, api=api, workers=worker_addresses(self._nodes()))
+    def _spec(self, config: WorkbenchConfig, around: _Around) -> Json:
+        return bench_policy_spec(config, home=self._ctx.namespace, api=around.api, workers=around.workers)
+
+    async def _around(self) -> _Around:
+        """Return what stands around workbenches.
+
+        Raises:
+            Unavailable: The API server's own addresses are unknown.
+        """
+        workers = await self._ctx.api.workers.list()
+        return _Around(await self._api(), worker_addresses(self._nodes(), workers))
 
     async def _api(self) -> list[ApiEndpoint]:
         """Return the API server's own addresses.

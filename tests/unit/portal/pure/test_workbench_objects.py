@@ -13,7 +13,7 @@ import pytest
 import yaml
 from pydantic import ValidationError
 
-from vkprovider.platform.objects import Metadata, Node, NodeAddress, NodeStatus
+from vkprovider.platform.objects import CustomResource, Metadata, Node, NodeAddress, NodeStatus
 from vkprovider.portal.pure.benchnet import ApiEndpoint, bench_policy_spec, worker_addresses
 from vkprovider.portal.pure.benchpod import BenchUser, bench_pod_spec
 from vkprovider.portal.pure.config import PortalConfig
@@ -162,4 +162,14 @@ def test_only_workbenches_that_are_there_are_named() -> None:
 
 def test_the_addresses_of_workers_are_those_of_their_nodes_as_far_as_they_are_addresses() -> None:
     addresses = [NodeAddress("ExternalIP", "192.0.2.9"), NodeAddress("ExternalDNS", "cml.example.com")]
-    assert worker_addresses([Node(Metadata("a"), status=NodeStatus(addresses=addresses))]) == ["192.0.2.9"]
+    node = Node(Metadata("a"), status=NodeStatus(addresses=addresses))
+    specs = [
+        {"url": "https://198.51.100.4:8443", "address": "192.0.2.9"},
+        {"url": "https://[2001:db8::1]"},
+        {"url": "https://cml.example.com", "address": "2001:db8::2"},
+        {"url": "https://[broken"},
+        {},
+    ]
+    workers = [CustomResource(Metadata("a"), spec) for spec in specs]
+    assert worker_addresses([node], []) == ["192.0.2.9"]
+    assert worker_addresses([node], workers) == ["192.0.2.9", "198.51.100.4", "2001:db8::1", "2001:db8::2"]
