@@ -11,6 +11,7 @@ from vkprovider.lablet import names
 from vkprovider.lablet.inputs import message_of
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.console import logs
+from vkprovider.labs.controllers.console.captures import OpenCaptures
 from vkprovider.labs.controllers.console.commands import CONFIG, Execution, attach, print_configuration
 from vkprovider.labs.controllers.console.finding import Finder, FoundDevice, FoundLablet, told
 from vkprovider.labs.controllers.console.logs import Followed, chosen
@@ -59,6 +60,7 @@ class LabletDevices:
         self._usage = usage
         self._manners = manners
         self._exec_timeout_s = exec_timeout_s
+        self._captures = OpenCaptures(finder)
         self._followed: dict[tuple[str, str], Followed] = {}
 
     async def attach(self, target: Target, command: RemoteCommand, *, take_over: bool = False) -> Exit:
@@ -155,6 +157,9 @@ class LabletDevices:
             act, label, sure = device_asked(words)
             found = await self._finder.any_device(target, named=label)
             return await request_of_device(self._ctx, found, act, command, sure=sure)
+        if words and words[0] == names.CAPTURE and await self._finder.is_whole(target):
+            place = self._finder.place(target.namespace, target.pod, target.uid)
+            return await self._captures.serve(place, words, command)
         if moves_files(words):
             raise InputError(
                 ConsoleReason.NO_FILES,
