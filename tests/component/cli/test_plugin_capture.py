@@ -2,8 +2,6 @@
 
 import asyncio
 
-import pytest
-
 from tests.component.cli.desk import Desk
 from tests.component.controllers.harness import World
 from tests.component.controllers.podhandle import Lablet

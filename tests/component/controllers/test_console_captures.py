@@ -21,16 +21,22 @@ nodes:
 - id: n0
   label: r1
   node_definition: iosv
+  x: 0
+  y: 0
   interfaces:
   - {id: i0, label: GigabitEthernet0/0, slot: 0, type: physical}
   - {id: i1, label: GigabitEthernet0/1, slot: 1, type: physical}
 - id: n1
   label: r2
   node_definition: iosv
+  x: 0
+  y: 0
   interfaces: [{id: i0, label: GigabitEthernet0/0, slot: 0, type: physical}]
 - id: n2
   label: r3
   node_definition: iosv
+  x: 0
+  y: 0
   interfaces: [{id: i0, label: GigabitEthernet0/0, slot: 0, type: physical}]
 links:
 - {id: l0, n1: n0, i1: i0, n2: n1, i2: i0}
