@@ -5,6 +5,7 @@
 * `opening`: which console a visitor opens, as whom, and how.
 * `typists`: who types at the consoles of a replica, as far as its own sessions show it.
 * `routes`: the paths of the view: consoles of devices and their configurations, and which console a path names.
+* `captures`: packets of a link: a form begins a capture, and its answer is the file.
 * `bridge`: consoles of browsers: each is a WebSocket of a page, and behind it a session of `exec` with the person's own
   token.
 """
