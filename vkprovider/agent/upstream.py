@@ -10,17 +10,20 @@ import msgspec
 from tunnels.base import AllowList, CertificateInvalid, ConnectFailed, Response, Transport
 from vkprovider.cml.dialect import BY_OWN_SETTINGS, CmlDialect, Trust
 from vkprovider.cml.factory import shared_login
-from vkprovider.cml.operations import BASE, CONSOLES, HANDSHAKE, IMAGES, LABS, LOG_IN, STATS, STREAMS_API
+from vkprovider.cml.operations import BASE, CAPTURES, CONSOLES, HANDSHAKE, IMAGES, LABS, LOG_IN, STATS, STREAMS_API
 from vkprovider.cml.spi import Credentials, CredentialsReader
 from vkprovider.platform.errors import OutsideError, Throttled, Unauthorized
 from vkprovider.rest.exchange import Exchange
 from vkprovider.rest.operations import allow_list
 
 AGENT_API: Final[AllowList] = AllowList(
-    (*allow_list(tuple(dict.fromkeys((*LABS, *CONSOLES, *STATS, *IMAGES))), BASE).entries, *STREAMS_API.entries)
+    (
+        *allow_list(tuple(dict.fromkeys((*LABS, *CONSOLES, *CAPTURES, *STATS, *IMAGES))), BASE).entries,
+        *STREAMS_API.entries,
+    )
 )
-"""What an agent carries out: labs with their consoles, the figures of `stats: On`, and the list of `images: On`; no
-user, licence or system management."""
+"""What an agent carries out: labs with their consoles and captures, the figures of `stats: On`, and the list of
+`images: On`; no user, licence or system management."""
 
 _ANONYMOUS: Final = frozenset({BASE + HANDSHAKE.path, BASE + LOG_IN.path})
 _LINES: Final = 2

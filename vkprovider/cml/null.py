@@ -11,8 +11,9 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from vkprovider.cml.captures import NoCaptures
 from vkprovider.cml.consoles import NoConsoles
-from vkprovider.cml.spi import Consoles, DeviceFact
+from vkprovider.cml.spi import Captures, Consoles, DeviceFact
 from vkprovider.cml.wire import CmlImport, CmlLabDetail
 from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.platform.errors import NotFound, OutsideError
@@ -93,6 +94,11 @@ class NullLabs:
     def consoles(self) -> Consoles:
         """There are none."""
         return NoConsoles()
+
+    @property
+    def captures(self) -> Captures:
+        """There are no links."""
+        return NoCaptures()
 
     def time(self) -> int:
         """Return 0: an import is done when it returns, so that no time before it is needed."""

@@ -54,6 +54,13 @@ GET_VNC_KEY: Final = Operation("get_vnc_key", "GET", f"{_NODE}/keys/vnc", _READ_
 CONSOLE_LOG: Final = Operation("console_log", "GET", f"{_NODE}/consoles/{{line}}/log", _READ_S)
 SIMULATION_STATS: Final = Operation("simulation_stats", "GET", f"{_LAB}/simulation_stats", _READ_S)
 
+_CAPTURE: Final = f"{_LAB}/links/{{link}}/capture"
+LIST_LINKS: Final = Operation("list_links", "GET", f"{_LAB}/links", _READ_S)
+START_CAPTURE: Final = Operation("start_capture", "PUT", f"{_CAPTURE}/start", _ACTION_S)
+STOP_CAPTURE: Final = Operation("stop_capture", "PUT", f"{_CAPTURE}/stop", _READ_S)
+CAPTURE_STATUS: Final = Operation("capture_status", "GET", f"{_CAPTURE}/status", _READ_S)
+GET_PCAP: Final = Operation("get_pcap", "GET", "/pcap/{key}", _ACTION_S)
+
 CONSOLE_PATH: Final = "/ws/dispatch/frontend/console"
 SCREEN_PATH: Final = "/ws/dispatch/frontend/vnc"
 PORT_PATH: Final = f"{PORTS}{{port}}"
@@ -86,12 +93,13 @@ LABS: Final = (
     EXTRACT_CONFIG,
 )
 CONSOLES: Final = (GET_CONSOLE_KEY, GET_VNC_KEY, CONSOLE_LOG, SIMULATION_STATS)
+CAPTURES: Final = (LIST_LINKS, START_CAPTURE, STOP_CAPTURE, CAPTURE_STATUS, GET_PCAP)
 MORE: Final = (GET_NODE_STATE,)
 STATS: Final = (LOG_IN, SYSTEM_STATS, LICENSING, LIST_DEFINITIONS)
 IMAGES: Final = (LOG_IN, LIST_IMAGES)
 
-LABS_API: Final = allow_list((*LABS, *CONSOLES), BASE)
-"""Labs, their nodes and consoles, import, login, and the handshake, which reports the version to everyone."""
+LABS_API: Final = allow_list((*LABS, *CONSOLES, *CAPTURES), BASE)
+"""Labs, their nodes, consoles and captures, import, login, and the handshake, which reports the version to everyone."""
 STREAMS_API: Final = AllowList(("OPEN", path) for path in (CONSOLE_PATH, SCREEN_PATH, PORT_PATH))
 """Streams of bytes: consoles, screens, and ports of CML's host."""
 STATS_API: Final = allow_list(STATS, BASE)

@@ -7,11 +7,12 @@ import msgspec
 
 from tunnels.base import ByteChannel
 from vkprovider.cml.wire import CmlImport, CmlLabDetail
+from vkprovider.lablet.captures import CaptureRequest
 from vkprovider.lablet.deviceacts import DeviceAct
-from vkprovider.lablet.observations import DeviceFact
+from vkprovider.lablet.observations import CaptureFact, DeviceFact, LinkFact
 from vkprovider.platform.errors import OutsideError
 
-__all__ = ["Consoles", "Credentials", "CredentialsReader", "DeviceFact", "Labs"]
+__all__ = ["Captures", "Consoles", "Credentials", "CredentialsReader", "DeviceFact", "Labs"]
 
 
 class Credentials(msgspec.Struct, frozen=True):
@@ -55,6 +56,25 @@ class Consoles(Protocol):
         """Get how much CPU each running node of a lab uses, in percent of a core, by node id."""
 
 
+class Captures(Protocol):
+    """Packets of links, as CML captures them, one capture of each; every method raises what those of `Labs` do."""
+
+    async def list_links(self, lab_id: str) -> tuple[LinkFact, ...]:
+        """List the links of a lab."""
+
+    async def start(self, lab_id: str, link_id: str, wanted: CaptureRequest) -> str:
+        """Begin a capture and return its key; one that the link had is gone."""
+
+    async def stop(self, lab_id: str, link_id: str) -> None:
+        """End a capture."""
+
+    async def status(self, lab_id: str, link_id: str) -> CaptureFact | None:
+        """Get the capture of a link; None if none runs."""
+
+    async def read(self, key: str) -> bytes:
+        """Get what was captured until now as a pcap file, all of it each time."""
+
+
 class Labs(Protocol):
     """The labs of one worker.
 
@@ -71,6 +91,10 @@ class Labs(Protocol):
     @property
     def consoles(self) -> Consoles:
         """The consoles of the devices."""
+
+    @property
+    def captures(self) -> Captures:
+        """The captures of the links."""
 
     def time(self) -> int:
         """Return the worker's time by its last answer, in Unix seconds and never ahead of it; 0 while it is unknown."""

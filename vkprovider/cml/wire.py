@@ -105,6 +105,34 @@ class CmlSimulationStats(msgspec.Struct, frozen=True, gc=False):
     nodes: dict[str, CmlNodeUsage] = {}
 
 
+class CmlLink(msgspec.Struct, frozen=True, gc=False):
+    """A link, `GET /labs/{lab}/links?data=true`: `{"id": "…", "label": "r1-eth0<->r2-eth0", "node_a": "…", …}`.
+
+    Attributes:
+        link_capture_key: Of its capture; empty without one.
+    """
+
+    id: str
+    label: str = ""
+    node_a: str = ""
+    node_b: str = ""
+    link_capture_key: str | None = None
+
+
+class CmlCaptureConfig(msgspec.Struct, frozen=True, gc=False):
+    """What a capture was started with: `{"link_capture_key": "…", "maxpackets": 50, "maxtime": 60, …}`."""
+
+    link_capture_key: str | None = None
+
+
+class CmlCaptureStatus(msgspec.Struct, frozen=True, gc=False):
+    """`GET …/capture/status`: `{"config": {…}, "starttime": "…", "packetscaptured": 8}`; all empty if none runs."""
+
+    config: CmlCaptureConfig | None = None
+    starttime: str | None = None
+    packetscaptured: int | None = None
+
+
 class CmlImport(msgspec.Struct, frozen=True, gc=False):
     """`POST /import`: `{"id": "<lab id>", "warnings": ["Unknown node definition: acme"]}`, or null for no warnings."""
 

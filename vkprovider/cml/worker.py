@@ -12,8 +12,9 @@ from urllib.parse import urlsplit
 
 from tunnels.base import StreamOpener
 from vkprovider.cml import operations
+from vkprovider.cml.captures import CmlCaptures
 from vkprovider.cml.consoles import CmlConsoles, NoConsoles
-from vkprovider.cml.spi import Consoles, DeviceFact
+from vkprovider.cml.spi import Captures, Consoles, DeviceFact
 from vkprovider.cml.wire import (
     CmlImport,
     CmlLabDetail,
@@ -248,6 +249,7 @@ class CmlLabs(CmlLabsClient, CmlNodesClient, CmlInterfacesClient):
         CmlInterfacesClient.__init__(self, session, address)
         self._streams = streams
         self._consoles: Consoles = NoConsoles() if streams is None else CmlConsoles(session, streams, address)
+        self._captures = CmlCaptures(session)
         self._extractions = asyncio.Semaphore(_EXTRACTIONS_MAX)
 
     @property
@@ -259,6 +261,11 @@ class CmlLabs(CmlLabsClient, CmlNodesClient, CmlInterfacesClient):
     def consoles(self) -> Consoles:
         """The consoles of the devices."""
         return self._consoles
+
+    @property
+    def captures(self) -> Captures:
+        """The captures of the links."""
+        return self._captures
 
     def time(self) -> int:
         """Return CML's time by its last answer."""

@@ -7,6 +7,7 @@
 * `inputs`: the annotations by which users direct a lablet, its image, and what an instructor tells its learner.
 * `guests`: the guests of a lablet: who shares it with its learner, to watch or to type.
 * `deviceacts`: what may be asked of one device of a lab that runs, and the annotation that holds the requests.
+* `captures`: a capture of a link as it is asked for, and the words of `exec` that ask for it.
 * `shownname`: the name by which people know a learner, beside the user: how it is read, shown and sorted.
 * `standing`: how a lablet stands: its states and which may follow which, and in plain words.
 * `podspec`: the containers of a lablet that a program makes.

@@ -34,6 +34,33 @@ class DeviceFact(msgspec.Struct, frozen=True, gc=False):
     state: str
 
 
+class LinkFact(msgspec.Struct, frozen=True, gc=False):
+    """One link of a lab.
+
+    Attributes:
+        label: CML's: `r1-GigabitEthernet0/0<->r2-eth0`.
+        nodes: The ids of its devices.
+        capture_key: Of its capture; "" if none runs.
+    """
+
+    id: str
+    label: str
+    nodes: tuple[str, str]
+    capture_key: str = ""
+
+
+class CaptureFact(msgspec.Struct, frozen=True, gc=False):
+    """A capture that runs.
+
+    Attributes:
+        key: By which its packets are read.
+        packets: How many there are until now.
+    """
+
+    key: str
+    packets: int
+
+
 class DeviceFigures(msgspec.Struct, frozen=True, gc=False):
     """What one running device of a node definition needs, as CML says.
 

@@ -63,6 +63,13 @@ def captured(capture: Capture, macs: tuple[bytes, bytes], *, carries: bool, now:
     return found
 
 
+def runs(capture: Capture, count: int, now: float) -> bool:
+    """Return whether a capture that has so many packets goes on."""
+    config, since = capture.config, now - capture.started_at
+    is_full = count >= int(config.get("maxpackets") or 0)
+    return capture.stopped_at is None and not is_full and since < float(config.get("maxtime") or now)
+
+
 def pcap(packets: list[Packet]) -> bytes:
     """Return packets as a pcap file."""
     body = [_HEADER]

@@ -22,16 +22,16 @@ def test_no_system_path_is_a_lab_path() -> None:
 
 def test_every_entry_is_about_labs_or_the_login() -> None:
     roots = {pattern.removeprefix("/api/v0/").partition("/")[0] for _, pattern in LABS_API.entries}
-    assert roots == {"authenticate", "system_information", "import", "labs", "nodes"}
+    assert roots == {"authenticate", "system_information", "import", "labs", "nodes", "pcap"}
 
 
 def test_nothing_but_handshake_and_login_goes_without_a_token() -> None:
     assert [operation for operation in (*LABS, *CONSOLES) if operation.anonymous] == [HANDSHAKE, LOG_IN]
 
 
-def test_the_program_sends_twenty_two_kinds_of_requests() -> None:
+def test_the_program_sends_twenty_seven_kinds_of_requests() -> None:
     """Least privilege: who adds a request adds it here."""
-    lab, node = "labs/{lab}", "labs/{lab}/nodes/{node}"
+    lab, node, link = "labs/{lab}", "labs/{lab}/nodes/{node}", "labs/{lab}/links/{link}"
     assert {(method, pattern.removeprefix("/api/v0/")) for method, pattern in LABS_API.entries} == {
         ("GET", "system_information"),
         ("POST", "authenticate"),
@@ -55,6 +55,11 @@ def test_the_program_sends_twenty_two_kinds_of_requests() -> None:
         ("GET", f"{node}/keys/vnc"),
         ("GET", f"{node}/consoles/{{line}}/log"),
         ("GET", f"{lab}/simulation_stats"),
+        ("GET", f"{lab}/links"),
+        ("PUT", f"{link}/capture/start"),
+        ("PUT", f"{link}/capture/stop"),
+        ("GET", f"{link}/capture/status"),
+        ("GET", "pcap/{key}"),
     }
 
 

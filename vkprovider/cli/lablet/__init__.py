@@ -8,6 +8,7 @@
 * `addresses`: `kubectl lablet login`, `portal` and `ports`: addresses of a lablet and of its pages.
 * `configs`: `kubectl lablet configs`: the archived configurations of a lablet, also when its Pod is gone.
 * `console`: `kubectl lablet console`, `logs`, `forward` and `screen`: what a lablet has of these, by their names.
+* `capture`: `kubectl lablet capture`: packets of a link, for a pipe to Wireshark or a file.
 * `wall`: `kubectl lablet console --watch` of several learners: what their consoles send, as lines.
 * `acts`: `kubectl lablet stop`, `start`, `collect`, `reset`, `device`: requests to lablets, on their Pods.
 * `timeslots`: `kubectl lablet assign`, `extend`, `release`: the time of learners.

@@ -56,7 +56,7 @@ def console(
         found = await find(kube, namespace, wanted)
         return console_command(found, device, take_over=take_over, watch=watch, tty=sys.stdin.isatty())
 
-    _become_kubectl(place, place.run(work))
+    become_kubectl(place, place.run(work))
 
 
 def named_with_device(pod: str | None, device: str | None, learner: str | None) -> tuple[LabletName, str | None]:
@@ -90,7 +90,7 @@ def logs(
     async def work(kube: KubeClient, namespace: str) -> list[str]:
         return logs_command(await find(kube, namespace, wanted), device, follow=follow, tail=tail)
 
-    _become_kubectl(place, place.run(work))
+    become_kubectl(place, place.run(work))
 
 
 def logs_command(pod: LabletPod, device: str | None, *, follow: bool, tail: int | None) -> list[str]:
@@ -118,7 +118,7 @@ def forward(pod: str, name: str, local: int | None, *, address: str | None, plac
         found = await find(kube, namespace, wanted)
         return forward_command(found, ports_of(found, {}), name, local, address)
 
-    _become_kubectl(place, place.run(work))
+    become_kubectl(place, place.run(work))
 
 
 def forward_command(
@@ -197,7 +197,7 @@ def _listening(ports: Iterable[int]) -> socket.socket:
     raise click.ClickException(why)
 
 
-def _become_kubectl(place: Place, arguments: Sequence[str]) -> NoReturn:
+def become_kubectl(place: Place, arguments: Sequence[str]) -> NoReturn:
     """Go on as kubectl, with the same cluster.
 
     Raises:

@@ -16,6 +16,7 @@ COMMANDS: Final = {
     "logs": (f"{_HERE}.commands.using:logs", "Print the story of a lablet, or a device's console log."),
     "forward": (f"{_HERE}.commands.using:forward", "Forward a port of this machine to one of a lablet."),
     "screen": (f"{_HERE}.commands.using:screen", "Lead a VNC viewer to the screen of a device."),
+    "capture": (f"{_HERE}.commands.using:capture", "Write the packets of a link to a pipe or a file."),
     "login": (f"{_HERE}.commands.using:login", "Print the URL where the learner of a lablet logs in."),
     "portal": (f"{_HERE}.commands.using:portal", "Print an address that logs a browser in at the portal."),
     "assign": (f"{_HERE}.commands.learners:assign", "Assign a warm lablet to a learner."),

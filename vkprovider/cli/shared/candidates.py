@@ -70,6 +70,21 @@ def lablets_and_pools(ctx: click.Context, param: click.Parameter, incomplete: st
     return lablets(ctx, param, incomplete) + _offered(pools, incomplete)
 
 
+def lablets_or_links(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the lablets of the namespace, or the links of the lablet of the learner who is named."""
+    return (links if ctx.params.get("learner") else lablets)(ctx, param, incomplete)
+
+
+def links(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Offer the links of the lablet that is named before, by the devices that they join."""
+    found: dict[str, str] = {}
+    for pod in _lablet(ctx):
+        definition = pod.spec.runtime_class_name
+        said = _read(ctx, lambda item: item["status"]["links"], "labletdefinitions", definition)
+        found |= {f"{each['n1']}-{each['n2']}": "" for links in said for each in links}
+    return _offered(found, incomplete)
+
+
 def devices(ctx: click.Context, _: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Offer the devices of the lablet that is named before."""
     found: dict[str, str] = {}

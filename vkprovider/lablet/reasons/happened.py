@@ -238,6 +238,16 @@ class ConsoleReason(Reasons):
         "`hand-in`, `reset` or `device` comes too early or too late, or nobody has the lablet.",
         "`kubectl lablet list`, or the page of the lab, says how it stands.",
     )
+    NOT_A_LINK = (
+        "NotALink",
+        "The lab has no such link, or several of that name.",
+        "Name the link by one of its ends, such as `r1:eth0`; `kubectl lablet capture POD` lists them.",
+    )
+    CAPTURE_RUNS = (
+        "CaptureRuns",
+        "Packets of a link of this lab are captured already; there is one capture in a lab at a time.",
+        "Wait until it ends, or end it: `kubectl lablet capture POD --stop`.",
+    )
     COMMAND_INVALID = ("CommandInvalid", "The command cannot be typed at a console.", "Correct what the message says.")
     UNKNOWN_PORT = (
         "UnknownPort",

@@ -1,4 +1,4 @@
-"""Commands that use a lab: console, logs, forward, screen, login, portal."""
+"""Commands that use a lab: console, logs, forward, screen, capture, login, portal."""
 
 from typing import Final
 
@@ -8,8 +8,11 @@ from vkprovider.cli.shared import candidates
 from vkprovider.cli.shared.lazy import runs
 from vkprovider.cli.shared.options import learner_option, learners_option, place_options, selector_option
 from vkprovider.cli.shared.page.options import page_options
+from vkprovider.cli.shared.times import duration
 
 _PORT_MAX: Final = 65535
+PACKETS_MAX: Final = 10_000
+"""That of `lablet.captures`, which costs more to import than a help text may."""
 
 
 @click.command(epilog="Example: kubectl lablet console -u alice r1")
@@ -83,6 +86,29 @@ def screen() -> None:
     It prints the command that starts a viewer, and listens on the loopback address alone. Each viewer is led
     on by `kubectl exec -i POD -c lab -- screen DEVICE`, which takes the right of a console, `create` of `pods/exec`.
     The device needs a tag `vnc:PORT` in the topology.
+    """
+
+
+@click.command(epilog="Example: kubectl lablet capture -u alice r1:eth0 | wireshark -k -i -")
+@click.argument("pod", metavar="[POD]", required=False, shell_complete=candidates.lablets_or_links)
+@click.argument("link", metavar="[LINK]", required=False, shell_complete=candidates.links)
+@learner_option
+@click.option("--filter", "expression", metavar="EXPRESSION", default="", help="As of tcpdump: `icmp or arp`.")
+@click.option(
+    "--packets", metavar="N", type=click.IntRange(1, PACKETS_MAX), default=1000, show_default=True, help="The most."
+)
+@click.option(
+    "--time", "seconds", metavar="DURATION", default="60s", show_default=True, callback=duration, help="1h at most."
+)
+@click.option("--stop", is_flag=True, help="End the capture of the lab instead.")
+@place_options
+@runs("capture", of="vkprovider.cli.lablet.capture")
+def capture() -> None:
+    """Write the packets of LINK of POD to a pipe or a file, as a pcap file that grows; without LINK show the links.
+
+    LINK is an end, `r1:GigabitEthernet0/0` or `r1:gi0/0`, or two devices with one link, `r1-r2`. The capture ends
+    at its limits, when its reader ends, with --stop and with the lab; a lab has one at a time. It is `kubectl exec POD
+    -c lab -- capture LINK`, and takes the right of a console, to `create` `pods/exec`.
     """
 
 

@@ -11,6 +11,7 @@ from vkprovider.lablet import names
 from vkprovider.lablet.inputs import message_of
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.console import logs
+from vkprovider.labs.controllers.console.captures import OpenCaptures
 from vkprovider.labs.controllers.console.commands import (
     CONFIG,
     Execution,
@@ -65,6 +66,7 @@ class LabletDevices:
         self._usage = usage
         self._manners = manners
         self._exec_timeout_s = exec_timeout_s
+        self._captures = OpenCaptures(finder)
         self._followed: dict[tuple[str, str], Followed] = {}
 
     async def attach(self, target: Target, command: RemoteCommand, *, take_over: bool = False) -> Exit:
@@ -169,6 +171,9 @@ class LabletDevices:
                 raise InputError(ConsoleReason.COMMAND_INVALID, text)
             place, way = await self._finder.screen(target, words[1])
             return await carry(command, await self._reach(place, way, target.pod), f"the screen of {words[1]}")
+        if words and words[0] == names.CAPTURE and await self._finder.is_whole(target):
+            place = self._finder.place(target.namespace, target.pod, target.uid)
+            return await self._captures.serve(place, words, command)
         if moves_files(words):
             raise InputError(
                 ConsoleReason.NO_FILES,

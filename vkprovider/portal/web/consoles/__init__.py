@@ -6,6 +6,7 @@
 * `typists`: who types at the consoles of a replica, as far as its own sessions show it.
 * `screens`: screens of browsers, which speak VNC through `exec`.
 * `routes`: the paths of the view: consoles and screens of devices, their configurations, and which one a path names.
+* `captures`: packets of a link: a form begins a capture, and its answer is the file.
 * `bridge`: consoles of browsers: each is a WebSocket of a page, and behind it a session of `exec` with the person's own
   token.
 """

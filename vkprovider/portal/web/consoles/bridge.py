@@ -6,7 +6,7 @@ faster loses output, as it does for every session that reads too slowly, and nev
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from typing import Final
@@ -179,6 +179,17 @@ class BrowserConsoles:
         """End all consoles, and those that begin later at once: their pages go to another replica."""
         self._places.close()
 
+    @contextlib.contextmanager
+    def place(self, caller: str) -> Iterator[asyncio.Event]:
+        """Take the place of a console while the block runs; the event is set when the replica ends.
+
+        Raises:
+            Refused: There are too many.
+        """
+        leaving = asyncio.Event()
+        with self._places.taken(caller, leaving):
+            yield leaving
+
     async def serve(
         self,
         request: web.Request,
@@ -218,8 +229,7 @@ class BrowserConsoles:
         Raises:
             Refused: There are too many.
         """
-        leaving = asyncio.Event()
-        with self._places.taken(caller, leaving):
+        with self.place(caller) as leaving:
             uncount(request)
             socket = web.WebSocketResponse(
                 compress=False, heartbeat=_PING_S, max_msg_size=frames.TYPED_BYTES_MAX + 1, timeout=_SAY_S

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from vkprovider.lablet import names
+from vkprovider.lablet import captures, names
 from vkprovider.lablet.deviceacts import act_of
 from vkprovider.lablet.guests import GuestMode
 from vkprovider.lablet.standing import learner_in
@@ -30,6 +30,7 @@ from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller
 from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles, printed
+from vkprovider.portal.web.consoles.captures import CaptureDownload
 from vkprovider.portal.web.consoles.frames import Mode, Why
 from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
 from vkprovider.portal.web.consoles.screens import screen_run
@@ -302,6 +303,8 @@ class ConsoleViews(NamedTuple):
                 Route("GET", f"{lab}/screens/{{device}}/stream", self._screen_stream_of(find)),
                 Route("GET", f"{lab}/configurations", self._configurations_of(find)),
                 Route("POST", f"{lab}/devices/{{act}}", self.site.visitors.posting(self._device_act_of(find))),
+                Route("POST", f"{lab}/captures/start", self.site.visitors.posting(self._capture_of(find))),
+                Route("POST", f"{lab}/captures/stop", self.site.visitors.posting(self._capture_stop_of(find))),
             ]
         return tuple(found)
 
@@ -430,6 +433,28 @@ class ConsoleViews(NamedTuple):
             raise web.HTTPSeeOther(link(request, place.path))
 
         return change
+
+    def _capture_of(self, find: Finder) -> Handler:
+        async def capture(request: web.Request) -> web.StreamResponse:
+            visitor = await self.site.visitors.of(request)
+            place = await find(request, visitor)
+            if place.watches:
+                raise web.HTTPNotFound
+            download = CaptureDownload(self.site, self.reviews, self.consoles)
+            return await download.answer(request, visitor, place.target("the lab"))
+
+        return capture
+
+    def _capture_stop_of(self, find: Finder) -> Handler:
+        async def stop(request: web.Request) -> web.StreamResponse:
+            visitor = await self.site.visitors.of(request)
+            place = await find(request, visitor)
+            if place.watches:
+                raise web.HTTPNotFound
+            await have_done(self.site, visitor, place.target("the lab"), (names.CAPTURE, captures.STOP))
+            raise web.HTTPSeeOther(link(request, place.path))
+
+        return stop
 
 
 def _mode(request: web.Request) -> Mode:

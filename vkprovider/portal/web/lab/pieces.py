@@ -12,7 +12,7 @@ from aiohttp import web
 from markupsafe import Markup
 
 from vkprovider.lablet.deviceacts import DeviceAct
-from vkprovider.lablet.devices import Port, SeenDevice
+from vkprovider.lablet.devices import DeviceState, Port, SeenDevice
 from vkprovider.lablet.guests import GuestMode
 from vkprovider.lablet.models.status import DefinitionStatus, definition_status
 from vkprovider.platform.times import clock, iso, length
@@ -168,6 +168,7 @@ def pieces(
         "guest": audience.guest,
         "guests_path": audience.guests,
         "locked": audience.locked,
+        "captures_path": _captures_path(view, place, audience),
         "deeds": tuple(deeds),
         "devices": [_row(device, view, place, audience) for device in view.devices] if view is not None else [],
         "end_iso": iso(int(end)) if end is not None else "",
@@ -240,6 +241,12 @@ def _row(device: SeenDevice, view: LabView, place: LabPaths, audience: Audience)
         for act in acts
     )
     return DeviceRow(device, console, screen, command, tuple(shown_port(port) for port in device.ports), deeds)
+
+
+def _captures_path(view: LabView | None, place: LabPaths, audience: Audience) -> str:
+    """Return the path of captures below the base; "" where there are none: nothing runs, or one only watches."""
+    runs = view is not None and any(device.state is DeviceState.RUNNING for device in view.devices)
+    return f"{place.path}/captures" if runs and audience.consoles and audience.guest is not GuestMode.WATCH else ""
 
 
 def shown_port(port: Port) -> PortCell:
