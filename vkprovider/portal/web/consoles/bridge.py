@@ -34,7 +34,7 @@ from vkprovider.portal.web.consoles.frames import (
     end_of,
 )
 from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
-from vkprovider.portal.web.consoles.typists import BrowserSession, NoticeReader, TypistNotice, Typists
+from vkprovider.portal.web.consoles.typists import BrowserSession, Typists
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _STDIN, _STDOUT, _STDERR, _ERROR = range(4)
@@ -148,20 +148,25 @@ class TooManyConsoles(Refused):
 
 
 class BrowserConsoles:
-    """The open consoles of a replica."""
+    """The open consoles of a replica.
+
+    Attributes:
+        places: Those that there are, for consoles of browsers and by ssh.
+        typists: Who types at them.
+    """
 
     def __init__(self, wall: Callable[[], float]) -> None:
         """Begin without consoles; `wall` returns Unix seconds."""
-        self._places = Places(CONSOLES_MAX, OF_CALLER_MAX, lambda _: TooManyConsoles(_TOO_MANY))
-        self._typists = Typists(wall)
+        self.places = Places(CONSOLES_MAX, OF_CALLER_MAX, lambda _: TooManyConsoles(_TOO_MANY))
+        self.typists = Typists(wall)
 
     def __len__(self) -> int:
         """Count the consoles."""
-        return len(self._places)
+        return len(self.places)
 
     def close(self) -> None:
         """End all consoles, and those that begin later at once: their pages go to another replica."""
-        self._places.close()
+        self.places.close()
 
     async def serve(
         self,
@@ -186,7 +191,7 @@ class BrowserConsoles:
             Refused: There are too many.
         """
         leaving = asyncio.Event()
-        with self._places.taken(opening.caller, leaving):
+        with self.places.taken(opening.caller, leaving):
             uncount(request)
             socket = web.WebSocketResponse(
                 compress=False, heartbeat=_PING_S, max_msg_size=frames.TYPED_BYTES_MAX + 1, timeout=_SAY_S
@@ -210,12 +215,12 @@ class BrowserConsoles:
         renewed: Callable[[str], None],
     ) -> ConsoleEnd:
         """Pass on what comes both ways; return why it has ended."""
-        if self._typists.has_moved(target, opening):
+        if self.typists.has_moved(target, opening):
             return frames.MOVED
         about = {"user": opening.caller, "namespace": target.namespace, "pod": target.pod, "device": target.device}
         _log.info("a console begins", mode=opening.mode, **about)
-        async with self._typists.session(target, opening) as session:
-            bridge = Bridge(socket, target, self._typists, session, withdrawn, leaving, renewed)
+        async with self.typists.session(target, opening) as session:
+            bridge = Bridge(socket, target, self.typists, session, withdrawn, leaving, renewed)
             end = await bridge.run(kube)
         _log.info("a console has ended", why=end.why, bytes=bridge.sent_bytes, **about)
         return end
@@ -283,10 +288,10 @@ class Bridge:
                 "output": self._read(console),
                 "sending": self._send(),
                 "input": self._input(console),
-                "right": _after(self._withdrawn, frames.WITHDRAWN),
-                "elsewhere": _after(self._session.moved, frames.MOVED),
+                "right": after(self._withdrawn, frames.WITHDRAWN),
+                "elsewhere": after(self._session.moved, frames.MOVED),
                 "typist": self._tell(),
-                "leaving": _after(self._leaving, frames.LEAVING),
+                "leaving": after(self._leaving, frames.LEAVING),
             }.items()
         ]
         try:
@@ -300,15 +305,8 @@ class Bridge:
 
     async def _read(self, console: UpstreamConsole) -> ConsoleEnd:
         """Read what the device prints, whether the browser keeps up or not; at the end, wait until it has got all."""
-        notices, heard = NoticeReader(), False
         while data := await console.read():
-            said = notices.feed(data)
-            if self._mode is not Mode.WATCH:  # who is not refused types, until another session takes over
-                types = self._session.types or not heard if said is None else said is TypistNotice.RETURNED
-                self._typists.note(self._target, self._session, types=types)
-            elif said is TypistNotice.LEFT:
-                self._typists.note_left(self._session)
-            heard = True
+            self._typists.feed(self._target, self._session, data)
             self._backlog.feed(data)
             self._changed.set()
         with suppress(TimeoutError):
@@ -371,7 +369,8 @@ class Bridge:
         return frames.ENDED
 
 
-async def _after(happened: asyncio.Event, end: ConsoleEnd) -> ConsoleEnd:
+async def after(happened: asyncio.Event, end: ConsoleEnd) -> ConsoleEnd:
+    """Return an end once it has happened."""
     await happened.wait()
     return end
 
