@@ -1,8 +1,8 @@
 """A console for who came by ssh, whatever carries its bytes: with the account of the link, as the page opens it."""
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Final, Protocol
 
 import structlog
 from aiohttp import web
@@ -15,7 +15,7 @@ from vkprovider.portal.pure.view import from_pod
 from vkprovider.portal.ssh import logins
 from vkprovider.portal.ssh.door import SshPerson
 from vkprovider.portal.web.consoles import frames
-from vkprovider.portal.web.consoles.bridge import BrowserConsoles, UpstreamConsole, after, upstream
+from vkprovider.portal.web.consoles.bridge import BrowserConsoles, UpstreamConsole, after, first_end, upstream
 from vkprovider.portal.web.consoles.frames import ConsoleEnd, Mode, Why
 from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
 from vkprovider.portal.web.consoles.typists import BrowserSession
@@ -136,12 +136,12 @@ class SshConsoles:
         def note(data: bytes) -> None:
             self._consoles.typists.feed(target, session, data)
 
-        return await _first(
-            _output(console, terminal, note),
-            _input(console, terminal, types=session.opening.mode is not Mode.WATCH),
-            after(withdrawn, frames.WITHDRAWN),
-            after(session.moved, frames.MOVED),
-            after(leaving, frames.LEAVING),
+        return await first_end(
+            output=_output(console, terminal, note),
+            input=_input(console, terminal, types=session.opening.mode is not Mode.WATCH),
+            right=after(withdrawn, frames.WITHDRAWN),
+            elsewhere=after(session.moved, frames.MOVED),
+            leaving=after(leaving, frames.LEAVING),
         )
 
 
@@ -163,15 +163,3 @@ async def _input(console: UpstreamConsole, terminal: TerminalStream, *, types: b
         except Unavailable:
             return frames.BROKEN
     return frames.ENDED
-
-
-async def _first(*each: Coroutine[Any, Any, ConsoleEnd]) -> ConsoleEnd:
-    """Return the first end that comes about; the others are cancelled."""
-    tasks = [asyncio.create_task(one, name="console by ssh") for one in each]
-    try:
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        return next(task for task in tasks if task.done()).result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import subprocess
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.component.controllers.looking import eventually
+from tests.component.portal.harness import ACCOUNT
 from tests.component.portal.site.consolebench import console_bench
 from tests.component.portal.site.sshclients import OpenSsh, program, started
 from tests.component.portal.site.test_portal_links_used import LinkedBench, opened
@@ -192,6 +194,53 @@ async def test_a_flood_of_connections_costs_no_key_exchange(by_ssh: SshBench) ->
 def fingerprint(key: Path) -> str:
     command = [program("ssh-keygen"), "-l", "-f", str(key)]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()[1]  # noqa: S603 (of this test)
+
+
+@contextlib.asynccontextmanager
+async def other_process(by_ssh: SshBench, port: int) -> AsyncIterator[asyncio.subprocess.Process]:
+    """Run another replica of the portal, as a process of its own."""
+    server, env = by_ssh.linked.bench.portal.server, by_ssh.linked.bench.portal_env
+    given = {
+        **env,
+        "KUBECONFIG": server.write_provider_kubeconfig(by_ssh.folder / "other", account=ACCOUNT),
+        "LABLET_CONTROLLER_INSTANCE_ID": "by-ssh",
+        "VKPROVIDER_HTTP_HOST": "127.0.0.1",
+        "VKPROVIDER_HTTP_PORT": "0",
+        "VKPROVIDER_PORTAL_SSH_PORT": str(port),
+    }
+    command = (str(Path(sys.executable).with_name("vkprovider")), "portal")
+    process = await asyncio.create_subprocess_exec(*command, env={**os.environ, **given})
+    try:
+        yield process
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            process.kill()
+        await process.wait()
+
+
+async def test_a_portal_that_is_killed_ends_the_session_and_another_replica_goes_on(by_ssh: SshBench) -> None:
+    there = OpenSsh(by_ssh.folder, free_port(), by_ssh.linked.code.text)
+    async with other_process(by_ssh, there.port) as process:
+
+        async def lets_in() -> bool:
+            async with there.run("bob") as ssh:
+                return (await ssh.ends())[0] == 0
+
+        await eventually(lets_in, "the other replica lets bob in")
+        async with there.run("bob+h0", "-tt", "-oLogLevel=INFO") as ssh:
+            await ssh.shows("h0:~# ")
+            await ssh.type("echo here\r")
+            await ssh.shows("h0:~# ")
+            process.kill()
+            await ssh.shows("Connection to 127.0.0.1 closed by remote host.")
+            assert (await ssh.ends())[0] == 255
+    async with by_ssh.bob.run("bob+h0", "-tt") as ssh:
+        await ssh.shows("h0:~# ")
+        await ssh.type("echo goes-on\r")
+        await ssh.shows("goes-on\r\n")
+        by_ssh.linked.bench.running.stop_event.set()
+        await ssh.shows("This portal restarts; your lab goes on.")
+        assert (await ssh.ends())[0] == 1
 
 
 async def test_plink_types(by_ssh: SshBench) -> None:

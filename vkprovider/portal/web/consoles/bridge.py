@@ -6,10 +6,10 @@ faster loses output, as it does for every session that reads too slowly, and nev
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from aiohttp import WSMsgType, web
@@ -282,26 +282,15 @@ class Bridge:
 
     async def _pass_on(self, console: UpstreamConsole) -> ConsoleEnd:
         await self._socket.send_str(frames.opened(watches=self._mode is Mode.WATCH, began=self._session.began))
-        tasks = [
-            asyncio.create_task(each, name=f"console: {name}")
-            for name, each in {
-                "output": self._read(console),
-                "sending": self._send(),
-                "input": self._input(console),
-                "right": after(self._withdrawn, frames.WITHDRAWN),
-                "elsewhere": after(self._session.moved, frames.MOVED),
-                "typist": self._tell(),
-                "leaving": after(self._leaving, frames.LEAVING),
-            }.items()
-        ]
-        try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            ended = next(task for task in tasks if task.done())
-            return ended.result()
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+        return await first_end(
+            output=self._read(console),
+            sending=self._send(),
+            input=self._input(console),
+            right=after(self._withdrawn, frames.WITHDRAWN),
+            elsewhere=after(self._session.moved, frames.MOVED),
+            typist=self._tell(),
+            leaving=after(self._leaving, frames.LEAVING),
+        )
 
     async def _read(self, console: UpstreamConsole) -> ConsoleEnd:
         """Read what the device prints, whether the browser keeps up or not; at the end, wait until it has got all."""
@@ -367,6 +356,18 @@ class Bridge:
             except Unavailable:
                 return frames.BROKEN
         return frames.ENDED
+
+
+async def first_end(**each: Coroutine[Any, Any, ConsoleEnd]) -> ConsoleEnd:
+    """Return the first end that comes about, in the order given; the others are cancelled."""
+    tasks = [asyncio.create_task(one, name=f"console: {name}") for name, one in each.items()]
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        return next(task for task in tasks if task.done()).result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def after(happened: asyncio.Event, end: ConsoleEnd) -> ConsoleEnd:
