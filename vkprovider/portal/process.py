@@ -156,7 +156,7 @@ def _ssh(
     except ModuleNotFoundError as error:
         text = "VKPROVIDER_PORTAL_SSH_PORT is set, and asyncssh is not installed: pip install 'vkprovider[ssh]'"
         raise InputError(StartReason.SETTING_INVALID, text) from error
-    key, consoles = of_portal.ssh_host_key.get_secret_value(), SshConsoles(site.linked, site.consoles)
+    key, consoles = of_portal.ssh_host_key.get_secret_value(), SshConsoles(site.linked, site.consoles, door)
     return {"ssh": SshPort(settings.http.host, of_portal.ssh_port, key, door, consoles).run}
 
 

@@ -15,7 +15,7 @@ from vkprovider.platform.http.open import Places
 from vkprovider.platform.kube.flow import TokenBucket, TokenBuckets
 from vkprovider.portal.ssh.logins import TOO_MANY, is_login_of
 from vkprovider.portal.web.cookie import SESSION_S_MAX
-from vkprovider.portal.web.links import LinkTries, linked_visitor
+from vkprovider.portal.web.links import OpenLink, linked_visitor
 from vkprovider.portal.web.linksite import LinkSite
 from vkprovider.portal.web.visitors import OnlyLablet, Visitor
 
@@ -106,12 +106,27 @@ class Door:
             Refused: 429: too many links are tried; 503: the API server cannot be asked.
         """
         code = read_code(password)
-        tries: LinkTries = self._links.tries
-        found = await tries.open(source, code) if code is not None else None
+        found = await self._links.tries.open(source, code) if code is not None else None
         if code is None or found is None or not is_login_of(login, found.learner):
             return None
-        ends_at = self._wall() + SESSION_S_MAX
         only = OnlyLablet(code.namespace, found.pod, code.account, code.digest)
-        known = linked_visitor(self._links.context.callers, only, found, f"ssh-{secrets.token_hex(16)}", ends_at)
-        visitor = Visitor(known.known, "", known.token, session=known.session, ends_at=ends_at, only=only)
-        return SshPerson(login, visitor, only)
+        session, ends_at = f"ssh-{secrets.token_hex(16)}", self._wall() + SESSION_S_MAX
+        return SshPerson(login, self._visitor(only, found, session, ends_at), only)
+
+    async def again(self, person: SshPerson) -> SshPerson | None:
+        """Return somebody whose connection goes on, with a token of now; None if their link leads nowhere any more.
+
+        Raises:
+            Refused: 503: not all labs are known.
+            OutsideError: The API server cannot be asked.
+        """
+        only, visitor = person.only, person.visitor
+        found = await self._links.tries.tokens.of(only.namespace, only.account, only.digest)
+        if found is None or visitor.ends_at is None or self._wall() >= visitor.ends_at:
+            return None
+        only = only._replace(pod=found.pod)
+        return SshPerson(person.login, self._visitor(only, found, visitor.session, visitor.ends_at), only)
+
+    def _visitor(self, only: OnlyLablet, found: OpenLink, session: str, ends_at: float) -> Visitor:
+        known = linked_visitor(self._links.context.callers, only, found, session, ends_at)
+        return Visitor(known.known, "", known.token, session=session, ends_at=ends_at, only=only)

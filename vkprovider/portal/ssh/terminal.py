@@ -13,7 +13,7 @@ from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.rights import Right
 from vkprovider.portal.pure.view import from_pod
 from vkprovider.portal.ssh import logins
-from vkprovider.portal.ssh.door import SshPerson
+from vkprovider.portal.ssh.door import Door, SshPerson
 from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles, UpstreamConsole, after, first_end, upstream
 from vkprovider.portal.web.consoles.frames import ConsoleEnd, Mode, Why
@@ -47,13 +47,15 @@ class TerminalStream(Protocol):
 class SshConsoles:
     """Opens consoles of a replica for those who came by ssh."""
 
-    def __init__(self, links: LinkSite, consoles: BrowserConsoles) -> None:
+    def __init__(self, links: LinkSite, consoles: BrowserConsoles, door: Door) -> None:
         """Create it.
 
         Args:
             links: What links open.
             consoles: The open ones of the replica, of all pages, whose places these take.
+            door: Says whether who came in before still may.
         """
+        self._door = door
         self._site = links.context
         self._reviews = links.live.reviews
         self._consoles = consoles
@@ -61,7 +63,10 @@ class SshConsoles:
     async def serve(self, person: SshPerson, mode: Mode, terminal: TerminalStream) -> int:
         """Serve the console that a login names, until either side ends it; return the exit status."""
         try:
-            return await self._serve(person, mode, terminal)
+            now = await self._door.again(person)
+            if now is not None:
+                return await self._serve(now, mode, terminal)
+            terminal.say(logins.NOT_YET)
         except Refused as refusal:
             terminal.say(refusal.message)
         except OutsideError as error:

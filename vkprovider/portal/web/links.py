@@ -325,11 +325,15 @@ class AskingByLink:
 
 
 class LinkTries:
-    """Opens links whose codes are typed, posted or given as passwords: so many of one sender at most."""
+    """Opens links whose codes are typed, posted or given as passwords: so many of one sender at most.
+
+    Attributes:
+        tokens: Says where links lead that are open.
+    """
 
     def __init__(self, tokens: LinkTokens) -> None:
         """Begin without a failure; `tokens` says where links lead."""
-        self._tokens = tokens
+        self.tokens = tokens
         self._failures: TokenBuckets[str] = TokenBuckets(0.5, 20)
         self._pace = TokenBucket(_OPENED_PER_S, _OPENED_BURST)
 
@@ -347,7 +351,7 @@ class LinkTries:
         if not self._failures.has(attempt) or not self._pace.take():
             raise TooManyReviews("too many links are tried at once; try again in a few seconds")
         try:
-            found = await self._tokens.of(code.namespace, code.account, code.digest, now=True)
+            found = await self.tokens.of(code.namespace, code.account, code.digest, now=True)
         except OutsideError as error:
             raise ApiServerUnavailable(f"the API server cannot be asked for the link: {error.message}") from None
         if found is None:

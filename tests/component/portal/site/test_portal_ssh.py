@@ -7,14 +7,16 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import asyncssh
 import pytest
 
 from tests.component.controllers.looking import eventually
 from tests.component.portal.harness import ACCOUNT
 from tests.component.portal.site.consolebench import console_bench
 from tests.component.portal.site.sshclients import OpenSsh, program, started
+from tests.component.portal.site.test_portal_links import given
 from tests.component.portal.site.test_portal_links_used import LinkedBench, opened
 from tests.support.apiserver import ApiServer
 from tests.support.judges import run_judge
@@ -143,6 +145,20 @@ async def test_a_link_that_is_taken_back_ends_what_is_open(by_ssh: SshBench) -> 
         assert (await ssh.ends())[0] == 1
     async with by_ssh.bob.run("bob+h0") as ssh:
         assert "Permission denied" in (await ssh.ends())[1]
+
+
+async def test_a_connection_that_goes_on_opens_nothing_once_the_link_is_another(by_ssh: SshBench) -> None:
+    code, lablet = by_ssh.linked.code, by_ssh.linked.bench.site.lablet
+    options: dict[str, Any] = {"known_hosts": None, "config": None, "username": "bob", "password": code.text}
+    async with asyncssh.connect("127.0.0.1", by_ssh.port, **options) as connection:
+        assert (await connection.run()).exit_status == 0
+        await given(by_ssh.linked.kube, lablet.namespace, lablet.name, again=True)
+
+        async def is_refused() -> bool:
+            done = await connection.run()
+            return done.exit_status == 1 and logins.NOT_YET in str(done.stderr)
+
+        await eventually(is_refused, "it is remembered for ten seconds")
 
 
 async def test_a_second_person_watches_and_takes_over(by_ssh: SshBench) -> None:
