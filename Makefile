@@ -215,7 +215,7 @@ version:
 lock: $(STAMP) ## Pin what the image is made of, by hash, in the versions of constraints.txt
 	@$(BIN)/python -m venv build/lock && build/lock/bin/pip --quiet install uv
 	@echo setuptools > build/lock/build.in
-	@build/lock/bin/$(LOCK) --extra fast pyproject.toml --output-file requirements.lock
+	@build/lock/bin/$(LOCK) --extra fast --extra ssh pyproject.toml --output-file requirements.lock
 	@build/lock/bin/$(LOCK) build/lock/build.in --output-file requirements-build.lock
 	@build/lock/bin/$(filter-out --constraint constraints.txt,$(LOCK)) images/workbench/requirements.in \
 	  --output-file images/workbench/requirements.lock

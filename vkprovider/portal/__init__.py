@@ -7,6 +7,7 @@ another, and none is asked twice.
 * `service`: what the portal keeps and does: user labs are made, extended and taken away.
 * `api`: the REST API of the portal: the routes by which a user has a lab, and a hub or an instructor looks after labs.
 * `web`: the site: what the portal shows people in a browser.
+* `ssh`: consoles by ssh: with a link as password, as an own port.
 * `settings`: settings of the portal: user labs, who may have them, and their times.
 * `checks`: what the doctor looks at of a portal.
 * `process`: the process of one replica of the portal: its list of parts; connect, listen, run, stop.

@@ -9,9 +9,11 @@ from typing import Any, Final
 import structlog
 
 from vkprovider.platform import wellknown
+from vkprovider.platform.errors import InputError
 from vkprovider.platform.http.page import Page
 from vkprovider.platform.http.tls import page_tls
 from vkprovider.platform.kube.queue import KeyedQueue
+from vkprovider.platform.reasons import StartReason
 from vkprovider.platform.replica import run
 from vkprovider.platform.runtime.context import Context, Program
 from vkprovider.platform.runtime.membership import Membership
@@ -32,7 +34,9 @@ from vkprovider.portal.service.reconciler import UserLabs
 from vkprovider.portal.service.requests import Requests
 from vkprovider.portal.service.workbenches import Workbenches
 from vkprovider.portal.settings import PortalProcessSettings
-from vkprovider.portal.web.build import portal_site
+from vkprovider.portal.ssh.door import Door
+from vkprovider.portal.ssh.terminal import SshConsoles
+from vkprovider.portal.web.build import PortalSite, portal_site
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles
 from vkprovider.portal.web.live.streams import Live
 
@@ -100,6 +104,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     callers = portal_callers(ctx, of_portal, objects, settings.kube)
     page = portal_api(ctx, of_portal, index, requests, choices, callers)
     site = portal_site(ctx, settings, index, lablets, learners, instructors, requests, choices, callers=callers)
+    door = Door(site.linked, ctx.wall)
 
     async def finish() -> None:
         await asyncio.gather(page.finish(), site.finish())
@@ -108,8 +113,8 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
         informers=(*objects.all(), locks.leases),
         changes=tuple(_changes(objects, index, choices, lablets, learners, instructors, locks)),
         works=(Work(queue, labs.reconcile), Work(instructed, instructors.reconcile)),
-        loops={"look": keeper.run, **_bench_loop(config, workbenches, index, membership)},
-        measures=(*_measures(index, lablets, locks, labs, site.consoles), *site.live.measures()),
+        loops={"look": keeper.run, **_bench_loop(config, workbenches, index, membership), **_ssh(settings, door, site)},
+        measures=(*_measures(index, lablets, locks, labs, site.consoles, door), *site.live.measures()),
         health=lambda: {"userlabs": len(index.labs()), "locks": len(locks.held())},
         known=keeper.known,
         resumed=lambda: _wake_all(index, wake),
@@ -134,6 +139,26 @@ def _bench_loop(
 ) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
     """Return the loop of workbenches, where there are any."""
     return {"workbenches": lambda: workbenches.keep(index, membership)} if config.workbenches else {}
+
+
+def _ssh(
+    settings: PortalProcessSettings, door: Door, site: PortalSite
+) -> dict[str, Callable[[], Coroutine[Any, Any, None]]]:
+    """Return the loop of the port for ssh, where there is one.
+
+    Raises:
+        InputError: `SettingInvalid`: its key is none, or the package is not installed.
+    """
+    of_portal = settings.portal
+    if not of_portal.ssh_port or of_portal.ssh_host_key is None:
+        return {}
+    try:
+        from vkprovider.portal.ssh.server import SshPort  # noqa: PLC0415 (most portals do without its package)
+    except ModuleNotFoundError as error:
+        text = "VKPROVIDER_PORTAL_SSH_PORT is set, and asyncssh is not installed: pip install 'vkprovider[ssh]'"
+        raise InputError(StartReason.SETTING_INVALID, text) from error
+    key, consoles = of_portal.ssh_host_key.get_secret_value(), SshConsoles(site.linked, site.consoles, door)
+    return {"ssh": SshPort(settings.http.host, of_portal.ssh_port, key, door, consoles).run}
 
 
 def _add_all(queue: KeyedQueue[str], keys: Iterable[str]) -> None:
@@ -164,7 +189,7 @@ def _changes(
 
 
 def _measures(
-    index: UserLabIndex, lablets: OtherLablets, locks: Locks, labs: UserLabs, consoles: BrowserConsoles
+    index: UserLabIndex, lablets: OtherLablets, locks: Locks, labs: UserLabs, consoles: BrowserConsoles, door: Door
 ) -> Iterable[Measure]:
     yield gauge("vkprovider_portal_userlabs", "User labs.", lambda: value(len(index.labs())))
     yield gauge("vkprovider_portal_lablets", "Lablets that are not user labs.", lambda: value(len(lablets)))
@@ -174,6 +199,11 @@ def _measures(
         "vkprovider_portal_locks", "Users whose lab this replica has in hand.", lambda: value(len(locks.held()))
     )
     yield gauge("vkprovider_portal_consoles", "Consoles that this replica passes on.", lambda: value(len(consoles)))
+    yield counter(
+        "vkprovider_portal_ssh_refused_total",
+        "Connections by ssh that were refused before anybody was known.",
+        lambda: value(door.refused_total),
+    )
     yield gauge("vkprovider_portal_listeners", "Streams of this replica.", lambda: value(index.listeners_total))
     yield counter("vkprovider_portal_steps_total", "Steps for user labs.", lambda: by_name(labs.steps_total), "step")
 

@@ -163,6 +163,20 @@ class PortalSettings(Group):
         "`*.wb.example.com`; of another registered domain than portal and hub. It leads to the portal, with `Host` as "
         "it was asked for. Unset: no page leads to a workbench.",
     )
+    ssh_port: int = Field(
+        0,
+        validation_alias="VKPROVIDER_PORTAL_SSH_PORT",
+        ge=0,
+        le=65535,
+        description="Port of consoles by ssh, `ssh LEARNER+DEVICE@…` with a link as password; 0: there is none. It "
+        "listens at the address of the page.",
+    )
+    ssh_host_key: SecretStr | None = Field(
+        None,
+        validation_alias="VKPROVIDER_PORTAL_SSH_HOST_KEY",
+        description="Private key by which ssh knows the portal, as `ssh-keygen -t ed25519 -N ''` writes it, the same "
+        "for all replicas.",
+    )
     require_use: bool = Field(
         default=False,
         validation_alias="VKPROVIDER_PORTAL_REQUIRE_USE",
@@ -316,6 +330,11 @@ class PortalSettings(Group):
             raise ValueError(
                 "VKPROVIDER_PORTAL_OIDC_ISSUER names an issuer: set VKPROVIDER_PORTAL_OIDC_CLIENT_ID, by which it "
                 "knows the portal, and VKPROVIDER_PORTAL_COOKIE_KEY, and leave VKPROVIDER_PORTAL_CALLERS at token"
+            )
+        if self.ssh_port and (self.ssh_host_key is None or self.callers == "headers"):
+            raise ValueError(
+                "VKPROVIDER_PORTAL_SSH_PORT is set: set VKPROVIDER_PORTAL_SSH_HOST_KEY, by which ssh knows the portal, "
+                "and leave VKPROVIDER_PORTAL_CALLERS at token, since people log in there by links"
             )
         hosts = self.bench_hosts
         if hosts is not None and self.cookie_key is None:

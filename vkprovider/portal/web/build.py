@@ -31,7 +31,7 @@ from vkprovider.portal.web.hub import BoundToHub, HubLogin, HubLogins, HubPlace,
 from vkprovider.portal.web.lab.routes import routes as lab_routes
 from vkprovider.portal.web.layout import HEADERS, HERE, PIECE, PREFIX, VIEWS, Assets, Layout, SiteContext
 from vkprovider.portal.web.links import LINK_BASE, below_link
-from vkprovider.portal.web.linksite import links_site
+from vkprovider.portal.web.linksite import LinkSite, links_site
 from vkprovider.portal.web.live.streams import Live, live_parts
 from vkprovider.portal.web.live.streams import routes as live_routes
 from vkprovider.portal.web.login import Login
@@ -139,7 +139,7 @@ class PortalSite(NamedTuple):
         routes: Its paths.
         context: What its views share.
         live: What changes by itself.
-        linked: The same for those who came by a link.
+        linked: What links open.
         codes: One-time codes; None if nobody can log in.
         consoles: The open consoles.
         benches: Leads to workbenches; None if nothing does.
@@ -148,7 +148,7 @@ class PortalSite(NamedTuple):
     routes: tuple[Route, ...]
     context: SiteContext
     live: Live
-    linked: Live
+    linked: LinkSite
     codes: Codes | None
     consoles: BrowserConsoles
     benches: BenchDoor | None
@@ -161,7 +161,7 @@ class PortalSite(NamedTuple):
         if self.benches is not None:
             await self.benches.finish()
         await self.live.finish()
-        await self.linked.finish()
+        await self.linked.live.finish()
 
 
 def portal_site(
@@ -220,8 +220,8 @@ def portal_site(
         *_routes_of_views(site, live, consoles),
         *front_routes(site, live, teachers),
     )
-    linked, of_links = links_site(site, login, some_keys, consoles)
-    links, here = ([answering(layout, one) for one in each] for each in ((served_here[0], *of_links), served_here))
+    linked = links_site(site, login, some_keys, consoles)
+    links, here = ([answering(layout, one) for one in each] for each in ((served_here[0], *linked.routes), served_here))
     routes = _placed(site, login, place, links, here)
     return PortalSite(tuple(routes), site, live, linked, codes, consoles, benches)
 

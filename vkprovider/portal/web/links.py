@@ -251,11 +251,27 @@ class ByLink:
             raise ApiServerUnavailable(f"the API server cannot be asked for your link: {error.message}") from None
         if found is None:
             return None
-        user = User.of_account(session.namespace, session.account)
-        known = self._callers.by_link(user, found.learner, found.token)
         only = OnlyLablet(session.namespace, found.pod, session.account, session.digest)
-        ends_at = session.expires_at
-        return KnownVisitor(known, found.token, session.id, leaves=True, ends_at=ends_at, only=only)
+        return linked_visitor(self._callers, only, found, session.id, session.expires_at)
+
+
+def linked_visitor(
+    callers: PortalCallers, only: OnlyLablet, found: OpenLink, session: str, ends_at: float
+) -> KnownVisitor:
+    """Return who came by a link.
+
+    Args:
+        callers: Knows whether all labs are known.
+        only: Where the link leads.
+        found: The same, with the token that acts.
+        session: Tells this session from others.
+        ends_at: When it is over, in Unix seconds.
+
+    Raises:
+        Refused: 503: not all labs are known.
+    """
+    known = callers.by_link(User.of_account(only.namespace, only.account), found.learner, found.token)
+    return KnownVisitor(known, found.token, session, leaves=True, ends_at=ends_at, only=only)
 
 
 def written_link(key: bytes, session: LinkSession) -> str:
@@ -308,12 +324,47 @@ class AskingByLink:
             return False
 
 
+class LinkTries:
+    """Opens links whose codes are typed, posted or given as passwords: so many of one sender at most.
+
+    Attributes:
+        tokens: Says where links lead that are open.
+    """
+
+    def __init__(self, tokens: LinkTokens) -> None:
+        """Begin without a failure; `tokens` says where links lead."""
+        self.tokens = tokens
+        self._failures: TokenBuckets[str] = TokenBuckets(0.5, 20)
+        self._pace = TokenBucket(_OPENED_PER_S, _OPENED_BURST)
+
+    async def open(self, sender: str, code: LinkCode) -> OpenLink | None:
+        """Return where the link of a code leads; None if it leads nowhere, whatever the reason.
+
+        Args:
+            sender: The address that the code came from.
+            code: As it was sent.
+
+        Raises:
+            Refused: 429: there are too many; 503: the API server cannot be asked.
+        """
+        attempt = f"{sender} {code.namespace} {code.account}"
+        if not self._failures.has(attempt) or not self._pace.take():
+            raise TooManyReviews("too many links are tried at once; try again in a few seconds")
+        try:
+            found = await self.tokens.of(code.namespace, code.account, code.digest, now=True)
+        except OutsideError as error:
+            raise ApiServerUnavailable(f"the API server cannot be asked for the link: {error.message}") from None
+        if found is None:
+            self._failures.take(attempt)
+        return found
+
+
 class LinkPages:
     """The handlers of the page that opens links."""
 
     def __init__(
         self,
-        tokens: LinkTokens,
+        tries: LinkTries,
         visitors: Visitors,
         login: Login,
         layout: Layout,
@@ -324,7 +375,7 @@ class LinkPages:
         """Create them.
 
         Args:
-            tokens: Says where links lead.
+            tries: Opens links.
             visitors: Finds out who came by a link.
             login: Binds forms to browsers.
             layout: Makes pages.
@@ -332,15 +383,13 @@ class LinkPages:
             ended: Called with a session that somebody leaves.
             place: Called with namespace and name of a lablet; returns the path of its page.
         """
-        self._tokens = tokens
+        self._tries = tries
         self._visitors = visitors
         self._login = login
         self._layout = layout
         self._wall = wall
         self._ended = ended
         self._place = place
-        self._failures: TokenBuckets[str] = TokenBuckets(0.5, 20)
-        self._pace = TokenBucket(_OPENED_PER_S, _OPENED_BURST)
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths below `/link`."""
@@ -370,15 +419,8 @@ class LinkPages:
         code = read_code(sent)
         if code is None:
             return await self._form(request, _WRONG, HTTPStatus.FORBIDDEN)
-        attempt = f"{request.remote or ''} {code.namespace} {code.account}"
-        if not self._failures.has(attempt) or not self._pace.take():
-            raise TooManyReviews("too many links are tried at once; try again in a few seconds")
-        try:
-            found = await self._tokens.of(code.namespace, code.account, code.digest, now=True)
-        except OutsideError as error:
-            raise ApiServerUnavailable(f"the API server cannot be asked for the link: {error.message}") from None
+        found = await self._tries.open(request.remote or "", code)
         if found is None:
-            self._failures.take(attempt)
             return await self._form(request, _WRONG, HTTPStatus.FORBIDDEN)
         location = link(request, self._place(code.namespace, found.pod))
         response = web.Response(status=HTTPStatus.SEE_OTHER, headers={"Location": location})

@@ -1,7 +1,7 @@
 """The site below `/link`: the page that opens links, and of all views the one lablet that a link leads to."""
 
 import dataclasses
-from typing import Final
+from typing import Final, NamedTuple
 
 from aiohttp import web
 
@@ -12,7 +12,7 @@ from vkprovider.portal.web.consoles.routes import routes as consoles_routes
 from vkprovider.portal.web.cookie import Keys
 from vkprovider.portal.web.lab.given import given_place, given_routes
 from vkprovider.portal.web.layout import SiteContext
-from vkprovider.portal.web.links import AskingByLink, ByLink, LinkPages, LinkTokens
+from vkprovider.portal.web.links import AskingByLink, ByLink, LinkPages, LinkTokens, LinkTries
 from vkprovider.portal.web.live.streams import Live, Streams
 from vkprovider.portal.web.live.streams import routes as live_routes
 from vkprovider.portal.web.live.topics import Topics
@@ -23,10 +23,24 @@ _GIVEN: Final = "/lablets/"
 """What the paths of given lablets begin with."""
 
 
-def links_site(
-    site: SiteContext, login: Login, keys: Keys, consoles: BrowserConsoles
-) -> tuple[Live, tuple[Route, ...]]:
-    """Return the pages that links open, with what changes on them by itself.
+class LinkSite(NamedTuple):
+    """What links open.
+
+    Attributes:
+        routes: The paths of its pages.
+        context: What they share.
+        live: What changes on them by itself.
+        tries: Opens links.
+    """
+
+    routes: tuple[Route, ...]
+    context: SiteContext
+    live: Live
+    tries: LinkTries
+
+
+def links_site(site: SiteContext, login: Login, keys: Keys, consoles: BrowserConsoles) -> LinkSite:
+    """Return what links open.
 
     Args:
         site: The other pages, whose visitors are others.
@@ -35,6 +49,7 @@ def links_site(
         consoles: The open ones, of all pages.
     """
     tokens, wall = LinkTokens(site.ctx.kube), site.ctx.wall
+    tries = LinkTries(tokens)
     visitors = Visitors(ByLink(tokens, site.callers, keys.session, wall), keys)
     here = dataclasses.replace(site, visitors=visitors)
     reviews = VisitorReviews(AskingByLink(tokens, site.as_visitor).ask, wall=wall)
@@ -49,7 +64,7 @@ def links_site(
         await visitors.of(request)
         raise web.HTTPNotFound
 
-    pages = LinkPages(tokens, visitors, login, site.layout, wall, reviews.sessions.end, place)
+    pages = LinkPages(tries, visitors, login, site.layout, wall, reviews.sessions.end, place)
     shown = (each for each in consoles_routes(here, live, consoles, downloads()) if each.path.startswith(_GIVEN))
     routes = (*pages.routes(), *given_routes(here, live), *shown, *live_routes(live))
-    return live, (*routes, Route("GET", "/{path:.*}", nowhere))
+    return LinkSite((*routes, Route("GET", "/{path:.*}", nowhere)), here, live, tries)

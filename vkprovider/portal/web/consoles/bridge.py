@@ -6,10 +6,10 @@ faster loses output, as it does for every session that reads too slowly, and nev
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import suppress
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import structlog
 from aiohttp import WSMsgType, web
@@ -34,7 +34,7 @@ from vkprovider.portal.web.consoles.frames import (
     end_of,
 )
 from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
-from vkprovider.portal.web.consoles.typists import BrowserSession, NoticeReader, TypistNotice, Typists
+from vkprovider.portal.web.consoles.typists import BrowserSession, Typists
 
 PROTOCOLS: Final = ("v5.channel.k8s.io", "v4.channel.k8s.io")
 _STDIN, _STDOUT, _STDERR, _ERROR = range(4)
@@ -164,12 +164,17 @@ class TooManyConsoles(Refused):
 
 
 class BrowserConsoles:
-    """The open consoles of a replica."""
+    """The open consoles of a replica.
+
+    Attributes:
+        places: Those that there are, for consoles of browsers and by ssh.
+        typists: Who types at them.
+    """
 
     def __init__(self, wall: Callable[[], float]) -> None:
         """Begin without consoles; `wall` returns Unix seconds."""
         self._places = Places(CONSOLES_MAX, OF_CALLER_MAX, lambda _: TooManyConsoles(_TOO_MANY))
-        self._typists = Typists(wall)
+        self.typists = Typists(wall)
 
     def __len__(self) -> int:
         """Count the consoles."""
@@ -253,12 +258,12 @@ class BrowserConsoles:
         renewed: Callable[[str], None],
     ) -> ConsoleEnd:
         """Pass on what comes both ways; return why it has ended."""
-        if self._typists.has_moved(target, opening):
+        if self.typists.has_moved(target, opening):
             return frames.MOVED
         about = {"user": opening.caller, "namespace": target.namespace, "pod": target.pod, "device": target.device}
         _log.info("a console begins", mode=opening.mode, **about)
-        async with self._typists.session(target, opening) as session:
-            bridge = Bridge(socket, target, self._typists, session, withdrawn, leaving, renewed)
+        async with self.typists.session(target, opening) as session:
+            bridge = Bridge(socket, target, self.typists, session, withdrawn, leaving, renewed)
             end = await bridge.run(kube)
         _log.info("a console has ended", why=end.why, bytes=bridge.sent_bytes, **about)
         return end
@@ -321,28 +326,19 @@ class Bridge:
     async def _pass_on(self, console: UpstreamConsole) -> ConsoleEnd:
         await self._socket.send_str(frames.opened(watches=self._mode is Mode.WATCH, began=self._session.began))
         return await first_end(
-            {
-                "output": self._read(console),
-                "sending": self._send(),
-                "input": self._input(console),
-                "right": after(self._withdrawn, frames.WITHDRAWN),
-                "elsewhere": after(self._session.moved, frames.MOVED),
-                "typist": self._tell(),
-                "leaving": after(self._leaving, frames.LEAVING),
-            }
+            output=self._read(console),
+            sending=self._send(),
+            input=self._input(console),
+            right=after(self._withdrawn, frames.WITHDRAWN),
+            elsewhere=after(self._session.moved, frames.MOVED),
+            typist=self._tell(),
+            leaving=after(self._leaving, frames.LEAVING),
         )
 
     async def _read(self, console: UpstreamConsole) -> ConsoleEnd:
         """Read what the device prints, whether the browser keeps up or not; at the end, wait until it has got all."""
-        notices, heard = NoticeReader(), False
         while data := await console.read():
-            said = notices.feed(data)
-            if self._mode is not Mode.WATCH:  # who is not refused types, until another session takes over
-                types = self._session.types or not heard if said is None else said is TypistNotice.RETURNED
-                self._typists.note(self._target, self._session, types=types)
-            elif said is TypistNotice.LEFT:
-                self._typists.note_left(self._session)
-            heard = True
+            self._typists.feed(self._target, self._session, data)
             self._backlog.feed(data)
             self._changed.set()
         with suppress(TimeoutError):
@@ -405,9 +401,9 @@ class Bridge:
         return frames.ENDED
 
 
-async def first_end(running: Mapping[str, Coroutine[None, None, ConsoleEnd]]) -> ConsoleEnd:
-    """Run all that a console is made of, by names; return the end of what ends first, and end the others."""
-    tasks = [asyncio.create_task(each, name=f"console: {name}") for name, each in running.items()]
+async def first_end(**each: Coroutine[Any, Any, ConsoleEnd]) -> ConsoleEnd:
+    """Return the first end that comes about, in the order given; the others are cancelled."""
+    tasks = [asyncio.create_task(one, name=f"console: {name}") for name, one in each.items()]
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         return next(task for task in tasks if task.done()).result()
@@ -418,7 +414,7 @@ async def first_end(running: Mapping[str, Coroutine[None, None, ConsoleEnd]]) ->
 
 
 async def after(happened: asyncio.Event, end: ConsoleEnd) -> ConsoleEnd:
-    """Return an end when something has happened."""
+    """Return an end once it has happened."""
     await happened.wait()
     return end
 

@@ -39,13 +39,11 @@ def screen_run(
             words = (names.SCREEN, target.device)
             async with executing(kube, target, words, stdin=True, tty=False) as screen:
                 return await first_end(
-                    {
-                        "picture": _show(screen, socket),
-                        "input": _pass_on(socket, screen, renewed),
-                        "life": _tell(socket),
-                        "right": after(withdrawn, frames.WITHDRAWN),
-                        "leaving": after(leaving, frames.LEAVING),
-                    }
+                    picture=_show(screen, socket),
+                    input=_pass_on(socket, screen, renewed),
+                    life=_tell(socket),
+                    right=after(withdrawn, frames.WITHDRAWN),
+                    leaving=after(leaving, frames.LEAVING),
                 )
         except OutsideError as error:
             return frames.refusal(error, target.device, what="screen")

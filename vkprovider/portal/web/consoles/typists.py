@@ -63,6 +63,7 @@ class BrowserSession:
         changed: Is set when somebody begins to type at the console, or ends.
         moved: Is set when the same person opens the console elsewhere.
         over: Is set when it has ended.
+        heard: Whether it has got any output.
     """
 
     def __init__(self, opening: Opening, now: float) -> None:
@@ -72,6 +73,8 @@ class BrowserSession:
         self.types: bool | None = None
         self.left = 0.0
         self.changed, self.moved, self.over = (asyncio.Event() for _ in range(3))
+        self.heard = False
+        self.notices = NoticeReader()
 
 
 class Typists:
@@ -109,6 +112,16 @@ class Typists:
             if not sessions and self._sessions.get(target) is sessions:
                 del self._sessions[target]
             self._tell(target)
+
+    def feed(self, target: ConsoleTarget, session: BrowserSession, data: bytes) -> None:
+        """Take note of what the output of a session says of who types."""
+        said = session.notices.feed(data)
+        if session.opening.mode is not Mode.WATCH:  # who is not refused types, until another session takes over
+            types = session.types or not session.heard if said is None else said is TypistNotice.RETURNED
+            self.note(target, session, types=types)
+        elif said is TypistNotice.LEFT:
+            self.note_left(session)
+        session.heard = True
 
     def note(self, target: ConsoleTarget, session: BrowserSession, *, types: bool) -> None:
         """Take note that a session types, or does not any more."""

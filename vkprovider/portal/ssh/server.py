@@ -1,0 +1,334 @@
+"""The SSH server of a replica; it alone imports asyncssh.
+
+Of SSH there is what a console needs: a password, which is a link; sessions with a terminal or without one; and bytes
+both ways, as they are, so that the escapes of clients, such as OpenSSH's `~.`, stay theirs. A serial line has no size,
+so that changes of a window's are taken and mean nothing.
+"""
+
+import asyncio
+import socket
+from contextlib import suppress
+from typing import Final
+
+import asyncssh
+import structlog
+
+from vkprovider.platform.errors import InputError
+from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.open import Places
+from vkprovider.platform.reasons import StartReason
+from vkprovider.portal.ssh import logins
+from vkprovider.portal.ssh.door import Door, SshPerson, TooManyStrangersError, source_of
+from vkprovider.portal.ssh.terminal import SshConsoles
+from vkprovider.portal.web.consoles.bridge import CONSOLES_MAX, OF_CALLER_MAX
+
+_log: Final = structlog.get_logger(__name__)
+_VERSION: Final = "vkprovider"
+_KEY_EXCHANGES: Final = (
+    "curve25519-sha256",
+    "curve25519-sha256@libssh.org",
+    "ecdh-sha2-nistp256",
+    "ecdh-sha2-nistp384",
+)
+"""Those that cost little: others take ten times as long, and anybody may ask for one."""
+_LOGIN_S: Final = 30
+_TRIES_MAX: Final = 4
+"""The most passwords of one connection."""
+_SESSIONS_MAX: Final = 10
+"""The most sessions of one connection, as OpenSSH has it."""
+_ALIVE_S: Final = 15
+_SILENT_MAX: Final = 3
+"""A client that does not answer so often has gone."""
+_UNREAD_BYTES_MAX: Final = 64 * 1024
+_LEAVE_S: Final = 2.0
+"""How long consoles may say why they end when the replica does."""
+_AGAIN_S: Final = 0.5
+_BACKLOG: Final = 128
+
+
+class SshPort:
+    """The port of a replica."""
+
+    def __init__(self, host: str, port: int, host_key: str, door: Door, consoles: SshConsoles) -> None:
+        """Prepare to serve; nothing listens before `run`.
+
+        Args:
+            host: The address to listen on.
+            port: Its port.
+            host_key: The private key by which clients know the portal, as `ssh-keygen` writes it.
+            door: Lets people in.
+            consoles: Opens consoles.
+
+        Raises:
+            InputError: `SettingInvalid`: the key is none.
+        """
+        asyncssh.set_log_level("WARNING")
+        self._address = (host, port)
+        self._door = door
+        self._consoles = consoles
+        self._known = Places(CONSOLES_MAX, OF_CALLER_MAX, lambda _: TooManyStrangersError(logins.TOO_MANY))
+        self._connections: set[asyncio.Task[None]] = set()
+        self._options = asyncssh.SSHServerConnectionOptions(
+            server_factory=lambda: _Login(door, consoles),
+            server_host_keys=[_key_of(host_key)],
+            server_version=_VERSION,
+            kex_algs=_KEY_EXCHANGES,
+            compression_algs=["none"],
+            encoding=None,
+            line_editor=False,
+            agent_forwarding=False,
+            x11_forwarding=False,
+            gss_host=None,
+            login_timeout=_LOGIN_S,
+            keepalive_interval=_ALIVE_S,
+            keepalive_count_max=_SILENT_MAX,
+        )
+
+    async def run(self) -> None:
+        """Serve for ever.
+
+        Raises:
+            InputError: `SettingInvalid`: the port is taken, or the address is not this machine's.
+        """
+        host, port = self._address
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            listener = socket.create_server(self._address, family=family, backlog=_BACKLOG)
+        except OSError as error:
+            text = f"ssh cannot listen on {host}:{port}: {error}; set VKPROVIDER_PORTAL_SSH_PORT"
+            raise InputError(StartReason.SETTING_INVALID, text) from error
+        listener.settimeout(0)
+        try:
+            await self._accept(listener)
+        finally:
+            listener.close()
+            if self._connections:
+                await asyncio.wait(self._connections, timeout=_LEAVE_S)
+            for task in self._connections:
+                task.cancel()
+            await asyncio.gather(*self._connections, return_exceptions=True)
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                sock, address = await loop.sock_accept(listener)
+            except OSError as error:  # such as too many open files
+                _log.warning("no connection by ssh is accepted", error=str(error))
+                await asyncio.sleep(_AGAIN_S)
+                continue
+            task = asyncio.create_task(self._serve(sock, address[0]), name="ssh")
+            self._connections.add(task)
+            task.add_done_callback(self._connections.discard)
+
+    async def _serve(self, sock: socket.socket, address: str) -> None:
+        """Serve a connection until it ends; one too many is refused before its key exchange."""
+        try:
+            with self._door.stranger(source_of(address)):
+                connection = await asyncssh.run_server(sock, options=self._options)
+        except TooManyStrangersError as refusal:
+            with suppress(OSError):
+                sock.send(f"{refusal}\r\n".encode())
+            sock.close()
+            return
+        except (OSError, TimeoutError, asyncssh.Error):
+            sock.close()
+            return
+        login = connection.get_owner()
+        try:
+            async with connection:
+                if isinstance(login, _Login) and login.person is not None:
+                    with self._known.taken(login.person.only.account):
+                        await connection.wait_closed()
+        except TooManyStrangersError:
+            return
+
+
+def _key_of(text: str) -> asyncssh.SSHKey:
+    try:
+        return asyncssh.import_private_key(text.strip() + "\n")
+    except (asyncssh.KeyImportError, asyncssh.KeyEncryptionError) as error:
+        raise InputError(
+            StartReason.SETTING_INVALID,
+            f"VKPROVIDER_PORTAL_SSH_HOST_KEY is no private key without a passphrase: {error}; make one: "
+            "ssh-keygen -t ed25519 -N '' -f key",
+        ) from None
+
+
+class _Login(asyncssh.SSHServer):
+    """One connection: who it is, and what is refused to them.
+
+    Attributes:
+        person: Who it is, once they are known.
+        wanted_forwarding: Whether something was to be forwarded, which a client is not told why not.
+    """
+
+    def __init__(self, door: Door, consoles: SshConsoles) -> None:
+        self.person: SshPerson | None = None
+        self.wanted_forwarding = False
+        self._door = door
+        self._consoles = consoles
+        self._tries = 0
+        self._sessions = 0
+
+    def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
+        self._connection = conn
+        peer = conn.get_extra_info("peername")
+        self._source = source_of(peer[0]) if peer else ""
+
+    def password_auth_supported(self) -> bool:
+        return True
+
+    async def validate_password(self, username: str, password: str) -> bool:
+        self._tries += 1
+        if self._tries > _TRIES_MAX:
+            self._end(logins.TRIED_TOO_OFTEN)
+            return False
+        try:
+            self.person = await self._door.by_link(username, password, self._source)
+        except Refused as refusal:
+            self._end(refusal.message)
+        return self.person is not None
+
+    def _end(self, sentence: str) -> None:
+        self._connection.disconnect(asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE, sentence)
+
+    def session_requested(self) -> "_Session | bool":
+        if self.person is None or self._sessions >= _SESSIONS_MAX:
+            return False
+        self._sessions += 1
+        return _Session(self, self.person, self._consoles)
+
+    def session_ended(self) -> None:
+        """Take note that a session has ended."""
+        self._sessions -= 1
+
+    def connection_requested(self, dest_host: str, dest_port: int, orig_host: str, orig_port: int) -> bool:  # noqa: ARG002 (as asyncssh has it)
+        raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, logins.NO_FORWARDING)
+
+    def unix_connection_requested(self, dest_path: str) -> bool:  # noqa: ARG002 (as asyncssh has it)
+        raise asyncssh.ChannelOpenError(asyncssh.OPEN_ADMINISTRATIVELY_PROHIBITED, logins.NO_FORWARDING)
+
+    def server_requested(self, listen_host: str, listen_port: int) -> bool:  # noqa: ARG002 (as asyncssh has it)
+        self.wanted_forwarding = True
+        return False
+
+    def unix_server_requested(self, listen_path: str) -> bool:  # noqa: ARG002 (as asyncssh has it)
+        self.wanted_forwarding = True
+        return False
+
+
+class _Session(asyncssh.SSHServerSession[bytes]):
+    """A session of a connection: a `TerminalStream`."""
+
+    def __init__(self, login: _Login, person: SshPerson, consoles: SshConsoles) -> None:
+        self._login = login
+        self._person = person
+        self._consoles = consoles
+        self._command = ""
+        self._refusal = ""
+        self._has_terminal = False
+        self._typed = bytearray()
+        self._is_over = False
+        self._heard, self._writable = asyncio.Event(), asyncio.Event()
+        self._writable.set()
+        self._serving: asyncio.Task[None] | None = None
+
+    # ------------------------------------------------------------------------------------------ what asyncssh calls
+
+    def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
+        self._channel = chan
+
+    def pty_requested(self, term_type: str, term_size: object, term_modes: object) -> bool:  # noqa: ARG002 (as asyncssh has it)
+        self._has_terminal = True
+        return True
+
+    def shell_requested(self) -> bool:
+        return True
+
+    def exec_requested(self, command: str) -> bool:
+        self._command = command
+        return True
+
+    def subsystem_requested(self, subsystem: str) -> bool:
+        self._refusal = logins.NO_FILES if subsystem == "sftp" else logins.NO_COMMAND
+        return True
+
+    def session_started(self) -> None:
+        self._serving = asyncio.create_task(self._serve(), name="session by ssh")
+
+    def data_received(self, data: bytes, datatype: int | None) -> None:  # noqa: ARG002 (as asyncssh has it)
+        self._typed += data
+        if len(self._typed) > _UNREAD_BYTES_MAX:
+            self._channel.pause_reading()
+        self._heard.set()
+
+    def eof_received(self) -> bool:
+        self._over()
+        return True
+
+    def break_received(self, msec: int) -> bool:  # noqa: ARG002 (as asyncssh has it)
+        self.say(logins.NO_BREAK)
+        return False
+
+    def pause_writing(self) -> None:
+        self._writable.clear()
+
+    def resume_writing(self) -> None:
+        self._writable.set()
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (as asyncssh has it)
+        self._login.session_ended()
+        self._over()
+        self._writable.set()
+
+    def _over(self) -> None:
+        self._is_over = True
+        self._heard.set()
+
+    # ------------------------------------------------------------------------------------------ as a terminal
+
+    async def read(self) -> bytes:
+        """Return what was typed next; none at the end."""
+        while not self._typed and not self._is_over:
+            self._heard.clear()
+            await self._heard.wait()
+        typed = bytes(self._typed)
+        self._typed.clear()
+        if not self._is_over:
+            self._channel.resume_reading()
+        return typed
+
+    async def write(self, data: bytes) -> None:
+        """Show bytes, and wait while the client is slow.
+
+        Raises:
+            ConnectionError: It has gone.
+        """
+        self._channel.write(data)
+        await self._writable.wait()
+
+    def say(self, text: str) -> None:
+        """Show a text beside the output of the device: of a session without a terminal, as an error."""
+        end = "\r\n" if self._has_terminal else "\n"
+        shown = "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
+        line = (shown.replace("\n", end) + end).encode()
+        with suppress(ConnectionError):
+            if self._has_terminal:
+                self._channel.write(b"\r\n" + line)
+            else:
+                self._channel.write_stderr(line)
+
+    async def _serve(self) -> None:
+        status = 1
+        try:
+            if self._login.wanted_forwarding:
+                self.say(logins.NO_FORWARDING)
+            mode = logins.mode_of(self._command)
+            if self._refusal or mode is None:
+                self.say(self._refusal or (logins.NO_FILES if logins.is_copy(self._command) else logins.NO_COMMAND))
+                return
+            status = await self._consoles.serve(self._person, mode, self)
+        finally:
+            with suppress(OSError):
+                self._channel.exit(status)
