@@ -27,8 +27,10 @@ async def page() -> AsyncIterator[ScriptedServer]:
 
 
 async def test_a_lab_is_saved_and_the_next_begins_from_it(world: PortalWorld, page: ScriptedServer) -> None:
-    given = {"VKPROVIDER_PORTAL_COOKIE_KEY": KEY, "VKPROVIDER_PORTAL_PROVIDER_URL": page.url}
-    async with setting(world, **given) as made, Browsing(made.client.url) as browser:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY, VKPROVIDER_PORTAL_PROVIDER_URL=page.url) as made,
+        Browsing(made.client.url) as browser,
+    ):
         lab = LearnersLab(made)
         await lab.draw()
         kept = {"id": ID, "namespace": "nublado-alice", "pod": "nb-alice", "at": 0, "version": "0.9.0"}
@@ -56,7 +58,9 @@ async def test_a_lab_is_saved_and_the_next_begins_from_it(world: PortalWorld, pa
         begun = await browser.post("/labs/alice/create", image=image, size="small", begin_from=ID)
         assert begun.status_code == 303
         await lab.until_pod()
-        notes = (await world.admin.get(world.pod("alice")))["metadata"]["annotations"]
+        pod = await world.admin.get(world.pod("alice"))
+        assert pod is not None
+        notes = pod["metadata"]["annotations"]
         assert notes["vkprovider.io/begin-from"] == ID
         assert notes["vkprovider.io/owner"] == f"{made.people.prefix}alice"
 
