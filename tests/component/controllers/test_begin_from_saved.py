@@ -8,6 +8,7 @@ from tests.component.controllers.looking import eventually
 from tests.component.controllers.test_archives_page import Caller, account, now_s, store
 from tests.support.topologies import topology
 from vkprovider.lablet.names import LABEL_PORTAL
+from vkpsim.http.faults import Fault
 
 USER, OTHER = "oidc:alice", "oidc:ben"
 SAVED = {"r1": "hostname saved-$(SEAT)", "old": "hostname gone"}
@@ -48,6 +49,24 @@ async def test_devices_begin_with_what_was_saved(marked: World) -> None:
     assert (left.owner, left.configs["r1"]) == (USER, SAVED["r1"])
     again = await marked.pod(definition, worker, annotations=notes(USER, lablet.uid))
     await again.ready()
+
+
+async def test_another_replica_imports_what_the_claim_says(marked: World) -> None:
+    """The work is chosen with the claim: who changes the annotation later changes nothing."""
+    first = await marked.replica()
+    simulator = await marked.simulator()
+    worker, definition = await marked.worker(simulator.url), await marked.define(topology({"r1": "iosv"}))
+    id_ = await store(marked, "nublado-gone", 1, owner=USER, username="alice", at=now_s(), configs=SAVED)
+    simulator.faults.add(Fault(kind="status", status=503, route="^POST .*/import"), simulator.now())
+    lablet = await marked.pod(definition, worker, annotations=notes(USER, id_))
+    await lablet.claim(lambda row: row.get("beginFrom") == id_)
+    await first.close()
+    await lablet.annotate(begin_from=None)
+    simulator.faults.clear()
+    await marked.replica()
+    await lablet.ready()
+    [lab] = simulator.simulation.world.labs.values()
+    assert [node.configuration[0].content for node in lab.nodes.values()] == [SAVED["r1"]]
 
 
 @pytest.mark.parametrize("owner", [OTHER, ""])
