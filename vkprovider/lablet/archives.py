@@ -1,8 +1,18 @@
 """What a learner leaves behind, as it is kept and shown: the work, an entry of the list, the grade."""
 
-from typing import Any
+import hashlib
+import re
+from typing import Any, Final
 
 import msgspec
+
+ARCHIVE_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(-\d{1,12})?")
+"""The id of what is kept: the Pod's UID, or UID-TIME of what an earlier learner of that Pod left."""
+
+
+def owner_label(owner: str) -> str:
+    """Return an owner as the value of a label, which takes no name with a colon."""
+    return hashlib.sha256(owner.encode()).hexdigest()[:40]
 
 
 class Verdict(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -31,6 +41,7 @@ class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
         labels: Of the Pod.
         grade: The grader's verdict on the learner's work; None if it is not graded.
         shown: The name by which people know the learner.
+        owner: Of a user lab: the user as the API server names it, who may read this; "" for nobody.
     """
 
     namespace: str
@@ -48,6 +59,7 @@ class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     labels: dict[str, str] = {}
     grade: Verdict | None = None
     shown: str = ""
+    owner: str = ""
 
 
 class ArchiveEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
@@ -57,6 +69,7 @@ class ArchiveEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
         id: The Pod's UID, or UID-TIME of what an earlier learner of that Pod left.
         at: When it was collected (Unix seconds).
         shown: The name by which people know the learner.
+        devices: Of a user lab: the labels of the devices whose configuration is kept.
     """
 
     id: str
@@ -70,3 +83,4 @@ class ArchiveEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=Tr
     labels: dict[str, str] = {}
     grade: Verdict | None = None
     shown: str = ""
+    devices: tuple[str, ...] = ()

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from vkprovider.lablet import deviceacts, names
+from vkprovider.lablet.archives import ARCHIVE_ID
 from vkprovider.lablet.guests import fault_of_guests
 from vkprovider.lablet.models.fields import LATEST
 from vkprovider.lablet.shownname import SHOWN_CHARS_MAX
@@ -44,6 +45,7 @@ class Inputs(msgspec.Struct, frozen=True, gc=False):
         devices: What is asked of single devices: label and request.
         pool: The pool that the Pod is in, by its label.
         lent_by: The pool that lent the lablet to a learner.
+        begin_from: The id of the saved work that the devices begin with; "" for the topology alone.
         faults: The annotations that cannot be read; they count as absent.
     """
 
@@ -55,12 +57,21 @@ class Inputs(msgspec.Struct, frozen=True, gc=False):
     devices: tuple[tuple[str, str], ...] = ()
     pool: str = ""
     lent_by: str = ""
+    begin_from: str = ""
     faults: tuple[str, ...] = ()
 
 
 NOTHING: Final = Inputs()
 _PREFIX: Final = f"{wellknown.GROUP}/"
-_OURS: Final = frozenset({names.ANNOTATION_LENT_BY, names.ANNOTATION_DEVICE_REQUESTS, names.ANNOTATION_GUESTS})
+_OURS: Final = frozenset(
+    {
+        names.ANNOTATION_LENT_BY,
+        names.ANNOTATION_DEVICE_REQUESTS,
+        names.ANNOTATION_GUESTS,
+        names.ANNOTATION_OWNER,
+        names.ANNOTATION_BEGIN_FROM,
+    }
+)
 """Written by commands and by the provider, never by hand."""
 _WORDS: Final = sorted(name.removeprefix(_PREFIX) for name in names.INPUTS - _OURS)
 _UNKNOWN_MAX: Final = 5
@@ -92,6 +103,7 @@ def inputs_of(meta: Metadata) -> Inputs:
         devices=_devices(notes, faults),
         pool=pool,
         lent_by=_copied(notes, names.ANNOTATION_LENT_BY, _LABEL_VALUE, faults),
+        begin_from=_copied(notes, names.ANNOTATION_BEGIN_FROM, ARCHIVE_ID, faults),
         faults=tuple(faults),
     )
 

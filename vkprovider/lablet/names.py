@@ -31,6 +31,10 @@ USED_FOR_WORKER: Final = "worker"
 USED_FOR_DEVICES: Final = "devices"
 LABEL_NAMESPACE: Final = f"{GROUP}/namespace"
 """A label of what is kept of a lablet: the namespace of its Pod."""
+LABEL_OWNER: Final = f"{GROUP}/owner"
+"""A label of what is kept of a user lab: the digest of its owner."""
+LABEL_PORTAL: Final = f"{GROUP}/portal"
+"""The mark of a Namespace of a user lab, which only portals and admins set."""
 LABEL_OWNER_NAMESPACE: Final = f"{GROUP}/owner-namespace"
 """A definition's label: the namespace of the class whose instructors may change it."""
 LABEL_FAMILY: Final = f"{GROUP}/family"
@@ -95,6 +99,10 @@ ANNOTATION_MESSAGE: Final = f"{GROUP}/message"
 """A message of an instructor to the learner, with its time, see `lablet.inputs`."""
 ANNOTATION_GUESTS: Final = f"{GROUP}/guests"
 """Who shares a lablet with its learner, and how, see `lablet.guests`."""
+ANNOTATION_OWNER: Final = f"{GROUP}/owner"
+"""Of the Pod of a user lab: the user as the API server names it, who may read what was saved of the lab."""
+ANNOTATION_BEGIN_FROM: Final = f"{GROUP}/begin-from"
+"""Of the same: the id of what the user has saved, whose configurations the devices begin with."""
 ANNOTATION_LINK_HASH: Final = f"{GROUP}/link-hash"
 """An annotation of the ServiceAccount of a link: the SHA-256 sum of what the link is opened with."""
 ANNOTATION_LINK_POD: Final = f"{GROUP}/link-pod"
@@ -128,6 +136,8 @@ INPUTS: Final = frozenset(
         ANNOTATION_DEVICE_REQUESTS,
         ANNOTATION_MESSAGE,
         ANNOTATION_GUESTS,
+        ANNOTATION_OWNER,
+        ANNOTATION_BEGIN_FROM,
         ANNOTATION_LENT_BY,
     }
 )

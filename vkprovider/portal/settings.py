@@ -141,8 +141,8 @@ class PortalSettings(Group):
         "",
         validation_alias="VKPROVIDER_PORTAL_PROVIDER_URL",
         description="Address of the provider's page, such as `https://vkprovider.vkprovider-system:8082`, of which the "
-        "portal asks, with the instructor's own token, what learners of a class have left. Unset: it shows nothing of "
-        "lablets that are gone.",
+        "portal asks, with the visitor's own token, what learners of a class have left, and what a user has saved. "
+        "Unset: it shows nothing of lablets that are gone, and no lab begins from saved work.",
     )
     provider_ca_file: str | None = Field(
         None,

@@ -1,7 +1,10 @@
 """`GET /namespaces/{namespace}/archives` and `…/archives/{id}`: what learners of a namespace left, and their grades.
 
-They are for users who may `get` `lablets/archive` in that namespace. The ConfigMaps themselves are in the provider's
-namespace, those of all namespaces together, where an instructor has no right. Any replica answers.
+`GET /archives` and `/archives/{id}` are what the sender has saved of user labs, also of those whose namespace is gone.
+It takes no right but to be who the portal made the lab for: the name that the API server has of the token's owner.
+
+The others are for users who may `get` `lablets/archive` in that namespace. The ConfigMaps themselves are in the
+provider's namespace, those of all namespaces together, where an instructor has no right. Any replica answers.
 """
 
 import re
@@ -12,7 +15,7 @@ from typing import Final, Protocol
 import msgspec
 from aiohttp import web
 
-from vkprovider.lablet.archives import ArchiveEntry, Leftovers
+from vkprovider.lablet.archives import ARCHIVE_ID, ArchiveEntry, Leftovers
 from vkprovider.labs.http.refusals import Age, ArchiveUnavailable, ArchiveUnknown, ListExpired, begun, lablet_right
 from vkprovider.platform.errors import Gone, Invalid, OutsideError
 from vkprovider.platform.http.access import AccessControl
@@ -21,7 +24,6 @@ from vkprovider.platform.selectors import Selector
 
 PAGE_SIZE: Final = 500
 """The most entries of one answer."""
-_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(-\d{1,12})?")
 _NAMESPACE: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PARAMETERS: Final = frozenset({"learner", "since", "labelSelector", "limit", "continue"})
 _DIGITS_MAX: Final = 9
@@ -36,6 +38,9 @@ class ArchiveStore(Protocol):
 
     async def find(self, pod_uid: str) -> Leftovers | None:
         """Return what is stored under an id."""
+
+    async def of_owner(self, owner: str) -> list[ArchiveEntry]:
+        """List what a user has saved of user labs, the newest first."""
 
 
 class Query(msgspec.Struct, frozen=True):
@@ -90,13 +95,33 @@ class ArchiveHandlers:
         namespace, id_ = await self._permitted(request), request.match_info["id"]
         left = None
         try:
-            if _ID.fullmatch(id_):
+            if ARCHIVE_ID.fullmatch(id_):
                 left = await self._kept.find(id_)
             kept = left is not None and left.namespace == namespace and left.at >= await begun(self._age, namespace)
         except OutsideError as error:
             raise ArchiveUnavailable(f"the archive cannot be read now: {error.message}") from None
         if left is None or not kept:
             raise ArchiveUnknown(f"nothing is kept in namespace {namespace} under the id {id_!r}")
+        return web.Response(body=msgspec.json.encode(left), content_type="application/json", headers=_HEADERS)
+
+    async def list_own(self, request: web.Request) -> web.Response:
+        """Answer `GET /archives`: what the sender has saved, without the work itself, the newest first."""
+        user = await self._access.user(request)
+        try:
+            found = await self._kept.of_owner(user.username)
+        except OutsideError as error:
+            raise ArchiveUnavailable(f"the archive cannot be listed now: {error.message}") from None
+        return web.json_response({"items": [msgspec.to_builtins(entry) for entry in found]}, headers=_HEADERS)
+
+    async def get_own(self, request: web.Request) -> web.Response:
+        """Answer `GET /archives/{id}`: all that the sender has saved of one lab."""
+        user, id_ = await self._access.user(request), request.match_info["id"]
+        try:
+            left = await self._kept.find(id_) if ARCHIVE_ID.fullmatch(id_) else None
+        except OutsideError as error:
+            raise ArchiveUnavailable(f"the archive cannot be read now: {error.message}") from None
+        if left is None or not left.owner or left.owner != user.username:
+            raise ArchiveUnknown(f"nothing of yours is kept under the id {id_!r}")
         return web.Response(body=msgspec.json.encode(left), content_type="application/json", headers=_HEADERS)
 
     async def _permitted(self, request: web.Request) -> str:

@@ -4,12 +4,14 @@ Which workers have an image: CML does not pull; an image definition is there, or
 does not say what it has is unknown, which is never the same as missing.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
+from vkprovider.lablet.archives import ArchiveEntry
 from vkprovider.lablet.models.parameters import ParameterSpec
 from vkprovider.platform import quantities
-from vkprovider.platform.messages import count
+from vkprovider.platform.messages import count, listed
 from vkprovider.portal.pure.config import Amounts, LabQuota, fits
 from vkprovider.portal.pure.environment import asked_for, is_secret
 from vkprovider.portal.pure.menu import DefinitionVersion, LabChoice, Menu, MenuImage
@@ -192,6 +194,8 @@ class FormOffer(NamedTuple):
         fields: The variables that definitions ask for, each once.
         unavailable: Why the user can have no lab now; "" if the user can.
         hindrances: Why definitions are on no menu, for who can change it: each a name and a reason.
+        saved: What the user has saved of earlier labs, from which the new one may begin.
+        saved_note: Why that is not known; "" if it is.
     """
 
     images: tuple[FormEntry, ...] = ()
@@ -200,6 +204,47 @@ class FormOffer(NamedTuple):
     fields: tuple[FormField, ...] = ()
     unavailable: str = ""
     hindrances: tuple[str, ...] = ()
+    saved: tuple[FormEntry, ...] = ()
+    saved_note: str = ""
+
+
+SAVED_MAX: Final = 10
+"""How many saved labs are offered, the newest."""
+
+
+def saved_offer(
+    found: Iterable[ArchiveEntry], offered: Collection[str], present: Mapping[str, Collection[str]]
+) -> tuple[FormEntry, ...]:
+    """Return what a user may begin from: what was saved of definitions on the menu, with the devices that it sets.
+
+    Args:
+        found: What the user has saved, the newest first.
+        offered: The definitions on the menu.
+        present: The devices of their newest versions, where they are known.
+    """
+    entries = []
+    for each in found:
+        if not each.devices or each.definition not in offered:
+            continue
+        known = present.get(each.definition) or each.devices
+        sets = [label for label in each.devices if label in known]
+        absent = [label for label in each.devices if label not in known]
+        text = f"{each.definition} {each.version} of {minute(each.at)}: {listed(sets, _DEVICES_MAX) or 'no device'}"
+        gone = f"; not in the newest version: {listed(absent, _DEVICES_MAX)}" if absent else ""
+        entries.append(FormEntry(each.id, text + gone))
+    return tuple(entries[:SAVED_MAX])
+
+
+def minute(at: float) -> str:
+    """Return a time to the minute, as pages show it without scripts.
+
+    >>> minute(0)
+    '1970-01-01 00:00 UTC'
+    """
+    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+_DEVICES_MAX: Final = 12
 
 
 def offer(menu: Menu, quota: LabQuota, nodes: Sequence[MenuNode], beside: Mapping[str, str] | None = None) -> FormOffer:

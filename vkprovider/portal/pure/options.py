@@ -14,6 +14,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import pydantic
 from pydantic import AliasChoices, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StringConstraints
 
+from vkprovider.lablet.archives import ARCHIVE_ID
 from vkprovider.lablet.models.parameters import PARAMETERS_MAX
 
 BODY: Final = "body"
@@ -112,6 +113,7 @@ class LabWish(NamedTuple):
         class_: The namespace of the class that the lab is for; "" for none.
         env: The environment variables, with values that only the lab's ConfigMap and Secret may hold.
         parameters: What is given for the variables that the definition asks for, by name; the same goes for them.
+        begin_from: The id of the saved work that the devices begin with; "" for none.
     """
 
     by: ImageBy
@@ -123,6 +125,7 @@ class LabWish(NamedTuple):
     class_: str = ""
     env: Mapping[str, str] = {}
     parameters: Mapping[str, str] = {}
+    begin_from: str = ""
 
     @property
     def options(self) -> dict[str, str | bool | int]:
@@ -133,6 +136,7 @@ class LabWish(NamedTuple):
             "reset_user_env": self.reset_user_env,
         }
         further: dict[str, str | int] = {"size": self.size, "duration": self.duration_s, "class": self.class_}
+        further["begin_from"] = self.begin_from
         return found | {key: value for key, value in further.items() if value}
 
 
@@ -159,6 +163,7 @@ class _Options(BaseModel):
         "", validation_alias="class"
     )
     parameters: dict[str, str] = Field({}, validation_alias=PARAMETER)
+    begin_from: Annotated[str, StringConstraints(max_length=63, pattern=rf"^({ARCHIVE_ID.pattern})?$")] = ""
 
     @pydantic.model_validator(mode="before")
     @classmethod
@@ -230,6 +235,7 @@ def parse(body: object, *, one_image: bool = False) -> LabWish | list[Rejection]
         options.class_,
         found.env,
         {name: value for name, value in options.parameters.items() if value},
+        options.begin_from,
     )
 
 

@@ -8,6 +8,7 @@ import hashlib
 import re
 from typing import Final
 
+from vkprovider.lablet import names
 from vkprovider.platform.reasons import Reasons
 from vkprovider.platform.wellknown import GROUP
 
@@ -17,7 +18,7 @@ COMPONENT_RENEWAL: Final = "portal-renewal"
 # User labs: one lablet Pod for one user, made by the portal. The Namespace of a user lab is its record.
 PORTAL_PROGRAM: Final = "vkprovider-portal"
 """The program and its ServiceAccount; the value of `app.kubernetes.io/managed-by` of what it makes."""
-LABEL_PORTAL: Final = f"{GROUP}/portal"
+LABEL_PORTAL: Final = names.LABEL_PORTAL
 """The mark by which the portal knows its own Namespaces and what is in them: the namespace of its installation."""
 LABEL_USER: Final = f"{GROUP}/user"
 """The key of the user, from which names are made."""

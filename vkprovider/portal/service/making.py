@@ -280,6 +280,10 @@ class Making:
 
     def _notes(self, lab: UserLab, end_at: float | None) -> dict[str, str]:
         learner = {names.ANNOTATION_USERNAME: learner_of(lab.user)} if lab.user else {}
+        if lab.user:
+            learner[names.ANNOTATION_OWNER] = username_of(lab.user, self._username_prefix)
+        if lab.record.request is not None and (saved := lab.record.request.options.get("begin_from")):
+            learner[names.ANNOTATION_BEGIN_FROM] = str(saved)
         return learner | ({names.ANNOTATION_TIMESLOT_END: iso(int(end_at))} if end_at is not None else {})
 
 

@@ -185,7 +185,7 @@ class Requests:
             posix=caller.posix,
             bench=self._choices.bench(wanted, choice),
         )
-        warm = not choice.lab.parameters
+        warm = not choice.lab.parameters and not wanted.begin_from
         return await self._to_the_end(self._create(caller, wanted.class_, request, environment, warm=warm))
 
     async def delete(self, user: str, by: str, of_class: str | None = None) -> None:

@@ -10,10 +10,10 @@ import msgspec
 import structlog
 
 from vkprovider.lablet import names, observations
-from vkprovider.lablet.archives import ArchiveEntry, Leftovers, Verdict
+from vkprovider.lablet.archives import ArchiveEntry, Leftovers, Verdict, owner_label
 from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.ports import INFRASTRUCTURE_NODE_TYPES
-from vkprovider.lablet.reasons import Happened
+from vkprovider.lablet.reasons import Happened, Trouble
 from vkprovider.lablet.shownname import name_in
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.claims.claim import Claim
@@ -22,7 +22,7 @@ from vkprovider.labs.pure.lablet.leftovers import StoredWork, surplus
 from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform.errors import Conflict, InputError, Invalid, NotFound, OutsideError
 from vkprovider.platform.kube.events import ObjectRef
-from vkprovider.platform.objects import ConfigMap
+from vkprovider.platform.objects import ConfigMap, Metadata
 from vkprovider.platform.runtime.context import Context
 
 _log: Final = structlog.get_logger(__name__)
@@ -99,7 +99,32 @@ class Archive:
         notes = pod.metadata.annotations
         theirs = left.username in {notes.get(names.ANNOTATION_LEARNER), notes.get(names.ANNOTATION_USERNAME)}
         shown = name_in(notes) if theirs else ""
-        return msgspec.structs.replace(left, labels=pod.metadata.labels, shown=shown or left.shown)
+        owner = await self._owner_in(pod.metadata) if theirs else ""
+        return msgspec.structs.replace(
+            left, labels=pod.metadata.labels, shown=shown or left.shown, owner=owner or left.owner
+        )
+
+    async def _owner_in(self, meta: Metadata) -> str:
+        """Return whose user lab a Pod is; "" outside the Namespaces of a portal, where anybody writes annotations."""
+        owner = meta.annotations.get(names.ANNOTATION_OWNER, "")
+        home = await self._ctx.api.namespaces.get(meta.namespace) if owner else None
+        return owner if home is not None and names.LABEL_PORTAL in home.metadata.labels else ""
+
+    async def begun_from(self, id_: str, pod: Metadata) -> Leftovers:
+        """Return the saved work that the lab of a Pod begins with: of the Pod's own user, in the Namespace of a portal.
+
+        Raises:
+            InputError: `CreateContainerConfigError`: there is no such work, or none of this user.
+            OutsideError: The API server did not say.
+        """
+        left = await self.find(id_)
+        if left is None or not left.owner or left.owner != await self._owner_in(pod):
+            raise InputError(
+                Trouble.CREATE_CONTAINER_CONFIG_ERROR,
+                f"the saved work {id_} that the lab is to begin with is not kept for its user any more; end the lab, "
+                "and start one without it",
+            )
+        return left
 
     async def _write(self, worker: Worker, left: Leftovers) -> None:
         ctx = self._ctx
@@ -149,6 +174,13 @@ class Archive:
         found, after = await stored.page(labels=labels, page_size=size, after=after)
         entries = [leftovers.entry_of(one.metadata) for one in found]
         return [entry for entry in entries if entry is not None and entry.namespace == namespace], after
+
+    async def of_owner(self, owner: str) -> list[ArchiveEntry]:
+        """List what a user has saved, the newest first."""
+        labels = f"{names.LABEL_COMPONENT}={names.COMPONENT_CONFIGS},{names.LABEL_OWNER}={owner_label(owner)}"
+        found = await self._ctx.api.config_maps.metadata_only.list(labels=labels)
+        entries = [entry for one in found if (entry := leftovers.entry_of(one.metadata)) is not None]
+        return sorted(entries, key=lambda entry: -entry.at)
 
     async def run(self) -> None:
         """Delete old leftovers from time to time while this replica leads, until cancelled."""

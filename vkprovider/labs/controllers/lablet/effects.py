@@ -1,5 +1,6 @@
 """The side effects of a lablet's steps: one short coroutine each, which returns an outcome and changes no memory."""
 
+import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -29,9 +30,11 @@ from vkprovider.labs.pure.lablet.memory import restarts_shown
 from vkprovider.labs.pure.lablet.outcomes import Acted, Adopted, Archived, Claimed, Done, Outcome
 from vkprovider.labs.pure.lablet.recovered import MarkedLab, adopted
 from vkprovider.labs.pure.lablet.steps import Collect, Extract, Step
+from vkprovider.labs.pure.topology.configured import configured
 from vkprovider.labs.settings.cluster import PortSettings
 from vkprovider.platform.errors import Conflict, InputError, Invalid, NotFound, OutsideError, StepFailed, Unavailable
 from vkprovider.platform.kube.flow import Lane
+from vkprovider.platform.messages import listed
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.ports.allocator import udp_names
 from vkprovider.platform.runtime.context import Context
@@ -169,6 +172,7 @@ class Effects:
             device_requests=dict(inputs.devices),
             ports=ports,
             udp=udp_names(wanted),
+            begin_from=inputs.begin_from,
         )
 
     # --------------------------------------------------------------------------------------------- API server
@@ -312,18 +316,25 @@ class Effects:
             ports=claim.ports or None,
             environment=environment.containers,
         )
+        absent: list[str] = []
+        if claim.begin_from:
+            left = await _stored(self.archive.begun_from(claim.begin_from, step.pod.metadata))
+            text, absent = await asyncio.to_thread(configured, text, left.configs)
         try:
             imported = await worker.labs.import_lab(text, claim.title)
         except OutsideError as error:
-            if environment.secret:
+            if environment.secret or claim.begin_from:
                 raise withheld(error) from None
             raise
         devices = await _assumed(worker, imported.id)
         if devices is None:
             devices = tuple(DeviceFact("", d.label, d.definition, words.DEFINED) for d in content.topology.devices)
         warnings = imported.warnings or ()
-        if warnings and environment.secret:
+        if warnings and (environment.secret or claim.begin_from):
             warnings = (withheld_warnings(len(warnings)),)
+        if absent:
+            gone = f"saved, and not in this version of the lab: {listed(absent, intent.WORDS_MAX)}"
+            warnings = (*warnings, gone)
         return Acted(imported.id, devices=devices, notices=environment.notices, warnings=warnings)
 
     def _content_of(self, claim: Claim) -> Content:

@@ -81,6 +81,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         rest_until: Until when its ports are not for another learner, because they were lent to a mux (Unix seconds).
         later: When a device began to boot that CML had queued, or started in a later stage (Unix seconds), by label; 0
             while it waits. Of all others `started_at` counts.
+        begin_from: The id of the saved work whose configurations the lab is imported with; "" for none.
         ports_fault: Why the ports of a lab that was found after its claim was lost cannot be used; None if they can.
     """
 
@@ -130,6 +131,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     exposed: str = ""
     rest_until: int = 0
     later: dict[str, int] = {}
+    begin_from: str = ""
 
     @property
     def starts_again(self) -> int:

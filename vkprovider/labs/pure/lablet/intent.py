@@ -25,7 +25,7 @@ from vkprovider.platform.errors import InputError
 from vkprovider.platform.messages import Fault, count, listed
 from vkprovider.platform.objects import CustomResource, Pod
 
-_WORDS_MAX: Final = 20
+WORDS_MAX: Final = 20
 """Names in a message; a topology may have hundreds of devices."""
 
 
@@ -185,7 +185,7 @@ def check_containers(pod: Pod, content: Content) -> None:
             raise InputError(
                 Trouble.UNKNOWN_DEVICE,
                 f"container {container.name!r} names no device of {content.definition} {content.version}; "
-                f"call it {LAB_CONTAINER!r} for the whole lab, or one of {listed(sorted(known), _WORDS_MAX)}",
+                f"call it {LAB_CONTAINER!r} for the whole lab, or one of {listed(sorted(known), WORDS_MAX)}",
             )
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from vkprovider.lablet import names
-from vkprovider.lablet.archives import ArchiveEntry, Leftovers, Verdict
+from vkprovider.lablet.archives import ArchiveEntry, Leftovers, Verdict, owner_label
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError
@@ -148,8 +148,15 @@ def merged(old: Leftovers | None, new: Leftovers) -> Leftovers:
     configs = dict(old.configs) | dict(new.configs)
     faults = {label: why for label, why in new.faults.items() if label not in configs}
     responses = new.responses if new.responses is not None else old.responses
-    labels, shown = new.labels or old.labels, new.shown or old.shown
-    return msgspec.structs.replace(new, configs=configs, faults=faults, responses=responses, labels=labels, shown=shown)
+    return msgspec.structs.replace(
+        new,
+        configs=configs,
+        faults=faults,
+        responses=responses,
+        labels=new.labels or old.labels,
+        shown=new.shown or old.shown,
+        owner=new.owner or old.owner,
+    )
 
 
 def build(left: Leftovers, *, namespace: str, installation: str, name: str = "") -> dict[str, Any]:
@@ -175,6 +182,7 @@ def build(left: Leftovers, *, namespace: str, installation: str, name: str = "")
                 wellknown.LABEL_MANAGED_BY: wellknown.MANAGER,
                 names.LABEL_COMPONENT: names.COMPONENT_CONFIGS,
                 names.LABEL_NAMESPACE: left.namespace,
+                **({names.LABEL_OWNER: owner_label(left.owner)} if left.owner else {}),
             },
             "annotations": {
                 wellknown.ANNOTATION_INSTALLATION: installation,
@@ -209,6 +217,7 @@ def described(left: Leftovers, name: str) -> ArchiveEntry:
         labels=labels,
         grade=left.grade,
         shown=left.shown,
+        devices=tuple(sorted(left.configs)) if left.owner else (),
     )
 
 

@@ -165,6 +165,8 @@ def _routes(base: Base, sessions: SessionsPart, archive: Archive, exports: Expor
         Route("GET", "/labs/{id}/login", Logins(base.access, exports, login_url).handle),
         Route("GET", "/namespaces/{namespace}/archives", archives.list),
         Route("GET", "/namespaces/{namespace}/archives/{id}", archives.get),
+        Route("GET", "/archives", archives.list_own),
+        Route("GET", "/archives/{id}", archives.get_own),
     )
 
 

@@ -7,7 +7,6 @@
 * `handout`: where each learner of a class begins, as a table and as a file.
 * `work`: the work of a class, as zip files, and its grades, as a table and as a file: of now, and of lablets that are
   gone.
-* `leftwork`: what learners of a class have left, asked of the provider's page with the visitor's own token.
 * `zips`: a zip file that is sent while it is made: of a class no more is in memory than the work of one learner.
 * `definitions`: a file that CML exports becomes a definition of the class, and is tried.
 * `pools`: how large the pools of a class are, and one more of them.

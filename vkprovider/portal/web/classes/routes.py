@@ -42,13 +42,13 @@ from vkprovider.portal.web.classes.definitions import FILE_BODY, DefinitionsPage
 from vkprovider.portal.web.classes.giving import LIST_BODY, Assigning, giving_rights
 from vkprovider.portal.web.classes.guests import GuestsPage
 from vkprovider.portal.web.classes.handout import HandingOut
-from vkprovider.portal.web.classes.leftwork import left_work
 from vkprovider.portal.web.classes.pools import PoolsPage, pool_rights
 from vkprovider.portal.web.classes.wall import Wall
 from vkprovider.portal.web.classes.work import WorkPage
 from vkprovider.portal.web.lab.pieces import Deed, lab_page, lablet_place
 from vkprovider.portal.web.lab.routes import LABLET, LabletTopics
 from vkprovider.portal.web.layout import PIECE, SiteContext
+from vkprovider.portal.web.leftwork import left_work
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView
 from vkprovider.portal.web.visitors import BASE, FORM_BODY, Visitor, link

@@ -20,11 +20,11 @@ from vkprovider.portal.pure.grades import grades_of, learners_of
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.classes.classrooms import ClassRequests, Classrooms, csv_answer, path_of
-from vkprovider.portal.web.classes.leftwork import LeftUnknownError, LeftWork
 from vkprovider.portal.web.classes.zips import SentZip
 from vkprovider.portal.web.consoles.opening import ConsoleTarget
 from vkprovider.portal.web.consoles.routes import collected
 from vkprovider.portal.web.layout import SiteContext
+from vkprovider.portal.web.leftwork import LeftUnknownError, LeftWork
 from vkprovider.portal.web.visitors import Visitor
 
 _log: Final = structlog.get_logger(__name__)

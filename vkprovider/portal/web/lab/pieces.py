@@ -25,7 +25,7 @@ from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.web.layout import Layout
 from vkprovider.portal.web.live.topics import Rendering, time_left
 
-_FIELDS = {"image": "image_list", "size": "size", "class": "class"}
+_FIELDS = {"image": "image_list", "size": "size", "class": "class", "begin_from": "begin_from"}
 """The option of a request that a field of the form is."""
 
 
@@ -67,7 +67,7 @@ class Deed(NamedTuple):
     done: str = "It is done."
 
 
-def deeds_of(view: LabView, path: str, role: str, extend_s: int) -> Iterable[Deed]:
+def deeds_of(view: LabView, path: str, role: str, extend_s: int, *, saves: bool = False) -> Iterable[Deed]:
     """Yield what somebody may do with the lab of a user now.
 
     Args:
@@ -75,6 +75,7 @@ def deeds_of(view: LabView, path: str, role: str, extend_s: int) -> Iterable[Dee
         path: Of its page.
         role: One of those above.
         extend_s: By how much its time is extended.
+        saves: Whether the next lab can begin from what the provider keeps of one that ends.
     """
     own = role == OWNER
     if own or role == TEACHER:
@@ -87,7 +88,14 @@ def deeds_of(view: LabView, path: str, role: str, extend_s: int) -> Iterable[Dee
         if view.reset.possible:
             question = "All devices are wiped and start again. What was typed on them is lost."
             yield Deed(f"{path}/reset", "Reset the lab", question, "Reset it now", done=WIPES)
-    if view.stop.possible:
+    if view.stop.possible and own and saves and view.configurations.possible:
+        question = (
+            "The configurations of all devices that run are saved, and the lab is removed. Your next lab can begin "
+            "from them, as long as they are kept. What else is on the devices, such as files, is lost."
+        )
+        done = "The configurations are being saved, and the lab is being removed."
+        yield Deed(f"{path}/stop", "Save and end the lab", question, "Save and end it now", done=done)
+    elif view.stop.possible:
         question = "The lab is removed with all its devices. What was typed on them is lost, unless you download it."
         yield Deed(f"{path}/stop", "End the lab", question, "End it now", done="The lab is being removed.")
 

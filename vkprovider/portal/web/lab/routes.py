@@ -13,7 +13,7 @@ from vkprovider.platform.http.bodies import read_form
 from vkprovider.platform.rights import Right
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller, lab_right
-from vkprovider.portal.pure.form import FormOffer, offer
+from vkprovider.portal.pure.form import FormOffer, offer, saved_offer
 from vkprovider.portal.pure.menu import Menu
 from vkprovider.portal.pure.options import Rejection
 from vkprovider.portal.pure.view import LabView, from_pod, from_userlab
@@ -34,6 +34,7 @@ from vkprovider.portal.web.lab.pieces import (
     wanted_of,
 )
 from vkprovider.portal.web.layout import SiteContext
+from vkprovider.portal.web.leftwork import LeftUnknownError, left_work
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView
 from vkprovider.portal.web.visitors import BASE, FORM_BODY, Visitor, link
@@ -92,7 +93,8 @@ class LabTopics:
             return None
         view, place = self.view(user), user_place(user)
         who = told.removesuffix(_COMMANDS)
-        deeds = deeds_of(view, place.path, who, self._site.settings.extend_s) if view is not None else ()
+        extend_s, saves = self._site.settings.extend_s, bool(self._site.settings.provider_url)
+        deeds = deeds_of(view, place.path, who, extend_s, saves=saves) if view is not None else ()
         if who in {OWNER, TEACHER} and bench_address(self._site.settings.bench_hosts, lab):
             deeds = (*deeds, Deed(f"{place.path}/workbench", "Open the workbench"))
         audience = Audience(consoles=told == who, mine=who == OWNER)
@@ -217,6 +219,7 @@ class LabPages:
         self._site = site
         self._live = live
         self._topics = topics
+        self._left = left_work(site.settings)
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths."""
@@ -237,7 +240,7 @@ class LabPages:
             others = bool(given_lablets(self._site, seen.visitor))
             if others and self._site.index.lab(seen.user) is None and not _class_of(request):
                 raise web.HTTPSeeOther(link(request, "/"))  # which leads to what they have
-            offered = await offer_for(self._site, known, _class_of(request))
+            offered = await self._with_saved(await offer_for(self._site, known, _class_of(request)), seen)
         shown = self._live.topics.now(LAB, seen.user, seen.role, request.get(BASE, ""))
         if shown is None:
             raise web.HTTPNotFound
@@ -251,6 +254,20 @@ class LabPages:
             class_=_class_of(request),
             crumbs=[MY_LABS] if others else (),
         )
+
+    async def _with_saved(self, offered: FormOffer, seen: _Seen) -> FormOffer:
+        """Add what the visitor has saved, while a lab can be asked for and the provider's page is known."""
+        view = self._topics.view(seen.user)
+        if not offered.images or not self._left.url or (view is not None and not view.replaceable):
+            return offered
+        try:
+            found = await self._left.own(seen.visitor)
+        except LeftUnknownError as error:
+            return offered._replace(saved_note=str(error))
+        menu = await menu_for(self._site, seen.visitor.known)
+        names = {lab.definition for image in menu.listed for lab in image.sizes.values()}
+        present = {name: [each.label for each in status_of(self._site.index, name).devices] for name in names}
+        return offered._replace(saved=saved_offer(found, names, present))
 
     async def _create(self, request: web.Request) -> web.StreamResponse:
         seen = await self._seen(request, OWNER)

@@ -1,4 +1,4 @@
-"""What learners of a class have left, asked of the provider's page with the visitor's own token."""
+"""What learners of a class have left, and what a visitor has saved: the provider's page is asked as the visitor."""
 
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -8,10 +8,12 @@ from http import HTTPStatus
 from typing import Any, Final, TypeVar
 
 import aiohttp
+import msgspec
 
 from tunnels.outgoing import open_session
 from vkprovider.classroom.archives import PageArchives
 from vkprovider.classroom.providerpage import PageClient, PageOversizedError, PageRefusalError, PageSilenceError
+from vkprovider.lablet.archives import ArchiveEntry
 from vkprovider.platform.rereading import Reread
 from vkprovider.portal.settings import PortalSettings
 from vkprovider.portal.web.visitors import Visitor
@@ -102,6 +104,10 @@ def _refusal(refusal: PageRefusalError) -> str:
     return f"The provider's page does not say what learners have left: {words}."
 
 
+class _Own(msgspec.Struct, frozen=True):
+    items: list[ArchiveEntry]
+
+
 @dataclass(frozen=True, slots=True)
 class LeftWork:
     """Where what learners have left is asked.
@@ -123,6 +129,21 @@ class LeftWork:
         Raises:
             LeftUnknownError: It cannot be asked for.
         """
+        async with self._page(visitor) as page:
+            yield PageArchives(page, namespace)
+
+    async def own(self, visitor: Visitor) -> list[ArchiveEntry]:
+        """List what a visitor has saved of user labs, the newest first.
+
+        Raises:
+            LeftUnknownError: It cannot be asked for, or the page does not say.
+        """
+        async with self._page(visitor) as page:
+            return (await page.get("/archives", _Own)).items
+
+    @asynccontextmanager
+    async def _page(self, visitor: Visitor) -> AsyncIterator[VisitorPage]:
+        """Yield the page as a visitor asks it."""
         if not self.url:
             raise LeftUnknownError(_UNSET)
         if not visitor.token:
@@ -130,7 +151,7 @@ class LeftWork:
         async with open_session(aiohttp.TCPConnector()) as session:
             authorization = f"Bearer {visitor.token}"
             client = PageClient(self.url, authorization, self.tls(), session, self.within_s, _BYTES_MAX)
-            yield PageArchives(VisitorPage(client), namespace)
+            yield VisitorPage(client)
 
 
 def left_work(settings: PortalSettings) -> LeftWork:
