@@ -43,8 +43,17 @@ def clock(at: float, now: float) -> str:
     >>> clock(1769869800, 1769865480), clock(1769869800, 1769965480)
     ('14:30 UTC', '2026-01-31 14:30 UTC')
     """
-    date, time = iso(int(at))[:16].split("T")
-    return f"{time} UTC" if iso(int(now)).startswith(date) else f"{date} {time} UTC"
+    shown = minute(at)
+    return shown.partition(" ")[2] if iso(int(now)).startswith(shown[:10]) else shown
+
+
+def minute(at: float) -> str:
+    """Return a time to the minute, with its date.
+
+    >>> minute(0)
+    '1970-01-01 00:00 UTC'
+    """
+    return f"{iso(int(at))[:16].replace('T', ' ')} UTC"
 
 
 def length(seconds: float) -> str:

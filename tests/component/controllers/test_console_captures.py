@@ -56,12 +56,13 @@ class Reader(Terminal):
         self.got += data
 
 
-async def site_of(world: World) -> Site:
-    simulator, running = await world.simulator(), await world.replica()
+async def site_of(world: World, *, boot_s: float = 0.0) -> Site:
+    simulator, running = await world.simulator(boot_seconds=(boot_s, boot_s)), await world.replica()
     worker = await world.worker(simulator.url)
     lablet = await world.pod(await world.define(LAB), worker, devices=["r1", "r2", "r3"], typed=True)
-    await lablet.ready()
-    await lablet.claim(lambda row: row.get("readyAt"))
+    if not boot_s:
+        await lablet.ready()
+    await lablet.claim(lambda row: row.get("startedAt" if boot_s else "readyAt"))
     return Site(world, running, simulator, worker, lablet)
 
 
@@ -167,7 +168,7 @@ async def test_a_capture_ends_with_the_lab(world: World) -> None:
     await site.lablet.annotate(desired_state="stopped")
     assert await session == Exit(0)
     assert "captured: it was stopped, or is being reset" in reader.err
-    assert (await refused(site, "r1-r2")).startswith(f"NoLab: the lab of {site.lablet.name} does not run")
+    assert (await refused(site, "r1-r2")).startswith(f"NoLab: the lab of {site.lablet.name} does not run: it was")
 
 
 async def test_what_cannot_be_captured_is_said(world: World) -> None:
@@ -181,3 +182,10 @@ async def test_what_cannot_be_captured_is_said(world: World) -> None:
     assert await session == Exit(0)
     assert time.time() - began >= 2
     assert tcpdump(bytes(reader.got)) == []
+
+
+async def test_a_lab_that_boots_is_not_captured_yet(world: World) -> None:
+    site = await site_of(world, boot_s=600.0)
+    assert (
+        await refused(site, "r1-r2")
+    ) == f"NoLab: the lab of {site.lablet.name} does not run: wait until it is Ready"

@@ -4,8 +4,8 @@ import click
 import pytest
 
 from vkprovider.classroom.pods import LabletPod, LabletSpec
-from vkprovider.cli.lablet.capture import capture_command
 from vkprovider.cli.lablet.console import console_command, forward_command, screen_command
+from vkprovider.cli.shared.pods import exec_arguments
 from vkprovider.lablet.captures import CaptureRequest
 from vkprovider.lablet.devices import Port
 from vkprovider.platform.objects import Container, Metadata
@@ -43,7 +43,7 @@ def test_who_watches_sends_no_input() -> None:
 
 def test_a_capture_gets_neither_input_nor_a_terminal() -> None:
     words = CaptureRequest("r1:eth0", "icmp or arp", 5).words()
-    found = " ".join(capture_command(pod("lab", "r1"), words))
+    found = " ".join(exec_arguments(pod("lab", "r1"), words))
     assert found == "exec -n team p -c lab -- capture r1:eth0 --packets=5 --seconds=60 --filter=icmp or arp"
 
 

@@ -18,7 +18,7 @@ from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.output import ProgressLine
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import check_alive, check_not_collecting, wait_for
+from vkprovider.cli.shared.pods import check_alive, check_not_collecting, exec_arguments, wait_for
 from vkprovider.lablet import names
 from vkprovider.lablet.archives import ArchiveEntry
 from vkprovider.lablet.deviceacts import DeviceAct
@@ -147,10 +147,8 @@ async def _ask(kube: KubeClient, pod: LabletPod, word: str, notes: Mapping[str, 
 
 async def _have_done(pod: LabletPod, words: Sequence[str], place: Place) -> tuple[int, str]:
     """Have the provider do what may be asked in the container of a lablet; return the exit code, and what it said."""
-    meta = pod.metadata
-    way = ["exec", "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, "--", *words, "--yes"]
     process = await asyncio.create_subprocess_exec(
-        *kubectl_command(place, way),
+        *kubectl_command(place, exec_arguments(pod, [*words, "--yes"])),
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,

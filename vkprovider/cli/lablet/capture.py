@@ -8,10 +8,9 @@ import sys
 
 import click
 
-from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.console import become_kubectl, named_with_device
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import find
+from vkprovider.cli.shared.pods import exec_arguments, find
 from vkprovider.lablet import captures, names
 from vkprovider.lablet.captures import SECONDS_MAX, CaptureRequest
 from vkprovider.platform.errors import InputError
@@ -48,12 +47,6 @@ def capture(
             raise click.UsageError(error.message) from None
 
     async def work(kube: KubeClient, namespace: str) -> list[str]:
-        return capture_command(await find(kube, namespace, wanted), words)
+        return exec_arguments(await find(kube, namespace, wanted), words)
 
     become_kubectl(place, place.run(work))
-
-
-def capture_command(pod: LabletPod, words: list[str]) -> list[str]:
-    """Return the arguments of kubectl, which gets neither input nor a terminal."""
-    meta = pod.metadata
-    return ["exec", "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, "--", *words]

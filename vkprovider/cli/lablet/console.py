@@ -18,7 +18,7 @@ import click
 
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import LabletName, find, named, ports_of
+from vkprovider.cli.shared.pods import LabletName, exec_arguments, find, named, ports_of
 from vkprovider.lablet import names
 from vkprovider.lablet.devices import Port
 from vkprovider.platform.kube.client import KubeClient
@@ -77,8 +77,7 @@ def console_command(pod: LabletPod, device: str, *, take_over: bool, tty: bool, 
     """
     words = names.console_command(device, take_over=take_over)
     how = [] if watch else ["-i", "-t"] if tty else ["-i"]
-    meta = pod.metadata
-    return ["exec", *how, "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, "--", *words]
+    return exec_arguments(pod, words, *how)
 
 
 def logs(
@@ -171,15 +170,13 @@ def screen_command(pod: LabletPod, ports: Sequence[Port], device: str) -> list[s
     Raises:
         ClickException: The device has no screen.
     """
-    meta = pod.metadata
     shown = {port.device: port.container for port in ports if port.access == "vnc"}
     if device not in {*shown, *shown.values()}:
         known = ", ".join(sorted(shown)) or "none"
         raise click.ClickException(
-            f"pod/{meta.name} has no device {device!r} with a tag `vnc:PORT` in its topology; with one: {known}"
+            f"pod/{pod.metadata.name} has no device {device!r} with a tag `vnc:PORT` in its topology; with one: {known}"
         )
-    words = ["--", names.SCREEN, device]
-    return ["exec", "-i", "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, *words]
+    return exec_arguments(pod, [names.SCREEN, device], "-i")
 
 
 def _listening(ports: Iterable[int]) -> socket.socket:

@@ -37,6 +37,12 @@ async def containers_of(kube: KubeClient, pod: LabletPod) -> dict[str, str]:
     return {device.label: device.container for device in definition.status.devices} if definition else {}
 
 
+def exec_arguments(pod: LabletPod, words: Sequence[str], *how: str) -> list[str]:
+    """Return kubectl's arguments that execute words in the container of a lablet as a whole, such as `-i`, `-t`."""
+    meta = pod.metadata
+    return ["exec", *how, "-n", meta.namespace, meta.name, "-c", pod.spec.containers[0].name, "--", *words]
+
+
 def ports_of(pod: LabletPod, containers: Mapping[str, str]) -> list[Port]:
     """Parse the ports that a Pod reports.
 

@@ -235,7 +235,7 @@ class ConsoleReason(Reasons):
     )
     NOTHING_TO_DO = (
         "NothingToDo",
-        "`hand-in`, `reset` or `device` comes too early or too late, or nobody has the lablet.",
+        "`hand-in`, `reset`, `device` or `capture stop` comes too early or too late, or nobody has the lablet.",
         "`kubectl lablet list`, or the page of the lab, says how it stands.",
     )
     NOT_A_LINK = (

@@ -5,13 +5,13 @@ does not say what it has is unknown, which is never the same as missing.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple
 
 from vkprovider.lablet.archives import ArchiveEntry
 from vkprovider.lablet.models.parameters import ParameterSpec
 from vkprovider.platform import quantities
 from vkprovider.platform.messages import count, listed
+from vkprovider.platform.times import minute
 from vkprovider.portal.pure.config import Amounts, LabQuota, fits
 from vkprovider.portal.pure.environment import asked_for, is_secret
 from vkprovider.portal.pure.menu import DefinitionVersion, LabChoice, Menu, MenuImage
@@ -208,8 +208,9 @@ class FormOffer(NamedTuple):
     saved_note: str = ""
 
 
-SAVED_MAX: Final = 10
+SAVED_OFFERED_MAX: Final = 10
 """How many saved labs are offered, the newest."""
+_DEVICES_MAX: Final = 12
 
 
 def saved_offer(
@@ -232,19 +233,7 @@ def saved_offer(
         text = f"{each.definition} {each.version} of {minute(each.at)}: {listed(sets, _DEVICES_MAX) or 'no device'}"
         gone = f"; not in the newest version: {listed(absent, _DEVICES_MAX)}" if absent else ""
         entries.append(FormEntry(each.id, text + gone))
-    return tuple(entries[:SAVED_MAX])
-
-
-def minute(at: float) -> str:
-    """Return a time to the minute, as pages show it without scripts.
-
-    >>> minute(0)
-    '1970-01-01 00:00 UTC'
-    """
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M UTC")
-
-
-_DEVICES_MAX: Final = 12
+    return tuple(entries[:SAVED_OFFERED_MAX])
 
 
 def offer(menu: Menu, quota: LabQuota, nodes: Sequence[MenuNode], beside: Mapping[str, str] | None = None) -> FormOffer:

@@ -135,8 +135,12 @@ class LabWish(NamedTuple):
             str(self.by): self.image,
             "reset_user_env": self.reset_user_env,
         }
-        further: dict[str, str | int] = {"size": self.size, "duration": self.duration_s, "class": self.class_}
-        further["begin_from"] = self.begin_from
+        further: dict[str, str | int] = {
+            "size": self.size,
+            "duration": self.duration_s,
+            "class": self.class_,
+            "begin_from": self.begin_from,
+        }
         return found | {key: value for key, value in further.items() if value}
 
 

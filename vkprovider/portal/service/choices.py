@@ -133,8 +133,8 @@ class Choices:
 
     def _bench_of(self, image: MenuImage, definition: str, class_: str) -> str:
         """Return the name of the workbench of a lab; "" if it has none."""
-        of_name = (each for each in self._objects.definitions.items.values() if each.metadata.name == definition)
-        labels = next((each.metadata.labels for each in of_name), {})
+        found = self._objects.definitions.items.get(definition)
+        labels = found.metadata.labels if found is not None else {}
         return workbench_of(
             self.config.workbench_of,
             class_=class_,

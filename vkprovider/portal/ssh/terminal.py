@@ -10,7 +10,6 @@ from aiohttp import web
 from vkprovider.lablet.guests import GuestMode
 from vkprovider.platform.errors import OutsideError, Unavailable
 from vkprovider.platform.http.answers import Refused
-from vkprovider.platform.rights import Right
 from vkprovider.portal.pure.view import from_pod
 from vkprovider.portal.ssh import logins
 from vkprovider.portal.ssh.door import Door, SshPerson
@@ -109,13 +108,12 @@ class SshConsoles:
         """
         visitor = person.visitor
         caller = visitor.known.of_cluster.username
-        right = Right("create", "pods/exec", target.namespace, target.pod)
         about = {"user": caller, "namespace": target.namespace, "pod": target.pod, "device": target.device}
         with self._consoles.place(caller) as leaving:
             _log.info("a console begins by ssh", mode=mode, **about)
             async with (
                 self._site.as_visitor.client(visitor.token) as kube,
-                self._reviews.holding(visitor, right) as withdrawn,
+                self._reviews.holding(visitor, target.right) as withdrawn,
                 self._consoles.typists.session(target, Opening(caller, visitor.user, mode)) as session,
             ):
                 try:

@@ -1,7 +1,7 @@
 """What a user may begin from: the newest of what is on the menu, and which devices it sets."""
 
 from vkprovider.lablet.archives import ArchiveEntry
-from vkprovider.portal.pure.form import SAVED_MAX, saved_offer
+from vkprovider.portal.pure.form import SAVED_OFFERED_MAX, saved_offer
 
 
 def entry(number: int, definition: str = "netlab", *devices: str) -> ArchiveEntry:
@@ -25,6 +25,6 @@ def test_a_definition_whose_devices_are_unknown_is_offered_as_saved() -> None:
 
 
 def test_the_newest_are_offered() -> None:
-    found = [entry(number, "netlab", "r1") for number in range(SAVED_MAX + 5, 0, -1)]
+    found = [entry(number, "netlab", "r1") for number in range(SAVED_OFFERED_MAX + 5, 0, -1)]
     offered = saved_offer(found, {"netlab"}, {})
-    assert [each.value for each in offered] == [f"u{number}" for number in range(SAVED_MAX + 5, 5, -1)]
+    assert [each.value for each in offered] == [f"u{number}" for number in range(SAVED_OFFERED_MAX + 5, 5, -1)]

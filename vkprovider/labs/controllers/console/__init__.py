@@ -5,8 +5,8 @@
 * `shared`: one connection to a console, shared by all who watch it; one of them types, as `labs.pure.console.writers`
   decides.
 * `open`: everything that is open on the workers of this replica, and notes that somebody has typed.
-* `commands`: `kubectl attach`, `kubectl exec` and `exec -- config`: a person, or one command, at a device's console.
-* `requests`: `exec -c lab -- hand-in` and `-- reset`: what a learner asks of the lablet as a whole.
+* `commands`: `kubectl attach`, `kubectl exec`, `exec -- config` and `-- screen`: a person, or one command, at a device.
+* `requests`: `exec -c lab -- hand-in`, `-- reset` and `-- device`: what a learner asks of the lablet and its devices.
 * `captures`: `exec -c lab -- capture r1:eth0`: packets of a link.
 * `logs`: `kubectl logs`: what a console has printed, and what it goes on printing.
 * `usage`: `kubectl top`: what devices use, as CML reports it: CPU in percent of a core; memory is what a device was

@@ -18,7 +18,7 @@ from vkprovider.lablet.observations import LinkFact
 from vkprovider.lablet.ports import HIDDEN_TAG
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.console.commands import say
-from vkprovider.labs.controllers.console.finding import ENDED, MOVED, Finder, FoundLablet, check
+from vkprovider.labs.controllers.console.finding import ENDED, MOVED, Finder, FoundLablet, check, facts_of, topology_of
 from vkprovider.labs.kubelet.spi import Exit, RemoteCommand
 from vkprovider.labs.pure.console.links import EMPTY, GrowingPcap, NamedLink, find, named
 from vkprovider.platform.errors import Fenced, InputError, OutsideError, Unavailable
@@ -101,8 +101,9 @@ class OpenCaptures:
         pod, key = place.claim.pod, _key(place)
         if command.tty:
             raise InputError(ConsoleReason.COMMAND_INVALID, "packets are no text for a terminal: leave out -t")
-        if not place.claim.ready_at or (why := self._over(place)):
-            raise InputError(ConsoleReason.NO_LAB, f"the lab of {pod} does not run" + (f": {why}" if why else ""))
+        why = self._over(place)
+        if why or not place.claim.ready_at:
+            raise InputError(ConsoleReason.NO_LAB, f"the lab of {pod} does not run: {why or 'wait until it is Ready'}")
         if (other := self._running.get(key)) is not None:
             raise InputError(
                 ConsoleReason.CAPTURE_RUNS,
@@ -117,18 +118,17 @@ class OpenCaptures:
             if await self._end_left(place, [each.fact for each in links]):
                 await say(command, "a capture of this lab that nobody read was stopped")
             stream = _Stream(place, link, wanted, running, command)
-            why = await stream.run(lambda: self._over(place))
+            await stream.run(lambda: self._over(place))
         finally:
             del self._running[key]
             running.over.set()
-        return Exit(1, why, "InternalError") if why == MOVED else Exit(0)
+        return Exit(0)
 
     async def _links(self, place: FoundLablet) -> list[NamedLink]:
         worker, lab_id = place.worker, place.claim.lab_id
         check(worker)
-        facts = worker.seen.devices.get(lab_id) or await worker.labs.list_devices(lab_id)
-        devices = place.content.topology.devices if place.content is not None else ()
-        hidden = frozenset(each.label for each in devices if HIDDEN_TAG in each.tags)
+        facts, topology = await facts_of(place), topology_of(place)
+        hidden = frozenset(each.label for each in topology.devices if HIDDEN_TAG in each.tags)
         links = await worker.labs.captures.list_links(lab_id)
         return named(links, {fact.id: fact.label for fact in facts}, hidden)
 
@@ -145,10 +145,14 @@ class OpenCaptures:
         return found
 
     def _over(self, place: FoundLablet) -> str:
-        """Return why no packets may be captured any more; "" as long as they may."""
+        """Return why no packets may be captured any more; "" as long as they may.
+
+        Raises:
+            Unavailable: Another replica acts for the worker now.
+        """
         worker, before = place.worker, place.claim
         if self._finder.workers.get(worker.name) is not worker:
-            return MOVED
+            raise Unavailable(MOVED)
         claim = worker.claims.claims.get(place.lablet.uid)
         if claim is None or claim.lab_id != before.lab_id:
             return ENDED
@@ -190,14 +194,14 @@ class _Stream:
         self._read_bytes = 0
         self._capture_key = ""
 
-    async def run(self, over: Callable[[], str]) -> str:
-        """Capture until the end; return why it has come.
+    async def run(self, over: Callable[[], str]) -> None:
+        """Capture until the end.
 
         Args:
             over: Called before each look: why nothing may be captured any more, or "".
 
         Raises:
-            OutsideError: CML refused, or does not answer.
+            OutsideError: CML refused, or does not answer; as of `over`.
             ConnectionLost: The client left.
         """
         wanted = self._wanted
@@ -220,7 +224,6 @@ class _Stream:
         if not self._file.has_begun:
             await self._command.write(EMPTY)
         await say(self._command, f"{count(self._file.packets, 'packet')} captured: {why}")
-        return why
 
     async def _follow(self, ends: Sequence[asyncio.Task[object]], over: Callable[[], str]) -> str:
         now_s = asyncio.get_running_loop().time

@@ -9,7 +9,7 @@ from tunnels.base import ByteChannel, ConnectionLost
 from vkprovider.lablet.observations import BOOTED
 from vkprovider.lablet.ports import HIDDEN_TAG, INFRASTRUCTURE_NODE_TYPES
 from vkprovider.lablet.reasons import ConsoleReason
-from vkprovider.labs.controllers.console.finding import FoundDevice
+from vkprovider.labs.controllers.console.finding import FoundDevice, topology_of
 from vkprovider.labs.controllers.console.shared import Console, Watcher
 from vkprovider.labs.kubelet.spi import Exit, RemoteCommand
 from vkprovider.labs.pure.console.dialogue import Dialogue, DialogueEnd, Output, Print, Type
@@ -102,30 +102,37 @@ async def carry(command: RemoteCommand, channel: ByteChannel, what: str) -> Exit
         what: What the channel leads to, for the message when that ends.
 
     Raises:
-        ConnectionLost: The client has left.
+        Unavailable: The device, or the way to it, ended it.
     """
 
-    async def there() -> None:
-        with contextlib.suppress(ConnectionLost):
-            while data := await command.read():
+    async def there() -> bool:
+        """Return whether the client has left, and not the device."""
+        while data := await command.read():
+            try:
                 await channel.write(data)
+            except ConnectionLost:
+                return False
+        return True
 
     async def back() -> None:
         while data := await _read(channel):
             await command.write(data)
 
     try:
-        tasks = [asyncio.create_task(there(), name="screen: input"), asyncio.create_task(back(), name="screen: output")]
+        typing = asyncio.create_task(there(), name="screen: input")
+        showing = asyncio.create_task(back(), name="screen: output")
         try:
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            has_left = tasks[0].done() and not tasks[1].done()
+            await asyncio.wait((typing, showing), return_when=asyncio.FIRST_COMPLETED)
+            has_left = not showing.done() and typing.done() and typing.result()
         finally:
-            for task in tasks:
+            for task in (typing, showing):
                 task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await asyncio.gather(typing, showing, return_exceptions=True)
     finally:
         await channel.close()
-    return Exit(0) if has_left else Exit(1, f"{what} has ended: its device stopped, or the way to it broke")
+    if not has_left:
+        raise Unavailable(f"{what} has ended: its device stopped, or the way to it broke")
+    return Exit(0)
 
 
 async def _read(channel: ByteChannel) -> bytes:
@@ -256,13 +263,10 @@ async def print_configuration(device: FoundDevice, command: RemoteCommand) -> Ex
 
 
 async def _extracted(device: FoundDevice) -> str:
-    fact, pod = device.fact, device.place.claim.pod
+    fact = device.fact
     if fact.definition in INFRASTRUCTURE_NODE_TYPES:
         raise _none(f"a device of the kind {fact.definition}, such as {fact.label}, has no configuration")
-    content = device.place.content
-    if content is None:
-        raise Unavailable(f"the content of pod {pod} is not known yet")
-    if any(each.label == fact.label and HIDDEN_TAG in each.tags for each in content.topology.devices):
+    if any(each.label == fact.label and HIDDEN_TAG in each.tags for each in topology_of(device.place).devices):
         raise _none(f"{fact.label} is hidden: its definition tags it `{HIDDEN_TAG}`")
     if fact.state != BOOTED:
         text = f"the configuration of {fact.label} cannot be extracted while the device is {fact.state}"

@@ -7,7 +7,6 @@ from typing import Final
 
 from vkprovider.lablet import names
 from vkprovider.lablet.observations import BOOTED, STARTED, DeviceFact
-from vkprovider.lablet.ports import PortTemplate
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.lablet.index import Lablet
 from vkprovider.labs.controllers.worker.worker import Worker
@@ -16,6 +15,7 @@ from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.console.manners import WITHOUT_CONSOLE
 from vkprovider.labs.pure.console.ports import PortRoute, screen_of, way_to
 from vkprovider.labs.pure.definition.content import Content
+from vkprovider.labs.pure.topology.topology import Topology
 from vkprovider.platform.errors import Fenced, InputError, NotFound, Unavailable
 
 MOVED: Final = "this worker moved to another replica: run the command again"
@@ -128,7 +128,7 @@ class Finder:
             OutsideError: As in `device`.
         """
         place = self.place(target.namespace, target.pod, target.uid)
-        facts = await _facts(place)
+        facts = await facts_of(place)
         containers = _containers(place, facts)
         by_label = {fact.label: fact for fact in facts}
         fact = by_label.get(named) or by_label.get(containers.get(named or target.container, ""))
@@ -147,7 +147,7 @@ class Finder:
             OutsideError: As in `device`.
         """
         place = self.place(target.namespace, target.pod, target.uid)
-        return target.container not in _containers(place, await _facts(place))
+        return target.container not in _containers(place, await facts_of(place))
 
     async def running(self, target: Target, *, named: str = "") -> FoundDevice:
         """Find a device that runs.
@@ -189,7 +189,7 @@ class Finder:
             OutsideError: As in `place`.
         """
         place = self.place(namespace, pod)
-        return place, way_to(_template(place, pod), place.claim.ports, port, pod=pod)
+        return place, way_to(topology_of(place).template, place.claim.ports, port, pod=pod)
 
     async def screen(self, target: Target, device: str) -> tuple[FoundLablet, PortRoute]:
         """Find the screen of a device that runs.
@@ -200,7 +200,7 @@ class Finder:
         """
         found = await self.running(target, named=device)
         place, pod = found.place, target.pod
-        return place, screen_of(_template(place, pod), place.claim.ports, found.label, pod=pod)
+        return place, screen_of(topology_of(place).template, place.claim.ports, found.label, pod=pod)
 
 
 def check(worker: Worker) -> None:
@@ -226,18 +226,18 @@ def told() -> Iterator[None]:
         raise Unavailable(MOVED) from None
 
 
-def _template(place: FoundLablet, pod: str) -> PortTemplate:
-    """Return the ports that a lablet's topology requests.
+def topology_of(place: FoundLablet) -> Topology:
+    """Return the topology of a lablet.
 
     Raises:
-        Unavailable: The topology is not known yet.
+        Unavailable: It is not known yet.
     """
     if place.content is None:
-        raise Unavailable(f"the content of pod {pod} is not known yet")
-    return place.content.topology.template
+        raise Unavailable(f"the content of pod {place.claim.pod} is not known yet")
+    return place.content.topology
 
 
-async def _facts(place: FoundLablet) -> tuple[DeviceFact, ...]:
+async def facts_of(place: FoundLablet) -> tuple[DeviceFact, ...]:
     """Return the devices of a lablet, as they were observed last."""
     facts = place.worker.seen.devices.get(place.claim.lab_id)
     return facts if facts is not None else await place.worker.labs.list_devices(place.claim.lab_id)

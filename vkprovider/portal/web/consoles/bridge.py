@@ -100,14 +100,14 @@ async def upstream(kube: KubeClient, target: ConsoleTarget, mode: Mode) -> Async
 
 @contextlib.asynccontextmanager
 async def executing(
-    kube: KubeClient, target: ConsoleTarget, words: Sequence[str], *, stdin: bool, tty: bool
+    kube: KubeClient, target: ConsoleTarget, words: Sequence[str], *, stdin: bool, tty: bool, stderr: bool = True
 ) -> AsyncIterator[UpstreamConsole]:
     """Execute words in the container of the lablet as a whole while the block runs.
 
     Raises:
         OutsideError: The API server refuses, or does not answer.
     """
-    socket = await kube.websocket(target.path(), target.command(words, stdin=stdin, tty=tty), PROTOCOLS)
+    socket = await kube.websocket(target.path(), target.command(words, stdin=stdin, tty=tty, stderr=stderr), PROTOCOLS)
     try:
         yield UpstreamConsole(socket, target.device)
     finally:
@@ -120,20 +120,17 @@ async def printed(kube: KubeClient, target: ConsoleTarget, command: Sequence[str
     Raises:
         OutsideError: The API server refuses, or does not answer, or the output is too long.
     """
-    query = target.command(command, stdin=False, tty=False)
-    socket = await kube.websocket(target.path(), query, PROTOCOLS)
-    session, output = UpstreamConsole(socket, target.device), bytearray()
-    try:
-        async with asyncio.timeout(_COMMAND_S_MAX):
-            while data := await session.read():
-                output += data
-                if len(output) > _OUTPUT_BYTES_MAX:
-                    raise Unavailable(f"{target.device} prints more than {_OUTPUT_BYTES_MAX} bytes")
-    except TimeoutError:
-        raise DeadlineExceeded(f"{target.device} did not answer within {_COMMAND_S_MAX:.0f} s") from None
-    finally:
-        await socket.close()
-    return bytes(output), session.end
+    output = bytearray()
+    async with executing(kube, target, command, stdin=False, tty=False) as session:
+        try:
+            async with asyncio.timeout(_COMMAND_S_MAX):
+                while data := await session.read():
+                    output += data
+                    if len(output) > _OUTPUT_BYTES_MAX:
+                        raise Unavailable(f"{target.device} prints more than {_OUTPUT_BYTES_MAX} bytes")
+        except TimeoutError:
+            raise DeadlineExceeded(f"{target.device} did not answer within {_COMMAND_S_MAX:.0f} s") from None
+        return bytes(output), session.end
 
 
 _log: Final = structlog.get_logger(__name__)
@@ -167,7 +164,6 @@ class BrowserConsoles:
     """The open consoles of a replica.
 
     Attributes:
-        places: Those that there are, for consoles of browsers and by ssh.
         typists: Who types at them.
     """
 

@@ -17,7 +17,6 @@ from vkprovider.platform.errors import InputError, OutsideError
 from vkprovider.platform.http.bodies import Form, read_form
 from vkprovider.platform.http.connections import uncount, unless_left
 from vkprovider.platform.kube.client import KubeClient
-from vkprovider.platform.rights import Right
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.consoles import frames
@@ -52,12 +51,11 @@ class CaptureDownload(NamedTuple):
             Refused: There are too many consoles.
         """
         words = asked(await read_form(request, FORM_BODY)).words()
-        right = Right("create", "pods/exec", target.namespace, target.pod)
         with self.consoles.place(visitor.known.of_cluster.username) as leaving:
             uncount(request)
             async with (
                 self.site.as_visitor.client(visitor.token) as kube,
-                self.reviews.holding(visitor, right) as withdrawn,
+                self.reviews.holding(visitor, target.right) as withdrawn,
             ):
                 sent = _sent(request, kube, target, words, (leaving, withdrawn))
                 return await unless_left(request, sent) or web.Response(status=LEFT)
@@ -86,7 +84,7 @@ async def _sent(
     words: list[str],
     ends: tuple[asyncio.Event, ...],
 ) -> web.StreamResponse:
-    query = [(name, value) for name, value in target.command(words, stdin=False, tty=False) if name != "stderr"]
+    query = target.command(words, stdin=False, tty=False, stderr=False)
     try:
         socket = await kube.websocket(target.path(), query, PROTOCOLS)
     except OutsideError as error:

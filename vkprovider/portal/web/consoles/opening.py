@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
+from vkprovider.platform.rights import Right
 from vkprovider.portal.web.consoles.frames import Mode
 
 
@@ -25,9 +26,14 @@ class ConsoleTarget(NamedTuple):
         """Return the path of `exec`."""
         return f"/api/v1/namespaces/{quote(self.namespace, safe='')}/pods/{quote(self.pod, safe='')}/exec"
 
-    def command(self, words: Sequence[str], *, stdin: bool, tty: bool) -> list[tuple[str, str]]:
+    @property
+    def right(self) -> Right:
+        """The right by which it is opened."""
+        return Right("create", "pods/exec", self.namespace, self.pod)
+
+    def command(self, words: Sequence[str], *, stdin: bool, tty: bool, stderr: bool = True) -> list[tuple[str, str]]:
         """Return the query by which words are executed in the container of the lablet as a whole."""
-        wants = {"stdin": stdin, "stdout": True, "tty": tty, "stderr": not tty}
+        wants = {"stdin": stdin, "stdout": True, "tty": tty, "stderr": stderr and not tty}
         flags = [(name, "true") for name, wanted in wants.items() if wanted]
         return [("container", self.container), *(("command", word) for word in words), *flags]
 

@@ -25,12 +25,11 @@ from vkprovider.platform.http.open import Places
 from vkprovider.platform.http.served import Handler
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.objects import Pod
-from vkprovider.platform.rights import Right
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller
 from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles, printed
-from vkprovider.portal.web.consoles.captures import CaptureDownload
+from vkprovider.portal.web.consoles.captures import LEFT, CaptureDownload
 from vkprovider.portal.web.consoles.frames import Mode, Why
 from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
 from vkprovider.portal.web.consoles.screens import screen_run
@@ -270,8 +269,6 @@ _LAB: Final = "/labs/{user}"
 _LABLET: Final = "/classes/{namespace}/lablets/{pod}"
 _GIVEN: Final = "/lablets/{namespace}/{pod}"
 _HEADERS: Final = {"Content-Type": "application/zip"}
-_LEFT: Final = 499
-"""The status in the log of an answer whose client has left: nginx's."""
 
 
 class ConsoleViews(NamedTuple):
@@ -343,7 +340,7 @@ class ConsoleViews(NamedTuple):
             target = place.target(request.match_info["device"])
             user, right = (
                 visitor.known.of_cluster.username,
-                Right("create", "pods/exec", target.namespace, target.pod),
+                target.right,
             )
             opening = Opening(user, visitor.user or user, mode, _again(request))
             renewed = partial(self._renewed, visitor)
@@ -392,10 +389,9 @@ class ConsoleViews(NamedTuple):
             if place.watches:
                 raise web.HTTPNotFound
             target = place.target(request.match_info["device"])
-            right = Right("create", "pods/exec", target.namespace, target.pod)
             async with (
                 self.site.as_visitor.client(visitor.token) as kube,
-                self.reviews.holding(visitor, right) as withdrawn,
+                self.reviews.holding(visitor, target.right) as withdrawn,
             ):
                 run = screen_run(kube, target, withdrawn, partial(self._renewed, visitor))
                 return await self.consoles.carried(request, visitor.known.of_cluster.username, run)
@@ -414,7 +410,7 @@ class ConsoleViews(NamedTuple):
                 async with self.site.as_visitor.client(visitor.token) as kube:
                     found = await unless_left(request, collected(kube, targets))
             if found is None:
-                return web.Response(status=_LEFT)
+                return web.Response(status=LEFT)
             name = quote(f"{place.path.rsplit('/', 1)[-1]}-configurations.zip")
             disposition = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
             return web.Response(body=archive(found, at=self.site.ctx.wall()), headers={**_HEADERS, **disposition})

@@ -37,7 +37,7 @@ def screen_run(
     async def run(socket: web.WebSocketResponse, leaving: asyncio.Event) -> ConsoleEnd:
         try:
             words = (names.SCREEN, target.device)
-            async with executing(kube, target, words, stdin=True, tty=False) as screen:
+            async with executing(kube, target, words, stdin=True, tty=False, stderr=False) as screen:
                 return await first_end(
                     picture=_show(screen, socket),
                     input=_pass_on(socket, screen, renewed),

@@ -64,6 +64,7 @@ class BrowserSession:
         moved: Is set when the same person opens the console elsewhere.
         over: Is set when it has ended.
         heard: Whether it has got any output.
+        notices: Reads what its output says of who types.
     """
 
     def __init__(self, opening: Opening, now: float) -> None:

@@ -93,7 +93,7 @@ class LabTopics:
             return None
         view, place = self.view(user), user_place(user)
         who = told.removesuffix(_COMMANDS)
-        extend_s, saves = self._site.settings.extend_s, bool(self._site.settings.provider_url)
+        extend_s, saves = self._site.settings.extend_s, told == who and bool(self._site.settings.provider_url)
         deeds = deeds_of(view, place.path, who, extend_s, saves=saves) if view is not None else ()
         if who in {OWNER, TEACHER} and bench_address(self._site.settings.bench_hosts, lab):
             deeds = (*deeds, Deed(f"{place.path}/workbench", "Open the workbench"))
@@ -258,7 +258,8 @@ class LabPages:
     async def _with_saved(self, offered: FormOffer, seen: _Seen) -> FormOffer:
         """Add what the visitor has saved, while a lab can be asked for and the provider's page is known."""
         view = self._topics.view(seen.user)
-        if not offered.images or not self._left.url or (view is not None and not view.replaceable):
+        asks = self._left.url and seen.visitor.token  # by which the provider's page knows them
+        if not offered.images or not asks or (view is not None and not view.replaceable):
             return offered
         try:
             found = await self._left.own(seen.visitor)
