@@ -11,8 +11,6 @@ from vkprovider.cli.shared.page.options import page_options
 from vkprovider.cli.shared.times import duration
 
 _PORT_MAX: Final = 65535
-PACKETS_MAX: Final = 10_000
-"""That of `lablet.captures`, which costs more to import than a help text may."""
 
 
 @click.command(epilog="Example: kubectl lablet console -u alice r1")
@@ -95,7 +93,12 @@ def screen() -> None:
 @learner_option
 @click.option("--filter", "expression", metavar="EXPRESSION", default="", help="As of tcpdump: `icmp or arp`.")
 @click.option(
-    "--packets", metavar="N", type=click.IntRange(1, PACKETS_MAX), default=1000, show_default=True, help="The most."
+    "--packets",
+    metavar="N",
+    type=click.IntRange(1),
+    default=1000,
+    show_default=True,
+    help="The most; 10000 are possible.",
 )
 @click.option(
     "--time", "seconds", metavar="DURATION", default="60s", show_default=True, callback=duration, help="1h at most."

@@ -72,7 +72,7 @@ class OpenCaptures:
         match list(words[1:]):
             case [] | [captures.LIST]:
                 return await self._list(place, command)
-            case [captures.STOP] | [captures.STOP, "--yes"]:
+            case [captures.STOP]:
                 return await self._stop(place, command)
             case _:
                 return await self._capture(place, captures.read(words), command)

@@ -425,7 +425,7 @@ class ConsoleViews(NamedTuple):
             device = str((await read_form(request, FORM_BODY)).get("device", ""))
             if act is None or not device or place.watches:
                 raise web.HTTPNotFound
-            await have_done(self.site, visitor, place.target(device), (names.DEVICE, act, device))
+            await have_done(self.site, visitor, place.target(device), (names.DEVICE, act, device, "--yes"))
             raise web.HTTPSeeOther(link(request, place.path))
 
         return change

@@ -109,14 +109,14 @@ def deeds_for_learner(view: LabView, path: str) -> Iterable[Deed]:
 
 
 async def have_done(site: SiteContext, visitor: Visitor, target: ConsoleTarget, words: Sequence[str]) -> None:
-    """Have the provider do what is served inside `exec -c lab`, by the visitor's own right, who was asked.
+    """Have the provider do what is served inside `exec -c lab`, by the visitor's own right; no question is asked.
 
     Raises:
         Rejected: It was not done; the text says why.
     """
     async with site.as_visitor.client(visitor.token) as kube:
         try:
-            _, end = await printed(kube, target, (*words, "--yes"))
+            _, end = await printed(kube, target, words)
         except OutsideError as error:
             end = frames.refusal(error, target.device)
     if end.why is not Why.ENDED:
@@ -202,7 +202,7 @@ class GivenPages:
             raise web.HTTPNotFound
         containers = found.pod.spec.containers
         target = ConsoleTarget(namespace, name, containers[0].name if containers else names.LAB_CONTAINER, "the lab")
-        await have_done(self._site, visitor, target, (action,))
+        await have_done(self._site, visitor, target, (action, "--yes"))
         raise web.HTTPSeeOther(link(request, given_place(namespace, name).path))
 
 
