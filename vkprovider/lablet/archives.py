@@ -42,6 +42,7 @@ class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
         grade: The grader's verdict on the learner's work; None if it is not graded.
         shown: The name by which people know the learner.
         owner: Of a user lab: the user as the API server names it, who may read this; "" for nobody.
+        hidden: The labels of devices that learners do not see; None if they were not known, so that any may be.
     """
 
     namespace: str
@@ -60,6 +61,17 @@ class Leftovers(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True)
     grade: Verdict | None = None
     shown: str = ""
     owner: str = ""
+    hidden: tuple[str, ...] | None = None
+
+    def for_owner(self) -> "Leftovers":
+        """Return what the owner may see of it: no device that the definition's author hides from learners."""
+        if self.hidden is None:
+            return msgspec.structs.replace(self, configs={}, faults={})
+        configs, faults = (
+            {label: text for label, text in texts.items() if label not in self.hidden}
+            for texts in (self.configs, self.faults)
+        )
+        return msgspec.structs.replace(self, configs=configs, faults=faults, hidden=None)
 
 
 class ArchiveEntry(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):

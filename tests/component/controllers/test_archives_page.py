@@ -76,7 +76,7 @@ async def lend(world: World, **labels: str) -> Lablet:
 async def store(world: World, namespace: str, number: int, **fields: Any) -> str:
     """Store what a learner left, and return its id."""
     uid = f"{number:08d}-0000-4000-8000-000000000000"
-    left = Leftovers(namespace, f"p-{number}", uid, "netlab", "1.0.0", **fields)
+    left = Leftovers(namespace, f"p-{number}", uid, "netlab", "1.0.0", **{"hidden": (), **fields})
     body = leftovers.build(left, namespace="vkprovider-system", installation="i")
     await world.admin.create(CONFIG_MAPS, body)
     return uid

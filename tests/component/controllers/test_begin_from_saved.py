@@ -100,14 +100,20 @@ async def test_outside_a_portals_namespace_an_owner_is_a_word(world: World) -> N
 async def test_the_page_gives_each_their_own(world: World) -> None:
     running = await world.replica()
     mine = f"system:serviceaccount:{world.namespace}:alice"
-    id_ = await store(world, "nublado-gone", 1, owner=mine, username="alice", at=now_s(), configs=SAVED)
+    hidden = {"grader": "secret"}
+    id_ = await store(
+        world, "nublado-gone", 1, owner=mine, username="alice", at=now_s(), configs=SAVED | hidden, hidden=("grader",)
+    )
+    of_unknown = {"owner": mine, "username": "alice", "at": now_s(), "configs": SAVED, "hidden": None}
+    unknown = await store(world, "nublado-gone", 4, **of_unknown)
     await store(world, "nublado-ben", 2, owner=OTHER, username="ben", at=now_s(), configs=SAVED)
     await store(world, world.namespace, 3, username="alice", at=now_s(), configs=SAVED)
     alice, ben = await account(world, "alice", may=False), await account(world, "ben", may=False)
     async with running.page() as url, aiohttp.ClientSession() as http:
         owner, other, nobody = (Caller(url, token, http) for token in (alice, ben, ""))
-        [entry] = (await owner.get("/archives"))["items"]
-        assert (entry["id"], entry["devices"]) == (id_, ["old", "r1"])
+        entries = {entry["id"]: entry.get("devices") for entry in (await owner.get("/archives"))["items"]}
+        assert entries == {id_: ["old", "r1"], unknown: None}
+        assert "configs" not in await owner.get(f"/archives/{unknown}"), "it may have hidden devices"
         assert (await owner.get(f"/archives/{id_}"))["configs"] == SAVED
         assert (await other.get("/archives"))["items"] == []
         await other.get(f"/archives/{id_}", 404)

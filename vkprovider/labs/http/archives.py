@@ -114,7 +114,7 @@ class ArchiveHandlers:
         return web.json_response({"items": [msgspec.to_builtins(entry) for entry in found]}, headers=_HEADERS)
 
     async def get_own(self, request: web.Request) -> web.Response:
-        """Answer `GET /archives/{id}`: all that the sender has saved of one lab."""
+        """Answer `GET /archives/{id}`: all that the sender has saved of one lab, but for hidden devices."""
         user, id_ = await self._access.user(request), request.match_info["id"]
         try:
             left = await self._kept.find(id_) if ARCHIVE_ID.fullmatch(id_) else None
@@ -122,7 +122,9 @@ class ArchiveHandlers:
             raise ArchiveUnavailable(f"the archive cannot be read now: {error.message}") from None
         if left is None or not left.owner or left.owner != user.username:
             raise ArchiveUnknown(f"nothing of yours is kept under the id {id_!r}")
-        return web.Response(body=msgspec.json.encode(left), content_type="application/json", headers=_HEADERS)
+        return web.Response(
+            body=msgspec.json.encode(left.for_owner()), content_type="application/json", headers=_HEADERS
+        )
 
     async def _permitted(self, request: web.Request) -> str:
         """Return the namespace of a request whose sender may read what its learners left.

@@ -195,7 +195,7 @@ class FormOffer(NamedTuple):
         unavailable: Why the user can have no lab now; "" if the user can.
         hindrances: Why definitions are on no menu, for who can change it: each a name and a reason.
         saved: What the user has saved of earlier labs, from which the new one may begin.
-        saved_note: Why that is not known; "" if it is.
+        saved_unknown: Whether that is not known.
     """
 
     images: tuple[FormEntry, ...] = ()
@@ -205,7 +205,7 @@ class FormOffer(NamedTuple):
     unavailable: str = ""
     hindrances: tuple[str, ...] = ()
     saved: tuple[FormEntry, ...] = ()
-    saved_note: str = ""
+    saved_unknown: bool = False
 
 
 SAVED_OFFERED_MAX: Final = 10

@@ -30,6 +30,7 @@ from vkprovider.portal.web.front import Teachers, front_routes
 from vkprovider.portal.web.hub import BoundToHub, HubLogin, HubLogins, HubPlace, hub_routes, mounted
 from vkprovider.portal.web.lab.routes import routes as lab_routes
 from vkprovider.portal.web.layout import HEADERS, HERE, PIECE, PREFIX, VIEWS, Assets, Layout, SiteContext
+from vkprovider.portal.web.leftwork import left_work
 from vkprovider.portal.web.links import LINK_BASE, below_link
 from vkprovider.portal.web.linksite import LinkSite, links_site
 from vkprovider.portal.web.live.streams import Live, live_parts
@@ -210,6 +211,7 @@ def portal_site(
         visitors=visitors,
         layout=layout,
         as_visitor=AsVisitor(settings.kube, ctx.replica),
+        left=left_work(settings.portal),
     )
     live, consoles, benches = live_parts(site), BrowserConsoles(ctx.wall), _benches(site, keys)
     login, of_logins = _login(site, live, keys, codes)

@@ -205,7 +205,7 @@ class Front:
             cards=[Markup(html) for html in shown.rendered.lists[CARDS].values()],  # noqa: S704 (of our templates, which escape)
             nothing=Markup(shown.rendered.elements["my-labs-nothing"]),  # noqa: S704 (as above)
             classes=[(each, path_of(each.namespace)) for each in classes],
-            offer=await offer_for(self._site, visitor.known) if starts else None,
+            offer=await offer_for(self._site, visitor) if starts else None,
             create=f"/labs/{quote(role.user, safe='')}/create",
             is_known=bool(role.user or role.classes or classes or given_lablets(self._site, visitor)),
         )

@@ -23,6 +23,7 @@ from vkprovider.portal.service.keeper import Instructors
 from vkprovider.portal.service.learners import LabletLearners
 from vkprovider.portal.service.requests import Requests
 from vkprovider.portal.settings import PortalSettings
+from vkprovider.portal.web.leftwork import LeftWork
 from vkprovider.portal.web.visitors import BASE, VISITOR, AsVisitor, Visitor, Visitors, link_to
 
 PREFIX: Final = "/static"
@@ -276,6 +277,7 @@ class SiteContext:
         visitors: Finds out who asks; wraps handlers of forms.
         layout: Makes pages.
         as_visitor: Reaches the API server in a visitor's name.
+        left: Asks the provider's page in a visitor's name.
     """
 
     ctx: Context
@@ -290,3 +292,4 @@ class SiteContext:
     visitors: Visitors
     layout: Layout
     as_visitor: AsVisitor
+    left: LeftWork

@@ -34,6 +34,8 @@ _FROM_INGRESS: Final = (
 )
 
 
+_OWN_S: Final = 5.0
+"""The longest wait of a visitor for what only adds to a form."""
 _OVERSIZED: Final = (
     f"What was left is more than the {_BYTES_MAX // _MIB} MiB that the portal reads at once; "
     "kubectl lablet configs has all of it."
@@ -129,7 +131,7 @@ class LeftWork:
         Raises:
             LeftUnknownError: It cannot be asked for.
         """
-        async with self._page(visitor) as page:
+        async with self._page(visitor, self.within_s) as page:
             yield PageArchives(page, namespace)
 
     async def own(self, visitor: Visitor) -> list[ArchiveEntry]:
@@ -138,11 +140,11 @@ class LeftWork:
         Raises:
             LeftUnknownError: It cannot be asked for, or the page does not say.
         """
-        async with self._page(visitor) as page:
+        async with self._page(visitor, min(self.within_s, _OWN_S)) as page:
             return (await page.get("/archives", _Own)).items
 
     @asynccontextmanager
-    async def _page(self, visitor: Visitor) -> AsyncIterator[VisitorPage]:
+    async def _page(self, visitor: Visitor, within_s: float) -> AsyncIterator[VisitorPage]:
         """Yield the page as a visitor asks it."""
         if not self.url:
             raise LeftUnknownError(_UNSET)
@@ -150,7 +152,7 @@ class LeftWork:
             raise LeftUnknownError(_FROM_INGRESS)
         async with open_session(aiohttp.TCPConnector()) as session:
             authorization = f"Bearer {visitor.token}"
-            client = PageClient(self.url, authorization, self.tls(), session, self.within_s, _BYTES_MAX)
+            client = PageClient(self.url, authorization, self.tls(), session, within_s, _BYTES_MAX)
             yield VisitorPage(client)
 
 

@@ -40,8 +40,8 @@ async def test_a_lab_is_saved_and_the_next_begins_from_it(world: PortalWorld, pa
 
         page.next(refuse(503, "the archive cannot be listed now"))
         shown = (await browser.get("/labs/alice")).text
-        assert "cannot be offered now. " in shown
-        assert "the archive cannot be listed now" in shown
+        assert "cannot be offered now: try again later" in shown
+        assert "the archive cannot be listed now" not in shown, "the log says it to who runs the labs"
         assert 'name="begin_from"' not in shown
 
         page.next(answer({"items": [mine, other]}))
@@ -50,6 +50,9 @@ async def test_a_lab_is_saved_and_the_next_begins_from_it(world: PortalWorld, pa
         assert "of-no-menu" not in shown
         assert {seen.headers["Authorization"] for seen in page.seen} == {made.alice["Authorization"]}
         assert {seen.path for seen in page.seen} == {"/archives"}
+
+        page.next(answer({"items": [mine]}))
+        assert "r1; not in the newest version: r9" in (await browser.get("/labs")).text
 
         image = f"{made.family}:1.0.0"
         wrong = await browser.post("/labs/alice/create", image=image, size="small", begin_from="../r1")

@@ -42,3 +42,10 @@ def test_what_is_too_large_is_refused() -> None:
     with pytest.raises(InputError) as caught:
         configured(f"{HEAD}- {{label: r1}}\n", {"r1": "x" * yamltext.CHARS_MAX})
     assert caught.value.reason == Trouble.CREATE_CONTAINER_CONFIG_ERROR
+
+
+def test_hidden_devices_and_wiring_begin_as_the_topology_has_them() -> None:
+    hidden = "- {label: grader, node_definition: server, tags: [hidden], configuration: own}\n"
+    wiring = "- {label: out, node_definition: external_connector, configuration: System Bridge}\n"
+    document, _ = yamltext.load(configured(f"{HEAD}{hidden}{wiring}", {"grader": "mine", "out": "other0"})[0])
+    assert [node["configuration"] for node in document["nodes"]] == ["own", "System Bridge"]

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -51,10 +51,19 @@ class Archive:
         *,
         username: str = "",
         responses: Any = None,
+        hidden: Iterable[str] | None = None,
     ) -> tuple[Leftovers, dict[str, OutsideError]]:
         """Extract the configurations of a lab's devices and store them; a device that fails does not stop the others.
 
         External connectors and unmanaged switches have no configuration, and are not asked for one.
+
+        Args:
+            worker: The lablet's.
+            claim: The lablet's.
+            devices: Of its lab.
+            username: See `leftovers.of_claim`.
+            responses: The learner's answers in the Lab Delivery System.
+            hidden: Labels of the devices that learners do not see; None if that is not known.
 
         Returns:
             What is stored, and by label the error for each device whose configuration exists and could not be read.
@@ -66,7 +75,9 @@ class Archive:
         running = tuple(device for device in booted if device.definition not in INFRASTRUCTURE_NODE_TYPES)
         configs, faults = await worker.labs.extract_configs(claim.lab_id, running) if claim.lab_id else ({}, {})
         why = {label: error.message for label, error in faults.items()}
-        left = leftovers.of_claim(claim, configs, why, at=self._ctx.now_unix, username=username, responses=responses)
+        left = leftovers.of_claim(
+            claim, configs, why, at=self._ctx.now_unix, username=username, responses=responses, hidden=hidden
+        )
         if configs or responses is not None:
             await self._write(worker, await self._described(left, claim))
         return left, {label: error for label, error in faults.items() if not isinstance(error, Invalid)}
@@ -113,6 +124,8 @@ class Archive:
     async def begun_from(self, id_: str, pod: Metadata) -> Leftovers:
         """Return the saved work that the lab of a Pod begins with: of the Pod's own user, in the Namespace of a portal.
 
+        It has no device that its user does not see.
+
         Raises:
             InputError: `CreateContainerConfigError`: there is no such work, or none of this user.
             OutsideError: The API server did not say.
@@ -124,7 +137,7 @@ class Archive:
                 f"the saved work {id_} that the lab is to begin with is not kept for its user any more; end the lab, "
                 "and start one without it",
             )
-        return left
+        return left.for_owner()
 
     async def _write(self, worker: Worker, left: Leftovers) -> None:
         ctx = self._ctx

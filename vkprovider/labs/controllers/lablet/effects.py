@@ -11,7 +11,7 @@ from vkprovider.lablet import observations as words
 from vkprovider.lablet.guests import guests_in
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.lablet.observations import DeviceFact
-from vkprovider.lablet.ports import wanted_of
+from vkprovider.lablet.ports import HIDDEN_TAG, wanted_of
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.lablet.standing import learner_in
 from vkprovider.labs.controllers.counters import DELETE_SENT, Counters
@@ -238,7 +238,12 @@ class Effects:
                 if step.insist:
                     raise
             turn_to_worker()
-        keeping = self.archive.keep(worker, step.claim, step.devices, responses=responses, username=step.username)
+        content, hidden = self.contents.get(step.claim.digest), None
+        if content is not None:
+            hidden = [device.label for device in content.topology.devices if HIDDEN_TAG in device.tags]
+        keeping = self.archive.keep(
+            worker, step.claim, step.devices, responses=responses, username=step.username, hidden=hidden
+        )
         left, errors = await _stored(keeping)
         if step.insist and (passing := next(filter(may_pass, errors.values()), None)):
             fault = worker_fault(passing)

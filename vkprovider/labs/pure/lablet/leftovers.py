@@ -111,6 +111,7 @@ def of_claim(
     at: int,
     username: str = "",
     responses: Any = None,
+    hidden: Iterable[str] | None = None,
 ) -> Leftovers:
     """Build the leftovers of a claim; `username` is the Pod's and counts only for a lablet without a session."""
     session = claim.session
@@ -128,6 +129,7 @@ def of_claim(
         faults=dict(faults),
         responses=responses,
         grade=claim.verdict,
+        hidden=None if hidden is None else tuple(sorted(hidden)),
     )
 
 
@@ -156,6 +158,7 @@ def merged(old: Leftovers | None, new: Leftovers) -> Leftovers:
         labels=new.labels or old.labels,
         shown=new.shown or old.shown,
         owner=new.owner or old.owner,
+        hidden=new.hidden if new.hidden is not None else old.hidden,
     )
 
 
@@ -217,7 +220,7 @@ def described(left: Leftovers, name: str) -> ArchiveEntry:
         labels=labels,
         grade=left.grade,
         shown=left.shown,
-        devices=tuple(sorted(left.configs)) if left.owner else (),
+        devices=tuple(sorted(left.for_owner().configs)) if left.owner else (),
     )
 
 

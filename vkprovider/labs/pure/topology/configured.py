@@ -7,6 +7,7 @@ was saved has no parameters, so that nothing in it is filled in.
 from collections.abc import Mapping
 from typing import Any
 
+from vkprovider.lablet.ports import HIDDEN_TAG, INFRASTRUCTURE_NODE_TYPES
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.labs.pure.topology import yamltext
 from vkprovider.labs.pure.topology.rewrite import replaced, texts_of
@@ -37,8 +38,13 @@ def configured(text: str, saved: Mapping[str, str]) -> tuple[str, list[str]]:
 
 
 def _node(node: dict[str, Any], saved: Mapping[str, str]) -> dict[str, Any]:
-    """Return a node with its saved configuration in the place of its own: of several files that is the first."""
-    if (text := saved.get(node["label"])) is None:
+    """Return a node with its saved configuration in the place of its own: of several files that is the first.
+
+    A device that learners do not see, and one whose configuration is its wiring, is left as it is.
+    """
+    text = saved.get(node["label"])
+    kept = HIDDEN_TAG in (node.get("tags") or ()) or node.get("node_definition") in INFRASTRUCTURE_NODE_TYPES
+    if text is None or kept:
         return node
     given = node.get("configuration")
     place = next((place for place, _ in texts_of(given)), ())

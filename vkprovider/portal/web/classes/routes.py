@@ -48,7 +48,6 @@ from vkprovider.portal.web.classes.work import WorkPage
 from vkprovider.portal.web.lab.pieces import Deed, lab_page, lablet_place
 from vkprovider.portal.web.lab.routes import LABLET, LabletTopics
 from vkprovider.portal.web.layout import PIECE, SiteContext
-from vkprovider.portal.web.leftwork import left_work
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView
 from vkprovider.portal.web.visitors import BASE, FORM_BODY, Visitor, link
@@ -188,7 +187,7 @@ def routes(site: SiteContext, live: Live, places: Places) -> tuple[Route, ...]:
     pools, definitions, guests = PoolsPage(site, requests), DefinitionsPage(site, requests), GuestsPage(site, requests)
     view = Classes(site, live, classrooms, acting, requests)
     lablets = ClassLablets(site, live, classrooms, acting)
-    work = WorkPage(site, classrooms, requests, left_work(site.settings), places)
+    work = WorkPage(site, classrooms, requests, site.left, places)
     post = site.visitors.posting
     for source in (view.grid.source(), lablets.source()):
         live.topics.register(source)

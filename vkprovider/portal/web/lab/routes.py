@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
+import structlog
 from aiohttp import web
 
 from vkprovider.lablet.inputs import tag_of
@@ -34,7 +35,7 @@ from vkprovider.portal.web.lab.pieces import (
     wanted_of,
 )
 from vkprovider.portal.web.layout import SiteContext
-from vkprovider.portal.web.leftwork import LeftUnknownError, left_work
+from vkprovider.portal.web.leftwork import LeftUnknownError
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView
 from vkprovider.portal.web.visitors import BASE, FORM_BODY, Visitor, link
@@ -42,6 +43,7 @@ from vkprovider.portal.web.workbench import bench_address
 
 LAB: Final = "lab"
 LABLET: Final = "lablet"
+_log: Final = structlog.get_logger(__name__)
 _COMMANDS: Final = "-commands"
 """The end of the roles of those who have no token here: they are told the commands that open consoles."""
 LabletDeeds = Callable[[LabView, str, str], Iterable[Deed]]
@@ -219,7 +221,6 @@ class LabPages:
         self._site = site
         self._live = live
         self._topics = topics
-        self._left = left_work(site.settings)
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths."""
@@ -234,13 +235,15 @@ class LabPages:
 
     async def _show(self, request: web.Request) -> web.StreamResponse:
         seen = await self._seen(request)
-        mine, known = seen.role.startswith(OWNER), seen.visitor.known
+        mine = seen.role.startswith(OWNER)
         offered, others = None, False
         if mine:
             others = bool(given_lablets(self._site, seen.visitor))
             if others and self._site.index.lab(seen.user) is None and not _class_of(request):
                 raise web.HTTPSeeOther(link(request, "/"))  # which leads to what they have
-            offered = await self._with_saved(await offer_for(self._site, known, _class_of(request)), seen)
+            view = self._topics.view(seen.user)
+            starts = view is None or view.replaceable
+            offered = await offer_for(self._site, seen.visitor, _class_of(request), starts=starts)
         shown = self._live.topics.now(LAB, seen.user, seen.role, request.get(BASE, ""))
         if shown is None:
             raise web.HTTPNotFound
@@ -254,21 +257,6 @@ class LabPages:
             class_=_class_of(request),
             crumbs=[MY_LABS] if others else (),
         )
-
-    async def _with_saved(self, offered: FormOffer, seen: _Seen) -> FormOffer:
-        """Add what the visitor has saved, while a lab can be asked for and the provider's page is known."""
-        view = self._topics.view(seen.user)
-        asks = self._left.url and seen.visitor.token  # by which the provider's page knows them
-        if not offered.images or not asks or (view is not None and not view.replaceable):
-            return offered
-        try:
-            found = await self._left.own(seen.visitor)
-        except LeftUnknownError as error:
-            return offered._replace(saved_note=str(error))
-        menu = await menu_for(self._site, seen.visitor.known)
-        names = {lab.definition for image in menu.listed for lab in image.sizes.values()}
-        present = {name: [each.label for each in status_of(self._site.index, name).devices] for name in names}
-        return offered._replace(saved=saved_offer(found, names, present))
 
     async def _create(self, request: web.Request) -> web.StreamResponse:
         seen = await self._seen(request, OWNER)
@@ -318,16 +306,37 @@ async def menu_for(site: SiteContext, known: KnownCaller) -> Menu:
     return await site.callers.menu(known, site.choices, require_use=site.settings.require_use)
 
 
-async def offer_for(site: SiteContext, known: KnownCaller, class_: str = "") -> FormOffer:
+async def offer_for(site: SiteContext, visitor: Visitor, class_: str = "", *, starts: bool = True) -> FormOffer:
     """Return what the form for a lab offers somebody who may have one, of a class if it is for one.
+
+    Args:
+        site: Whose menu it is.
+        visitor: Who asks.
+        class_: The class.
+        starts: Whether a lab can be asked for now: then what the visitor has saved is offered as well.
 
     Raises:
         Refused: 429, or 503.
     """
-    menu = await menu_for(site, known)
+    menu = await menu_for(site, visitor.known)
     beside = site.choices.beside(menu, class_) if site.settings.bench_hosts is not None else {}
-    found = offer(menu, site.choices.quota(known.caller), site.choices.nodes(), beside)
-    return found if found.images else found._replace(hindrances=await _told(site, known))
+    found = offer(menu, site.choices.quota(visitor.known.caller), site.choices.nodes(), beside)
+    if not found.images:
+        return found._replace(hindrances=await _told(site, visitor.known))
+    return await _with_saved(site, visitor, menu, found) if starts and site.left.url and visitor.token else found
+
+
+async def _with_saved(site: SiteContext, visitor: Visitor, menu: Menu, offered: FormOffer) -> FormOffer:
+    try:
+        found = await site.left.own(visitor)
+    except LeftUnknownError as error:
+        _log.warning("what a user has saved is not known", user=visitor.known.of_cluster.username, error=str(error))
+        return offered._replace(saved_unknown=True)
+    names = {lab.definition for image in menu.listed for lab in image.sizes.values()}
+    present = {
+        name: [each.label for each in status_of(site.index, name).devices if each.hidden is not True] for name in names
+    }
+    return offered._replace(saved=saved_offer(found, names, present))
 
 
 async def _told(site: SiteContext, known: KnownCaller) -> tuple[str, ...]:
