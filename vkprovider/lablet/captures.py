@@ -80,7 +80,7 @@ def _is_count(text: str, most: int) -> bool:
 
 def _invalid(word: str) -> InputError:
     text = (
-        f"{word[:FILTER_CHARS_MAX]!r} is not understood: {_USAGE}; at most {PACKETS_MAX} packets, {SECONDS_MAX} seconds and a filter of"
-        f" {FILTER_CHARS_MAX} characters that does not begin with a hyphen"
+        f"{word[:FILTER_CHARS_MAX]!r} is not understood: {_USAGE}; at most {PACKETS_MAX} packets, {SECONDS_MAX} seconds"
+        f" and a filter of {FILTER_CHARS_MAX} characters that does not begin with a hyphen"
     )
     return InputError(ConsoleReason.COMMAND_INVALID, text)
