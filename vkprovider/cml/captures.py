@@ -4,7 +4,8 @@ A capture ends by itself at its limits of packets and seconds, of which CML want
 has ended, and how long it keeps the packets, no public document has.
 """
 
-from typing import NoReturn
+import asyncio
+from typing import Final, NoReturn
 
 from vkprovider.cml import operations
 from vkprovider.cml.wire import CmlCaptureConfig, CmlCaptureStatus, CmlLink
@@ -13,12 +14,16 @@ from vkprovider.lablet.observations import CaptureFact, LinkFact
 from vkprovider.platform.errors import Invalid, Unavailable
 from vkprovider.rest.client import ServiceClient
 
+_READS_MAX: Final = 2
+"""Files at once of a worker: each may be large, and holds a connection as long as it comes."""
+
 
 class CmlCaptures:
     """Captures, bound to one session; see `spi.Captures` for the contract."""
 
     def __init__(self, session: ServiceClient) -> None:
         self._session = session
+        self._reads = asyncio.Semaphore(_READS_MAX)
 
     async def list_links(self, lab_id: str) -> tuple[LinkFact, ...]:
         """List the links of a lab."""
@@ -49,7 +54,8 @@ class CmlCaptures:
 
     async def read(self, key: str) -> bytes:
         """Get what was captured until now as a pcap file."""
-        return (await self._session.send(operations.GET_PCAP.to(key=key))).body
+        async with self._reads:
+            return (await self._session.send(operations.GET_PCAP.to(key=key))).body
 
 
 class NoCaptures:

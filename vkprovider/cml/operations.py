@@ -59,7 +59,7 @@ LIST_LINKS: Final = Operation("list_links", "GET", f"{_LAB}/links", _READ_S)
 START_CAPTURE: Final = Operation("start_capture", "PUT", f"{_CAPTURE}/start", _ACTION_S)
 STOP_CAPTURE: Final = Operation("stop_capture", "PUT", f"{_CAPTURE}/stop", _READ_S)
 CAPTURE_STATUS: Final = Operation("capture_status", "GET", f"{_CAPTURE}/status", _READ_S)
-GET_PCAP: Final = Operation("get_pcap", "GET", "/pcap/{key}", _ACTION_S)
+GET_PCAP: Final = Operation("get_pcap", "GET", "/pcap/{key}", _ACTION_S, slow=True)
 
 CONSOLE_PATH: Final = "/ws/dispatch/frontend/console"
 SCREEN_PATH: Final = "/ws/dispatch/frontend/vnc"

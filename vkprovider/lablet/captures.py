@@ -58,9 +58,9 @@ def read(words: Sequence[str]) -> CaptureRequest:
     counts, expression = {"--packets": PACKETS, "--seconds": SECONDS}, ""
     for word in words[2:]:
         option, _, value = word.partition("=")
-        if option == "--filter" and len(value) <= FILTER_CHARS_MAX and value.isprintable():
+        if option == "--filter" and _is_filter(value.strip()):
             expression = value.strip()
-        elif option in counts and value.isascii() and value.isdigit() and 1 <= int(value) <= _LIMITS[option]:
+        elif option in counts and _is_count(value, _LIMITS[option]):
             counts[option] = int(value)
         else:
             raise _invalid(word)
@@ -69,9 +69,18 @@ def read(words: Sequence[str]) -> CaptureRequest:
     return CaptureRequest(words[1], expression, counts["--packets"], counts["--seconds"])
 
 
+def _is_filter(text: str) -> bool:
+    """Return whether CML is given a filter; to its tcpdump one with a hyphen in front would be an option."""
+    return len(text) <= FILTER_CHARS_MAX and text.isprintable() and not text.startswith("-")
+
+
+def _is_count(text: str, most: int) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= len(str(most)) and 1 <= int(text) <= most
+
+
 def _invalid(word: str) -> InputError:
     text = (
-        f"{word!r} is not understood: {_USAGE}; at most {PACKETS_MAX} packets, {SECONDS_MAX} seconds and a filter of"
-        f" {FILTER_CHARS_MAX} characters"
+        f"{word[:FILTER_CHARS_MAX]!r} is not understood: {_USAGE}; at most {PACKETS_MAX} packets, {SECONDS_MAX} seconds"
+        f" and a filter of {FILTER_CHARS_MAX} characters that does not begin with a hyphen"
     )
     return InputError(ConsoleReason.COMMAND_INVALID, text)

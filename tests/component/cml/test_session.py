@@ -213,6 +213,21 @@ async def test_slow_requests_leave_connections_for_probes(
         task.cancel()
 
 
+async def test_files_of_packets_leave_connections_for_all_else(labs: CmlLabs, mini: MiniCml) -> None:
+    await labs.list_lab_ids()
+    mini.replies["/pcap/k"] = mini.replies["/labs/x/stop"] = mini.hang
+    reads = [asyncio.ensure_future(labs.captures.read("k")) for _ in range(20)]
+    stops = [asyncio.ensure_future(labs.stop_lab("x")) for _ in range(20)]
+    async with asyncio.timeout(5):
+        while mini.count("GET /pcap/k") + mini.count("PUT /labs/x/stop") < SLOW_MAX:
+            mini.changed.clear()
+            await mini.changed.wait()
+    assert await asyncio.wait_for(labs.list_lab_ids(), 1.0) == ["lab-1"]
+    assert (mini.count("GET /pcap/k"), mini.count("PUT /labs/x/stop")) == (2, SLOW_MAX - 2)
+    for task in reads + stops:
+        task.cancel()
+
+
 async def test_time_of_a_slow_request_begins_when_it_is_its_turn(mini: MiniCml, secret: Secret) -> None:
     async def slow(_: web.Request) -> web.StreamResponse:
         await asyncio.sleep(0.5)

@@ -11,6 +11,7 @@ from tests.component.controllers.consolesite import Site
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually
 from tests.support.terminals import Terminal
+from vkprovider.labs.controllers.console import captures
 from vkprovider.labs.kubelet.spi import Exit
 from vkprovider.platform.errors import InputError
 from vkpsim.cml.world.model import Link
@@ -56,18 +57,30 @@ class Reader(Terminal):
         self.got += data
 
 
+class StuckReader(Reader):
+    """One that reads nothing."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = asyncio.Event()
+
+    async def write(self, data: bytes) -> None:  # noqa: ARG002 (nobody reads it)
+        self.asked.set()
+        await asyncio.Event().wait()
+
+
 async def site_of(world: World, *, boot_s: float = 0.0) -> Site:
     simulator, running = await world.simulator(boot_seconds=(boot_s, boot_s)), await world.replica()
     worker = await world.worker(simulator.url)
     lablet = await world.pod(await world.define(LAB), worker, devices=["r1", "r2", "r3"], typed=True)
     if not boot_s:
         await lablet.ready()
-    await lablet.claim(lambda row: row.get("startedAt" if boot_s else "readyAt"))
+    await lablet.claim(lambda row: row.get("started" if boot_s else "readyAt"))
     return Site(world, running, simulator, worker, lablet)
 
 
-def begin(site: Site, *words: str) -> tuple[Reader, "asyncio.Task[Exit]"]:
-    reader = Reader()
+def begin(site: Site, *words: str, reader: Reader | None = None) -> tuple[Reader, "asyncio.Task[Exit]"]:
+    reader = Reader() if reader is None else reader
     return reader, asyncio.create_task(site.devices.execute(site.target("lab"), ["capture", *words], reader))
 
 
@@ -189,3 +202,30 @@ async def test_a_lab_that_boots_is_not_captured_yet(world: World) -> None:
     assert (
         await refused(site, "r1-r2")
     ) == f"NoLab: the lab of {site.lablet.name} does not run: wait until it is Ready"
+
+
+async def test_a_reader_that_reads_nothing_is_left_and_holds_up_no_end(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, stuck = await site_of(world), StuckReader()
+    _, session = begin(site, "r1-r2", "--seconds=3600", reader=stuck)
+    async with asyncio.timeout(60):
+        await stuck.asked.wait()
+        assert await printed(site, "stop") == "The capture is stopped.\n"
+        assert await session == Exit(1, "it was stopped, and its reader is too slow")
+    monkeypatch.setattr(captures, "_READER_S", 0.5)
+    _, session = begin(site, "r1-r3", "--seconds=3600", reader=StuckReader())
+    async with asyncio.timeout(60):
+        assert await session == Exit(1, "its reader is too slow")
+    assert [link.capture.stopped_at is not None for link in links(site) if link.capture] == [True, True]
+
+
+async def test_a_large_file_comes_in_parts_and_ends_at_its_limit(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in {"_BYTES_MAX": 24 + 3 * 76, "_HELD_BYTES": 50, "_PIECE_BYTES": 10}.items():
+        monkeypatch.setattr(captures, name, value)
+    site = await site_of(world)
+    reader, session = begin(site, "r1-r2")
+    async with asyncio.timeout(60):
+        assert await session == Exit(0)
+    assert "3 packets captured: it has reached 0 MiB" in reader.err
+    assert len(tcpdump(bytes(reader.got))) == 3

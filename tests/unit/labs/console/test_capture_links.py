@@ -10,7 +10,8 @@ from vkprovider.lablet.observations import LinkFact
 from vkprovider.labs.pure.console.links import EMPTY, GrowingPcap, find, named
 from vkprovider.platform.errors import InputError, Unavailable
 
-LABELS = {"1": "r1", "2": "r2", "3": "core-sw", "4": "grader", "5": "oracle"}
+LABELS = {"1": "r1", "2": "r2", "3": "core-sw", "4": "grader", "5": "oracle", "6": "sw1", "7": "sw2"}
+ENOUGH = 2**20
 
 
 def link(id_: str, label: str, a: str, b: str) -> LinkFact:
@@ -27,6 +28,7 @@ LINKS = named(
     ],
     LABELS,
     frozenset({"grader", "oracle"}),
+    frozenset(),
 )
 
 
@@ -59,6 +61,15 @@ def test_a_name_of_none_or_of_several_is_refused_with_those_that_are_meant(name:
     assert ("several" in refusal.value.message) == (name == "r1-r2")
 
 
+def test_what_hidden_devices_say_is_not_captured_behind_a_switch_either() -> None:
+    wires = [("4", "6"), ("6", "7"), ("7", "5"), ("6", "1"), ("1", "4"), ("5", "8")]
+    facts = [link(f"{a}{b}", "", a, b) for a, b in wires]
+    wiring = frozenset({"sw1", "sw2"})
+    shown = named(facts, LABELS, frozenset({"grader", "oracle"}), wiring)
+    assert {each.fact.id for each in shown} == {"61", "14"}, "where r1 hears it; nobody knows what device 8 is"
+    assert len(named(facts, LABELS, frozenset(), wiring)) == len(wires)
+
+
 def record(order: str, payload: bytes) -> bytes:
     return struct.pack(f"{order}IIII", 1, 2, len(payload), len(payload)) + payload
 
@@ -70,23 +81,32 @@ def test_each_packet_of_a_file_that_grows_comes_once_and_whole(order: str, magic
     for step in (1, 7, 100, len(whole)):
         file, got = GrowingPcap(), b""
         for end in range(0, len(whole) + step, step):
-            new = file.new(whole[:end])
-            assert not file.new(whole[:end]), "nothing twice"
+            new = file.new(whole[:end], ENOUGH)
+            assert not file.new(whole[:end], ENOUGH), "nothing twice"
             got += new
             assert file.has_begun == bool(got)
         assert got == whole
         assert file.packets == 4
 
 
+def test_a_long_file_comes_in_parts_of_whole_packets() -> None:
+    whole = EMPTY + record("<", b"x" * 60) * 5
+    file, parts = GrowingPcap(), list[bytes]()
+    while new := file.new(whole, 100):
+        parts.append(new)
+    assert b"".join(parts) == whole
+    assert [len(part) for part in parts] == [24 + 76, 2 * 76, 2 * 76]
+
+
 def test_what_grows_no_more_is_passed_over_and_what_is_no_capture_is_an_error() -> None:
     file = GrowingPcap()
     whole = EMPTY + record("<", b"x" * 60)
-    assert file.new(whole) == whole
-    assert file.new(EMPTY) == b""
-    assert file.new(whole + record("<", b"y" * 60)) == record("<", b"y" * 60)
+    assert file.new(whole, ENOUGH) == whole
+    assert file.new(EMPTY, ENOUGH) == b""
+    assert file.new(whole + record("<", b"y" * 60), ENOUGH) == record("<", b"y" * 60)
     for data in (b"<html>" + b"x" * 60, EMPTY + struct.pack("<IIII", 0, 0, 2**30, 2**30)):
         with pytest.raises(Unavailable):
-            GrowingPcap().new(data)
+            GrowingPcap().new(data, ENOUGH)
 
 
 def test_words_come_back() -> None:
@@ -104,6 +124,9 @@ def test_words_come_back() -> None:
         ["l", "--packets=10001"],
         ["l", "--seconds=3601"],
         ["l", "--seconds=1h"],
+        ["l", "--packets=" + "1" * 5000],
+        ["l", "--filter=-w/tmp/x"],
+        ["l", "--filter= -r x"],
         ["l", "--filter=" + "x" * 129],
         ["l", "--filter=a\nb"],
         ["l", "icmp"],

@@ -1,8 +1,9 @@
 """`exec -c lab -- capture r1:eth0`: packets of a link, as a pcap file that grows on stdout until the capture ends.
 
 CML gives the whole file each time, so that it is asked how many packets there are, and the file is read when they are
-more. A lab has one capture at a time. Each has a limit of seconds at CML, by which one that a killed replica has left
-ends by itself; before that, the next capture of the lab stops it.
+more. While a reader is slow a part of it at most is kept, and one that reads nothing is left. A lab has one capture at
+a time. Each has a limit of seconds at CML, by which one that a killed replica has left ends by itself; before that, the
+next capture of the lab stops it.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from vkprovider.cml.spi import Captures
 from vkprovider.lablet import captures
 from vkprovider.lablet.captures import CaptureRequest
 from vkprovider.lablet.observations import LinkFact
-from vkprovider.lablet.ports import HIDDEN_TAG
+from vkprovider.lablet.ports import HIDDEN_TAG, INFRASTRUCTURE_NODE_TYPES
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.console.commands import say
 from vkprovider.labs.controllers.console.finding import ENDED, MOVED, Finder, FoundLablet, check, facts_of, topology_of
@@ -31,6 +32,14 @@ _LATE_S: Final = 5.0
 """How much longer than its limit CML may take to end a capture."""
 _FAULTS_MAX: Final = 5
 _STOP_S: Final = 5.0
+_BYTES_MAX: Final = 16 * 2**20
+"""Of a file: the capture ends there."""
+_HELD_BYTES: Final = 4 * 2**20
+"""How much of a file waits for a slow reader; for what follows it is read again."""
+_PIECE_BYTES: Final = 64 * 1024
+_READER_S: Final = 30.0
+"""In which a reader takes a piece, and in the end all that is left."""
+_SLOW: Final = "its reader is too slow"
 
 
 @dataclass(eq=False, slots=True)
@@ -91,7 +100,9 @@ class OpenCaptures:
         running = self._running.get(_key(place))
         if running is not None:
             running.stopped.set()
-            await running.over.wait()
+            with suppress(TimeoutError):  # CML captures nothing any more, and only the reader has not noticed
+                async with asyncio.timeout(_READER_S + 2 * _STOP_S):
+                    await running.over.wait()
         elif not await self._end_left(place, await place.worker.labs.captures.list_links(place.claim.lab_id)):
             raise InputError(ConsoleReason.NOTHING_TO_DO, f"no packets are captured in the lab of {place.claim.pod}")
         await command.write(b"The capture is stopped.\r\n" if command.tty else b"The capture is stopped.\n")
@@ -117,20 +128,20 @@ class OpenCaptures:
             running.link = str(link)
             if await self._end_left(place, [each.fact for each in links]):
                 await say(command, "a capture of this lab that nobody read was stopped")
-            stream = _Stream(place, link, wanted, running, command)
-            await stream.run(lambda: self._over(place))
+            capture_key = await place.worker.labs.captures.start(place.claim.lab_id, link.fact.id, wanted)
+            return await _Stream(place, link, wanted, capture_key, running, command).run(lambda: self._over(place))
         finally:
             del self._running[key]
             running.over.set()
-        return Exit(0)
 
     async def _links(self, place: FoundLablet) -> list[NamedLink]:
         worker, lab_id = place.worker, place.claim.lab_id
         check(worker)
         facts, topology = await facts_of(place), topology_of(place)
         hidden = frozenset(each.label for each in topology.devices if HIDDEN_TAG in each.tags)
+        wiring = frozenset(each.label for each in facts if each.definition in INFRASTRUCTURE_NODE_TYPES)
         links = await worker.labs.captures.list_links(lab_id)
-        return named(links, {fact.id: fact.label for fact in facts}, hidden)
+        return named(links, {fact.id: fact.label for fact in facts}, hidden, wiring)
 
     async def _end_left(self, place: FoundLablet, links: Sequence[LinkFact]) -> bool:
         """Stop what CML captures in a lab though nobody reads it here; return whether there was anything.
@@ -172,6 +183,7 @@ class _Stream:
         place: The lablet.
         link: The link.
         wanted: What is captured.
+        capture_key: By which CML knows the capture, which has begun.
         running: Says when somebody asks for its end.
         command: The session.
     """
@@ -181,6 +193,7 @@ class _Stream:
         place: FoundLablet,
         link: NamedLink,
         wanted: CaptureRequest,
+        capture_key: str,
         running: RunningCapture,
         command: RemoteCommand,
     ) -> None:
@@ -188,56 +201,83 @@ class _Stream:
         self._lab_id, self._link_id = place.claim.lab_id, link.fact.id
         self._link = link
         self._wanted = wanted
+        self._capture_key = capture_key
         self._running = running
         self._command = command
         self._file = GrowingPcap()
         self._read_bytes = 0
-        self._capture_key = ""
 
-    async def run(self, over: Callable[[], str]) -> None:
-        """Capture until the end.
+    async def run(self, over: Callable[[], str]) -> Exit:
+        """Pass packets on until the end.
 
         Args:
-            over: Called before each look: why nothing may be captured any more, or "".
+            over: Called each second: why nothing may be captured any more, or "".
 
         Raises:
             OutsideError: CML refused, or does not answer; as of `over`.
             ConnectionLost: The client left.
         """
-        wanted = self._wanted
-        self._capture_key = await self._captures.start(self._lab_id, self._link_id, wanted)
-        ends = [
+        ending = asyncio.create_task(self._until_end(over), name="capture: end")
+        following = asyncio.create_task(self._follow(ending), name="capture: packets")
+        try:
+            await asyncio.wait((ending, following), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((following,), timeout=_STOP_S)  # which ends, unless nobody reads
+            reads, has_more = following.done(), ending.done()
+            why = following.result() if reads else f"{ending.result()}, and {_SLOW}"
+        except TimeoutError:
+            reads, has_more, why = False, False, _SLOW
+        finally:
+            for task in (ending, following):
+                task.cancel()
+            await asyncio.gather(ending, following, return_exceptions=True)
+            await self._end()
+        if not reads:
+            return Exit(1, why)
+        try:
+            async with asyncio.timeout(_READER_S):
+                await self._finish(why, has_more=has_more)
+        except TimeoutError:
+            return Exit(1, f"{why}, and {_SLOW}")
+        return Exit(0)
+
+    async def _until_end(self, over: Callable[[], str]) -> str:
+        """Return why the capture ends, by whatever but CML and the packets."""
+        now_s = asyncio.get_running_loop().time
+        end_s = now_s() + self._wanted.seconds + _LATE_S
+        waiting = [
             asyncio.create_task(self._command.gone(), name="capture: client"),
             asyncio.create_task(self._running.stopped.wait(), name="capture: stop"),
         ]
         try:
-            limits = f"{count(wanted.packets, 'packet')} or {wanted.seconds} s"
-            await say(self._command, f"capturing {self._link}, until there are {limits}")
-            why = await self._follow(ends, over)
+            while now_s() < end_s:
+                await asyncio.wait(waiting, timeout=_POLL_S, return_when=asyncio.FIRST_COMPLETED)
+                if any(task.done() for task in waiting):
+                    return "it was stopped"
+                if why := over():
+                    return why
+            return "it has reached its limit"
         finally:
-            for task in ends:
+            for task in waiting:
                 task.cancel()
-            await asyncio.gather(*ends, return_exceptions=True)
-            await self._end()
-        with suppress(OutsideError, Fenced):  # CML may have forgotten what it captured
-            await self._pass_on()
-        if not self._file.has_begun:
-            await self._command.write(EMPTY)
-        await say(self._command, f"{count(self._file.packets, 'packet')} captured: {why}")
+            await asyncio.gather(*waiting, return_exceptions=True)
 
-    async def _follow(self, ends: Sequence[asyncio.Task[object]], over: Callable[[], str]) -> str:
-        now_s = asyncio.get_running_loop().time
-        end_s, faults = now_s() + self._wanted.seconds + _LATE_S, 0
+    async def _follow(self, ending: asyncio.Task[str]) -> str:
+        """Pass packets on until there are enough, or until a task ends; return why.
+
+        Raises:
+            TimeoutError: The reader does not read.
+        """
+        faults, wanted = 0, self._wanted
+        limits = f"{count(wanted.packets, 'packet')} or {wanted.seconds} s"
+        await say(self._command, f"capturing {self._link}, until there are {limits}")
         while True:
-            pause_s = _POLL_S + self._read_bytes / _BYTES_PER_S
-            await asyncio.wait(ends, timeout=pause_s, return_when=asyncio.FIRST_COMPLETED)
-            if any(task.done() for task in ends):
-                return "it was stopped"
-            if why := over():
-                return why
+            await asyncio.wait((ending,), timeout=_POLL_S + self._read_bytes / _BYTES_PER_S)
+            if ending.done():
+                return ending.result()
             try:
                 found = await self._captures.status(self._lab_id, self._link_id)
                 if found is None or found.key != self._capture_key:
+                    await self._pass_last_on()
                     return "it has reached its limit, or was ended in CML"
                 if not self._file.has_begun or found.packets > self._file.packets:
                     await self._pass_on()
@@ -247,14 +287,38 @@ class _Stream:
                     raise
                 continue
             faults = 0
-            if found.packets >= self._wanted.packets or now_s() > end_s:
+            if self._read_bytes > _BYTES_MAX:
+                return f"it has reached {_BYTES_MAX // 2**20} MiB"
+            if found.packets >= wanted.packets:
                 return "it has reached its limit"
 
     async def _pass_on(self) -> None:
-        data = await self._captures.read(self._capture_key)
-        self._read_bytes = len(data)
-        if new := self._file.new(data):
-            await self._command.write(new)
+        """Write what is new, part by part.
+
+        Raises:
+            TimeoutError: The reader does not read.
+        """
+        while True:
+            data = await self._captures.read(self._capture_key)
+            self._read_bytes = len(data)
+            new = self._file.new(data[:_BYTES_MAX], _HELD_BYTES)
+            del data  # which is not kept while the reader is slow
+            for at in range(0, len(new), _PIECE_BYTES):
+                async with asyncio.timeout(_READER_S):
+                    await self._command.write(new[at : at + _PIECE_BYTES])
+            if len(new) < _HELD_BYTES:
+                return
+
+    async def _pass_last_on(self) -> None:
+        with suppress(OutsideError, Fenced):  # CML may have forgotten what it captured
+            await self._pass_on()
+
+    async def _finish(self, why: str, *, has_more: bool) -> None:
+        if has_more:
+            await self._pass_last_on()
+        if not self._file.has_begun:
+            await self._command.write(EMPTY)
+        await say(self._command, f"{count(self._file.packets, 'packet')} captured: {why}")
 
     async def _end(self) -> None:
         """Stop the capture, unless it has ended, or this replica may not: by its limit of seconds it ends then."""

@@ -32,22 +32,28 @@ class NamedLink(NamedTuple):
 _BETWEEN: Final = "<->"
 
 
-def named(links: Iterable[LinkFact], labels: Mapping[str, str], hidden: frozenset[str]) -> list[NamedLink]:
-    """Return the links of a lab with their ends, without those between two hidden devices.
+def named(
+    links: Iterable[LinkFact], labels: Mapping[str, str], hidden: frozenset[str], wiring: frozenset[str]
+) -> list[NamedLink]:
+    """Return the links of a lab with their ends, without those that may carry what hidden devices say to each other.
+
+    Where there is a hidden device, a link is returned if one of its ends is neither hidden nor wiring.
 
     Args:
         links: As CML lists them.
         labels: Those of the devices, by id.
         hidden: The labels of devices whose configuration nobody sees.
+        wiring: Those of switches and connectors, which pass on what others say.
     """
     found = []
+    closed = hidden | wiring | {""} if hidden else hidden  # a device that is not known may be any
     for fact in links:
         devices = [labels.get(node, "") for node in fact.nodes]
         sides = fact.label.split(_BETWEEN)
         if len(sides) != len(devices) or not all(s.startswith(f"{d}-") for s, d in zip(sides, devices, strict=True)):
             sides = [f"{device}-" for device in devices]  # a device was renamed, or CML words it in another way
         a, b = (LinkEnd(device, side[len(device) + 1 :]) for device, side in zip(devices, sides, strict=True))
-        if not {a.device, b.device} <= hidden:
+        if not {a.device, b.device} <= closed:
             found.append(NamedLink(fact, (a, b)))
     return sorted(found, key=str)
 
@@ -124,8 +130,12 @@ class GrowingPcap:
         """Whether the head of the file was returned."""
         return self._taken > 0
 
-    def new(self, data: bytes) -> bytes:
+    def new(self, data: bytes, enough_bytes: int) -> bytes:
         """Return what was not returned before: the head once, and each packet once, as soon as it is whole.
+
+        Args:
+            data: The file.
+            enough_bytes: The packet that reaches so many is the last; if it is reached, there may be more.
 
         Raises:
             Unavailable: It is no pcap file, or a damaged one.
@@ -137,7 +147,7 @@ class GrowingPcap:
             raise Unavailable("CML gives the packets of a link in a form that is no pcap file")
         begin = self._taken
         at = begin or _FILE_BYTES
-        while at + _RECORD_BYTES <= len(data):
+        while at + _RECORD_BYTES <= len(data) and at - begin < enough_bytes:
             (length,) = struct.unpack_from(f"{order}8xI", data, at)
             if length > _PACKET_BYTES_MAX:
                 raise Unavailable(f"CML gives a damaged pcap file: a packet of {length} bytes")
