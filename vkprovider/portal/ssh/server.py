@@ -32,6 +32,8 @@ _KEY_EXCHANGES: Final = (
 )
 """Those that cost little: others take ten times as long, and anybody may ask for one."""
 _LOGIN_S: Final = 30
+_LOGIN_BYTES_MAX: Final = 16 * 1024
+"""The most bytes of a client before its login: an honest one takes 5 KB, and each byte of a password takes time."""
 _TRIES_MAX: Final = 4
 """The most passwords of one connection."""
 _SESSIONS_MAX: Final = 10
@@ -125,7 +127,7 @@ class SshPort:
         """Serve a connection until it ends; one too many is refused before its key exchange."""
         try:
             with self._door.stranger(source_of(address)):
-                connection = await asyncssh.run_server(sock, options=self._options)
+                connection = await self._logged_in(sock)
         except TooManyStrangersError as refusal:
             with suppress(OSError):
                 sock.send(f"{refusal}\r\n".encode())
@@ -143,6 +145,25 @@ class SshPort:
         except TooManyStrangersError:
             return
 
+    async def _logged_in(self, sock: socket.socket) -> "_Connection":
+        """Return a connection once its login is over, as `asyncssh.run_server` does, which knows no class of ours.
+
+        Raises:
+            OSError: The client has gone.
+            asyncssh.Error: It is refused, or takes too long.
+        """
+        loop = asyncio.get_running_loop()
+        options = await asyncssh.SSHServerConnectionOptions.construct(self._options)
+        options.waiter = loop.create_future()
+        _, connection = await loop.create_connection(lambda: _Connection(loop, options), sock=sock)
+        try:
+            await options.waiter
+        except BaseException:
+            connection.abort()
+            await connection.wait_closed()
+            raise
+        return connection
+
 
 def _key_of(text: str) -> asyncssh.SSHKey:
     try:
@@ -153,6 +174,23 @@ def _key_of(text: str) -> asyncssh.SSHKey:
             f"VKPROVIDER_PORTAL_SSH_HOST_KEY is no private key without a passphrase: {error}; make one: "
             "ssh-keygen -t ed25519 -N '' -f key",
         ) from None
+
+
+class _Connection(asyncssh.SSHServerConnection):
+    """A connection that takes little before its login."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, options: asyncssh.SSHServerConnectionOptions) -> None:
+        super().__init__(loop, options, wait="auth")
+        self._login_bytes = 0
+
+    def data_received(self, data: bytes, datatype: int | None = None) -> None:
+        login = self.get_owner()
+        if not isinstance(login, _Login) or login.person is None:
+            self._login_bytes += len(data)
+            if self._login_bytes > _LOGIN_BYTES_MAX:
+                self.abort()
+                return
+        super().data_received(data, datatype)
 
 
 class _Login(asyncssh.SSHServer):
@@ -189,6 +227,10 @@ class _Login(asyncssh.SSHServer):
         except Refused as refusal:
             self._end(refusal.message)
         return self.person is not None
+
+    def change_password(self, username: str, old_password: str, new_password: str) -> bool:  # noqa: ARG002 (as asyncssh has it)
+        self._end(logins.TRIED_TOO_OFTEN)
+        return False
 
     def _end(self, sentence: str) -> None:
         self._connection.disconnect(asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE, sentence)

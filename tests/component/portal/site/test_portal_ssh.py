@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import asyncssh
 import pytest
+from asyncssh.packet import Boolean, String
 
 from tests.component.controllers.looking import eventually
 from tests.component.portal.harness import ACCOUNT
@@ -205,6 +206,70 @@ async def test_a_flood_of_connections_costs_no_key_exchange(by_ssh: SshBench) ->
                 return (await again.ends())[0] == 0
 
         await eventually(lets_in, "there is room again")
+
+
+class RawClient(asyncssh.SSHClient):
+    """A client of asyncssh that says why its connection has ended.
+
+    Attributes:
+        lost: Why.
+    """
+
+    def __init__(self) -> None:
+        self.lost: Exception | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = exc
+
+
+class ChangingClient(RawClient):
+    """One that asks to change a password as often as it is asked for one.
+
+    Attributes:
+        asked: How often it was.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+        self._connection: asyncssh.SSHClientConnection | None = None
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        self._connection = conn
+
+    async def password_auth_requested(self) -> str | None:
+        self.asked += 1
+        if self._connection is None or self.asked > 8:
+            return None
+        change = (Boolean(True), String("x"), String("y"))  # noqa: FBT003 (as asyncssh has it)
+        await self._connection.send_userauth_request(b"password", *change)
+        return "x"
+
+
+def raw_options(by_ssh: SshBench, **given: Any) -> dict[str, Any]:
+    known: dict[str, Any] = {"known_hosts": None, "config": None, "username": "bob", "agent_path": None}
+    return {**known, "client_keys": None, "port": by_ssh.port, "password": by_ssh.linked.code.text, **given}
+
+
+async def test_a_stranger_sends_little_before_the_login(by_ssh: SshBench) -> None:
+    """Each character of a password takes time of the whole portal."""
+    with pytest.raises((asyncssh.ConnectionLost, ConnectionError)):
+        await asyncssh.connect("127.0.0.1", **raw_options(by_ssh, password="a" * 128 * 1024))
+    reader, writer = await asyncio.open_connection("127.0.0.1", by_ssh.port)
+    assert (await reader.readline()).startswith(b"SSH-2.0-")
+    with contextlib.suppress(ConnectionError):
+        writer.write(b"SSH-2.0-x\r\n" + (200 * 1024).to_bytes(4, "big") + b"x" * 150 * 1024)
+        await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    async with by_ssh.bob.run("bob") as ssh:
+        assert (await ssh.ends())[0] == 0
+
+
+async def test_who_asks_to_change_a_password_has_no_second_try(by_ssh: SshBench) -> None:
+    client = ChangingClient()
+    with pytest.raises(asyncssh.DisconnectError, match=logins.TRIED_TOO_OFTEN):
+        await asyncssh.connect("127.0.0.1", client_factory=lambda: client, **raw_options(by_ssh, password=None))
+    assert client.asked == 1
 
 
 def fingerprint(key: Path) -> str:
