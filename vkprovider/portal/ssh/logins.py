@@ -27,6 +27,7 @@ NO_COMMAND: Final = (
 NO_FORWARDING: Final = "Nothing is forwarded here, neither ports nor agents nor screens: this is a console alone."
 NO_BREAK: Final = "A break does not get through: the consoles of CML have none."
 TOO_MANY: Final = "Too many connections from here at once: try again in a few seconds."
+SMALL_PACKETS: Final = "This client takes too little at once for a console."
 TRIED_TOO_OFTEN: Final = "Too many logins have failed: try again in a few seconds."
 NOT_YET: Final = "The lab cannot be opened at the moment: it has ended, or it is not yours any more. See its page."
 

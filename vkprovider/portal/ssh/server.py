@@ -6,14 +6,15 @@ so that changes of a window's are taken and mean nothing.
 """
 
 import asyncio
+import os
 import socket
 from contextlib import suppress
-from typing import Final
+from typing import Final, cast
 
 import asyncssh
 import structlog
 
-from vkprovider.platform.errors import InputError
+from vkprovider.platform.errors import InputError, OutsideError
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.open import Places
 from vkprovider.platform.reasons import StartReason
@@ -32,6 +33,8 @@ _KEY_EXCHANGES: Final = (
 )
 """Those that cost little: others take ten times as long, and anybody may ask for one."""
 _LOGIN_S: Final = 30
+_LOGIN_BYTES_MAX: Final = 16 * 1024
+"""The most bytes of a client before its login: an honest one takes 5 KB, and each byte of a password takes time."""
 _TRIES_MAX: Final = 4
 """The most passwords of one connection."""
 _SESSIONS_MAX: Final = 10
@@ -40,6 +43,14 @@ _ALIVE_S: Final = 15
 _SILENT_MAX: Final = 3
 """A client that does not answer so often has gone."""
 _UNREAD_BYTES_MAX: Final = 64 * 1024
+_STUCK_S: Final = 30.0
+"""How long what is sent may wait for its reader."""
+_PACKET_BYTES_MIN: Final = 256
+"""A client that takes less at once makes the replica send many packets for little."""
+_START_S: Final = 30.0
+"""How long a session may be open before it starts."""
+_IDLE_S: Final = 60.0
+"""How often the link of a connection without a console is compared."""
 _LEAVE_S: Final = 2.0
 """How long consoles may say why they end when the replica does."""
 _AGAIN_S: Final = 0.5
@@ -50,7 +61,7 @@ class SshPort:
     """The port of a replica."""
 
     def __init__(self, host: str, port: int, host_key: str, door: Door, consoles: SshConsoles) -> None:
-        """Prepare to serve; nothing listens before `run`.
+        """Listen; nobody is served before `run`.
 
         Args:
             host: The address to listen on.
@@ -60,10 +71,9 @@ class SshPort:
             consoles: Opens consoles.
 
         Raises:
-            InputError: `SettingInvalid`: the key is none.
+            InputError: `SettingInvalid`: the key is none, the port is taken, or the address is not this machine's.
         """
         asyncssh.set_log_level("WARNING")
-        self._address = (host, port)
         self._door = door
         self._consoles = consoles
         self._known = Places(CONSOLES_MAX, OF_CALLER_MAX, lambda _: TooManyStrangersError(logins.TOO_MANY))
@@ -76,6 +86,7 @@ class SshPort:
             compression_algs=["none"],
             encoding=None,
             line_editor=False,
+            window=_UNREAD_BYTES_MAX,
             agent_forwarding=False,
             x11_forwarding=False,
             gss_host=None,
@@ -83,25 +94,14 @@ class SshPort:
             keepalive_interval=_ALIVE_S,
             keepalive_count_max=_SILENT_MAX,
         )
+        self._listener = _listening(host, port)
 
     async def run(self) -> None:
-        """Serve for ever.
-
-        Raises:
-            InputError: `SettingInvalid`: the port is taken, or the address is not this machine's.
-        """
-        host, port = self._address
-        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        """Serve for ever."""
         try:
-            listener = socket.create_server(self._address, family=family, backlog=_BACKLOG)
-        except OSError as error:
-            text = f"ssh cannot listen on {host}:{port}: {error}; set VKPROVIDER_PORTAL_SSH_PORT"
-            raise InputError(StartReason.SETTING_INVALID, text) from error
-        listener.settimeout(0)
-        try:
-            await self._accept(listener)
+            await self._accept(self._listener)
         finally:
-            listener.close()
+            self._listener.close()
             if self._connections:
                 await asyncio.wait(self._connections, timeout=_LEAVE_S)
             for task in self._connections:
@@ -125,7 +125,7 @@ class SshPort:
         """Serve a connection until it ends; one too many is refused before its key exchange."""
         try:
             with self._door.stranger(source_of(address)):
-                connection = await asyncssh.run_server(sock, options=self._options)
+                connection = await self._logged_in(sock)
         except TooManyStrangersError as refusal:
             with suppress(OSError):
                 sock.send(f"{refusal}\r\n".encode())
@@ -135,13 +135,56 @@ class SshPort:
             sock.close()
             return
         login = connection.get_owner()
+        async with connection:
+            if not isinstance(login, _Login) or login.person is None:
+                return
+            try:
+                with self._known.taken(login.person.visitor.known.of_cluster.username):
+                    await self._until_over(connection, login, login.person)
+            except TooManyStrangersError as refusal:
+                connection.disconnect(asyncssh.DISC_TOO_MANY_CONNECTIONS, str(refusal))
+
+    async def _until_over(self, connection: "_Connection", login: "_Login", person: SshPerson) -> None:
+        """Wait until a connection is closed, or has no console, and its link leads nowhere any more."""
+        while True:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_IDLE_S):
+                    await connection.wait_closed()
+                    return
+            with suppress(Refused, OutsideError):
+                if not login.serving and await self._door.again(person) is None:
+                    return
+
+    async def _logged_in(self, sock: socket.socket) -> "_Connection":
+        """Return a connection once its login is over, as `asyncssh.run_server` does, which knows no class of ours.
+
+        Raises:
+            OSError: The client has gone.
+            asyncssh.Error: It is refused, or takes too long.
+        """
+        loop = asyncio.get_running_loop()
+        options = await asyncssh.SSHServerConnectionOptions.construct(self._options)
+        options.waiter = loop.create_future()
+        _, connection = await loop.create_connection(lambda: _Connection(loop, options), sock=sock)
         try:
-            async with connection:
-                if isinstance(login, _Login) and login.person is not None:
-                    with self._known.taken(login.person.only.account):
-                        await connection.wait_closed()
-        except TooManyStrangersError:
-            return
+            await options.waiter
+        except BaseException:
+            connection.abort()
+            await connection.wait_closed()
+            raise
+        return connection
+
+
+def _listening(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listener = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+    except OSError as error:
+        why = os.strerror(error.errno) if error.errno else str(error)
+        text = f"ssh cannot listen on {host}:{port}: {why}; set VKPROVIDER_PORTAL_SSH_PORT"
+        raise InputError(StartReason.SETTING_INVALID, text) from error
+    listener.settimeout(0)
+    return listener
 
 
 def _key_of(text: str) -> asyncssh.SSHKey:
@@ -155,26 +198,70 @@ def _key_of(text: str) -> asyncssh.SSHKey:
         ) from None
 
 
+class _Connection(asyncssh.SSHServerConnection):
+    """A connection that takes little before its login, and ends where what is sent is not read.
+
+    Attributes:
+        drained: Is set while what was sent is on its way.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, options: asyncssh.SSHServerConnectionOptions) -> None:
+        super().__init__(loop, options, wait="auth")
+        self.drained = asyncio.Event()
+        self.drained.set()
+        self._login_bytes = 0
+        self._stuck: asyncio.TimerHandle | None = None
+
+    def data_received(self, data: bytes, datatype: int | None = None) -> None:
+        login = self.get_owner()
+        if not isinstance(login, _Login) or login.person is None:
+            self._login_bytes += len(data)
+            if self._login_bytes > _LOGIN_BYTES_MAX:
+                self.abort()
+                return
+        super().data_received(data, datatype)
+
+    def pause_writing(self) -> None:
+        self.drained.clear()
+        if self._stuck is None:
+            self._stuck = asyncio.get_running_loop().call_later(_STUCK_S, self.abort)
+
+    def resume_writing(self) -> None:
+        self.drained.set()
+        if self._stuck is not None:
+            self._stuck.cancel()
+            self._stuck = None
+
+    def connection_lost(self, exc: Exception | None = None) -> None:
+        self.resume_writing()
+        super().connection_lost(exc)
+
+
 class _Login(asyncssh.SSHServer):
     """One connection: who it is, and what is refused to them.
 
     Attributes:
         person: Who it is, once they are known.
         wanted_forwarding: Whether something was to be forwarded, which a client is not told why not.
+        serving: How many of its sessions have started, and not ended.
     """
 
     def __init__(self, door: Door, consoles: SshConsoles) -> None:
         self.person: SshPerson | None = None
         self.wanted_forwarding = False
+        self.serving = 0
         self._door = door
         self._consoles = consoles
         self._tries = 0
         self._sessions = 0
+        self._connection: _Connection | None = None
+        self._source = ""
 
     def connection_made(self, conn: asyncssh.SSHServerConnection) -> None:
-        self._connection = conn
+        self._connection = cast("_Connection", conn)
         peer = conn.get_extra_info("peername")
-        self._source = source_of(peer[0]) if peer else ""
+        if peer:
+            self._source = source_of(peer[0])
 
     def password_auth_supported(self) -> bool:
         return True
@@ -190,14 +277,19 @@ class _Login(asyncssh.SSHServer):
             self._end(refusal.message)
         return self.person is not None
 
+    def change_password(self, username: str, old_password: str, new_password: str) -> bool:  # noqa: ARG002 (as asyncssh has it)
+        self._end(logins.TRIED_TOO_OFTEN)
+        return False
+
     def _end(self, sentence: str) -> None:
-        self._connection.disconnect(asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE, sentence)
+        if self._connection is not None:
+            self._connection.disconnect(asyncssh.DISC_NO_MORE_AUTH_METHODS_AVAILABLE, sentence)
 
     def session_requested(self) -> "_Session | bool":
-        if self.person is None or self._sessions >= _SESSIONS_MAX:
+        if self._connection is None or self.person is None or self._sessions >= _SESSIONS_MAX:
             return False
         self._sessions += 1
-        return _Session(self, self.person, self._consoles)
+        return _Session(self, self.person, self._consoles, self._connection.drained)
 
     def session_ended(self) -> None:
         """Take note that a session has ended."""
@@ -221,7 +313,7 @@ class _Login(asyncssh.SSHServer):
 class _Session(asyncssh.SSHServerSession[bytes]):
     """A session of a connection: a `TerminalStream`."""
 
-    def __init__(self, login: _Login, person: SshPerson, consoles: SshConsoles) -> None:
+    def __init__(self, login: _Login, person: SshPerson, consoles: SshConsoles, drained: asyncio.Event) -> None:
         self._login = login
         self._person = person
         self._consoles = consoles
@@ -232,12 +324,19 @@ class _Session(asyncssh.SSHServerSession[bytes]):
         self._is_over = False
         self._heard, self._writable = asyncio.Event(), asyncio.Event()
         self._writable.set()
+        self._drained = drained
+        self._channel: asyncssh.SSHServerChannel[bytes] | None = None
+        self._starting: asyncio.TimerHandle | None = None
         self._serving: asyncio.Task[None] | None = None
 
     # ------------------------------------------------------------------------------------------ what asyncssh calls
 
     def connection_made(self, chan: asyncssh.SSHServerChannel[bytes]) -> None:
         self._channel = chan
+        if chan._send_pktsize < _PACKET_BYTES_MIN:  # noqa: SLF001 (asyncssh tells it nowhere)
+            chan.get_connection().disconnect(asyncssh.DISC_PROTOCOL_ERROR, logins.SMALL_PACKETS)
+            return
+        self._starting = asyncio.get_running_loop().call_later(_START_S, chan.abort)
 
     def pty_requested(self, term_type: str, term_size: object, term_modes: object) -> bool:  # noqa: ARG002 (as asyncssh has it)
         self._has_terminal = True
@@ -255,11 +354,13 @@ class _Session(asyncssh.SSHServerSession[bytes]):
         return True
 
     def session_started(self) -> None:
-        self._serving = asyncio.create_task(self._serve(), name="session by ssh")
+        self._has_started()
+        if self._channel is not None:
+            self._serving = asyncio.create_task(self._serve(self._channel), name="session by ssh")
 
     def data_received(self, data: bytes, datatype: int | None) -> None:  # noqa: ARG002 (as asyncssh has it)
         self._typed += data
-        if len(self._typed) > _UNREAD_BYTES_MAX:
+        if self._channel is not None and len(self._typed) > _UNREAD_BYTES_MAX:
             self._channel.pause_reading()
         self._heard.set()
 
@@ -279,8 +380,14 @@ class _Session(asyncssh.SSHServerSession[bytes]):
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 (as asyncssh has it)
         self._login.session_ended()
+        self._has_started()
         self._over()
         self._writable.set()
+
+    def _has_started(self) -> None:
+        if self._starting is not None:
+            self._starting.cancel()
+            self._starting = None
 
     def _over(self) -> None:
         self._is_over = True
@@ -295,7 +402,7 @@ class _Session(asyncssh.SSHServerSession[bytes]):
             await self._heard.wait()
         typed = bytes(self._typed)
         self._typed.clear()
-        if not self._is_over:
+        if self._channel is not None and not self._is_over:
             self._channel.resume_reading()
         return typed
 
@@ -305,22 +412,28 @@ class _Session(asyncssh.SSHServerSession[bytes]):
         Raises:
             ConnectionError: It has gone.
         """
+        if self._channel is None:
+            raise BrokenPipeError
         self._channel.write(data)
         await self._writable.wait()
+        await self._drained.wait()
 
     def say(self, text: str) -> None:
         """Show a text beside the output of the device: of a session without a terminal, as an error."""
         end = "\r\n" if self._has_terminal else "\n"
         shown = "".join(each if each.isprintable() or each == "\n" else "?" for each in text)
         line = (shown.replace("\n", end) + end).encode()
+        if self._channel is None:
+            return
         with suppress(ConnectionError):
             if self._has_terminal:
                 self._channel.write(b"\r\n" + line)
             else:
                 self._channel.write_stderr(line)
 
-    async def _serve(self) -> None:
+    async def _serve(self, channel: asyncssh.SSHServerChannel[bytes]) -> None:
         status = 1
+        self._login.serving += 1
         try:
             if self._login.wanted_forwarding:
                 self.say(logins.NO_FORWARDING)
@@ -330,5 +443,6 @@ class _Session(asyncssh.SSHServerSession[bytes]):
                 return
             status = await self._consoles.serve(self._person, mode, self)
         finally:
+            self._login.serving -= 1
             with suppress(OSError):
-                self._channel.exit(status)
+                channel.exit(status)

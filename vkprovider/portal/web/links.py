@@ -70,6 +70,9 @@ _ASK_S: Final = 5.0
 _OPENED_PER_S: Final = 20.0
 _OPENED_BURST: Final = 300.0
 """The limits of codes that are typed or posted, of all senders: each takes a request, and a class comes at once."""
+_OF_SENDER_PER_S: Final = 2.0
+_OF_SENDER_BURST: Final = 120.0
+"""Of these, those of one sender: a class behind one address, or all behind an ingress; two leave others their share."""
 _PURPOSE: Final = "link"
 _ID_BYTES: Final = 16
 _BODY: Final = Body(32 * 1024, (FORM,))
@@ -335,6 +338,7 @@ class LinkTries:
         """Begin without a failure; `tokens` says where links lead."""
         self.tokens = tokens
         self._failures: TokenBuckets[str] = TokenBuckets(0.5, 20)
+        self._paces: TokenBuckets[str] = TokenBuckets(_OF_SENDER_PER_S, _OF_SENDER_BURST)
         self._pace = TokenBucket(_OPENED_PER_S, _OPENED_BURST)
 
     async def open(self, sender: str, code: LinkCode) -> OpenLink | None:
@@ -348,7 +352,7 @@ class LinkTries:
             Refused: 429: there are too many; 503: the API server cannot be asked.
         """
         attempt = f"{sender} {code.namespace} {code.account}"
-        if not self._failures.has(attempt) or not self._pace.take():
+        if not (self._failures.has(attempt) and self._paces.take(sender) and self._pace.take()):
             raise TooManyReviews("too many links are tried at once; try again in a few seconds")
         try:
             found = await self.tokens.of(code.namespace, code.account, code.digest, now=True)

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import asyncssh
 import pytest
+from asyncssh.constants import MSG_CHANNEL_OPEN
+from asyncssh.packet import Boolean, String, UInt32
 
 from tests.component.controllers.looking import eventually
 from tests.component.portal.harness import ACCOUNT
@@ -24,7 +26,10 @@ from tests.support.mosquitto import free_port
 from vkprovider.classroom import access, links
 from vkprovider.classroom.links import new_code
 from vkprovider.classroom.pods import pods_in
-from vkprovider.portal.ssh import door, logins
+from vkprovider.platform.http.answers import TooManyReviews
+from vkprovider.portal.ssh import door, logins, server
+from vkprovider.portal.web.consoles.bridge import OF_CALLER_MAX
+from vkprovider.portal.web.links import LinkTokens, LinkTries
 
 
 class SshBench(NamedTuple):
@@ -205,6 +210,151 @@ async def test_a_flood_of_connections_costs_no_key_exchange(by_ssh: SshBench) ->
                 return (await again.ends())[0] == 0
 
         await eventually(lets_in, "there is room again")
+
+
+class RawClient(asyncssh.SSHClient):
+    """A client of asyncssh that says why its connection has ended.
+
+    Attributes:
+        lost: Why.
+    """
+
+    def __init__(self) -> None:
+        self.lost: Exception | None = None
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.lost = exc
+
+
+class ChangingClient(RawClient):
+    """One that asks to change a password as often as it is asked for one.
+
+    Attributes:
+        asked: How often it was.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+        self._connection: asyncssh.SSHClientConnection | None = None
+
+    def connection_made(self, conn: asyncssh.SSHClientConnection) -> None:
+        self._connection = conn
+
+    async def password_auth_requested(self) -> str | None:
+        self.asked += 1
+        if self._connection is None or self.asked > 8:
+            return None
+        change = (Boolean(True), String("x"), String("y"))  # noqa: FBT003 (as asyncssh has it)
+        await self._connection.send_userauth_request(b"password", *change)
+        return "x"
+
+
+def raw_options(by_ssh: SshBench, **given: Any) -> dict[str, Any]:
+    known: dict[str, Any] = {"known_hosts": None, "config": None, "username": "bob", "agent_path": None}
+    return {**known, "client_keys": None, "port": by_ssh.port, "password": by_ssh.linked.code.text, **given}
+
+
+def channel_of(connection: asyncssh.SSHClientConnection, packet_bytes: int) -> asyncssh.SSHClientChannel[bytes]:
+    """Return a channel that is not open yet; `packet_bytes` are the most that the portal may send at once."""
+    loop = asyncio.get_running_loop()
+    return asyncssh.SSHClientChannel(connection, loop, "strict", None, "strict", 65536, packet_bytes)
+
+
+async def test_a_stranger_sends_little_before_the_login(by_ssh: SshBench) -> None:
+    """Each character of a password takes time of the whole portal."""
+    with pytest.raises((asyncssh.ConnectionLost, ConnectionError)):
+        await asyncssh.connect("127.0.0.1", **raw_options(by_ssh, password="a" * 128 * 1024))
+    reader, writer = await asyncio.open_connection("127.0.0.1", by_ssh.port)
+    assert (await reader.readline()).startswith(b"SSH-2.0-")
+    with contextlib.suppress(ConnectionError):
+        writer.write(b"SSH-2.0-x\r\n" + (200 * 1024).to_bytes(4, "big") + b"x" * 150 * 1024)
+        await asyncio.wait_for(reader.read(), 10)
+    writer.close()
+    async with by_ssh.bob.run("bob") as ssh:
+        assert (await ssh.ends())[0] == 0
+
+
+async def test_who_asks_to_change_a_password_has_no_second_try(by_ssh: SshBench) -> None:
+    client = ChangingClient()
+    with pytest.raises(asyncssh.DisconnectError, match=logins.TRIED_TOO_OFTEN):
+        await asyncssh.connect("127.0.0.1", client_factory=lambda: client, **raw_options(by_ssh, password=None))
+    assert client.asked == 1
+
+
+async def test_a_client_that_never_reads_is_left(by_ssh: SshBench, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It opens what is refused with a sentence, and reads no refusal."""
+    monkeypatch.setattr(server, "_STUCK_S", 1.0, raising=False)
+    connection = await asyncssh.connect("127.0.0.1", **raw_options(by_ssh))
+    transport: Any = connection._transport
+    transport.pause_reading()
+    refused = (String("direct-tcpip"), UInt32(0), UInt32(1), UInt32(32768))
+    asked = (*refused, String("127.0.0.1"), UInt32(22), String("127.0.0.1"), UInt32(1))
+    async with asyncio.timeout(90):
+        while not connection.is_closed():
+            for _ in range(100):
+                connection.send_packet(MSG_CHANNEL_OPEN, *asked)
+            await asyncio.sleep(0)
+
+
+async def test_a_client_that_takes_little_at_once_is_left(by_ssh: SshBench) -> None:
+    client = RawClient()
+    connection = await asyncssh.connect("127.0.0.1", client_factory=lambda: client, **raw_options(by_ssh))
+    await channel_of(connection, 1)._open(b"session")
+    await asyncio.wait_for(connection.wait_closed(), 30)
+    assert logins.SMALL_PACKETS in str(client.lost)
+
+
+async def test_a_session_that_does_not_start_ends_and_holds_little(
+    by_ssh: SshBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_START_S", 1.0, raising=False)
+    async with asyncssh.connect("127.0.0.1", **raw_options(by_ssh)) as connection:
+        channel = channel_of(connection, 32768)
+        await channel._open(b"session")
+        assert channel._send_window == 64 * 1024
+
+        async def has_ended() -> bool:
+            return channel.is_closing()
+
+        await eventually(has_ended, "the portal ends the session")
+        assert (await connection.run()).exit_status == 0
+
+
+async def test_a_connection_without_a_session_ends_with_its_link(
+    by_ssh: SshBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_IDLE_S", 1.0, raising=False)
+    kube, lablet = by_ssh.linked.kube, by_ssh.linked.bench.site.lablet
+    connection = await asyncssh.connect("127.0.0.1", **raw_options(by_ssh))
+    await asyncio.sleep(3)
+    assert not connection.is_closed()
+    await links.take_back(kube, lablet.namespace, (await links.links_in(kube, lablet.namespace)).values())
+    await asyncio.wait_for(connection.wait_closed(), 60)
+
+
+async def test_one_connection_too_many_reads_why(by_ssh: SshBench) -> None:
+    """Places are of the account with its namespace: another class's `bob` has others."""
+    client = RawClient()
+    async with contextlib.AsyncExitStack() as stack:
+        for _ in range(OF_CALLER_MAX):
+            await stack.enter_async_context(asyncssh.connect("127.0.0.1", **raw_options(by_ssh)))
+        last = await asyncssh.connect("127.0.0.1", client_factory=lambda: client, **raw_options(by_ssh))
+        await asyncio.wait_for(last.wait_closed(), 30)
+    assert logins.TOO_MANY in str(client.lost)
+
+
+async def test_one_sender_of_codes_leaves_others_theirs(by_ssh: SshBench) -> None:
+    code = by_ssh.linked.code
+    tries = LinkTries(LinkTokens(by_ssh.linked.kube))
+    refused = 0
+    for number in range(400):
+        try:
+            assert await tries.open("192.0.2.1", new_code(code.namespace, f"x{number}")) is None
+        except TooManyReviews:
+            refused += 1
+    assert refused > 200
+    assert await tries.open("192.0.2.2", code) is not None
 
 
 def fingerprint(key: Path) -> str:

@@ -1,12 +1,16 @@
 """When the port for ssh is there, and what its settings refuse; whom a connection is counted for."""
 
+import re
+import socket
 import subprocess
 import sys
 
 import pytest
 from pydantic import ValidationError
 
+from vkprovider.platform.errors import InputError
 from vkprovider.portal.settings import PortalProcessSettings
+from vkprovider.portal.ssh import server
 from vkprovider.portal.ssh.door import source_of
 
 PORT = {"VKPROVIDER_PORTAL_SSH_PORT": "2022"}
@@ -23,6 +27,14 @@ def test_a_port_needs_a_key_and_links(env: dict[str, str]) -> None:
 def test_it_is_off_by_default_and_takes_both() -> None:
     assert PortalProcessSettings.from_environment({}).portal.ssh_port == 0
     assert PortalProcessSettings.from_environment({**PORT, **KEY}).portal.ssh_port == 2022
+
+
+def test_a_port_that_is_taken_is_a_setting_that_cannot_be_used() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as there:
+        port = there.getsockname()[1]
+        told = f"ssh cannot listen on 127.0.0.1:{port}: Address already in use; set VKPROVIDER_PORTAL_SSH_PORT"
+        with pytest.raises(InputError, match=re.escape(told)):
+            server._listening("127.0.0.1", port)
 
 
 def test_a_portal_without_it_loads_no_ssh() -> None:
