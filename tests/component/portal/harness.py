@@ -141,7 +141,7 @@ class Stage:
     async def remove(self, namespace: str) -> None:
         """Empty a Namespace whose deletion has begun, and let it go."""
         base = f"/api/v1/namespaces/{namespace}"
-        for kind in ("pods", "secrets", "configmaps", "serviceaccounts", "events"):
+        for kind in ("pods", "secrets", "configmaps", "serviceaccounts", "events", "resourcequotas"):
             await self._admin.delete(f"{base}/{kind}", grace_s=0)
         await self._admin.delete(f"/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}/rolebindings")
         found = await self._admin.get(base)
