@@ -190,8 +190,7 @@ def portal_site(
         choices: The menu and the quotas.
         callers: Finds out who asks, and says what they may.
     """
-    keys = _keys(settings.portal)
-    assets = Assets([HERE / "static", *(HERE / view / "static" for view in VIEWS)])
+    keys, assets = _keys(settings.portal), Assets([HERE / "static", *(HERE / view / "static" for view in VIEWS)])
     teachers, place = Teachers(instructors), _hub_of(settings.portal)
     layout = Layout(assets, teachers.teaches)
     some_keys = keys or keys_of(os.urandom(KEY_BYTES))

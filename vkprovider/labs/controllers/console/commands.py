@@ -246,10 +246,6 @@ class Execution:
                     self._end = output
 
 
-CONFIG: Final = "config"
-"""`exec -c lab -- config DEVICE` prints a configuration; in the container of a device the word is typed there."""
-
-
 async def print_configuration(device: FoundDevice, command: RemoteCommand) -> Exit:
     """Have CML extract the configuration of a device, and print it.
 

@@ -13,7 +13,6 @@ from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.console import logs
 from vkprovider.labs.controllers.console.captures import OpenCaptures
 from vkprovider.labs.controllers.console.commands import (
-    CONFIG,
     Execution,
     attach,
     carry,
@@ -36,6 +35,7 @@ from vkprovider.platform.runtime.context import Context
 from vkprovider.rest.dialect import Unsent
 
 _NAMED_WORDS: Final = 2
+_OF_WHOLE: Final = REQUESTS | {names.CONFIG, names.DEVICE, names.SCREEN, names.CAPTURE}
 
 
 class LabletDevices:
@@ -153,27 +153,8 @@ class LabletDevices:
                 raise InputError(ConsoleReason.COMMAND_INVALID, text)
             device = await self._finder.running(target, named="".join(named))
             return await self._attach(device, command, take_over=names.TAKE_OVER in words)
-        if words and words[0] == CONFIG and await self._finder.is_whole(target):
-            if len(words) != _NAMED_WORDS:
-                raise InputError(ConsoleReason.COMMAND_INVALID, f"write `{CONFIG} DEVICE`")
-            return await print_configuration(await self._finder.any_device(target, named=words[1]), command)
-        if words and words[0] in REQUESTS and await self._finder.is_whole(target):
-            return await request(
-                self._ctx, self._finder.place(target.namespace, target.pod, target.uid), words, command
-            )
-        if words and words[0] == names.DEVICE and await self._finder.is_whole(target):
-            act, label, sure = device_asked(words)
-            found = await self._finder.any_device(target, named=label)
-            return await request_of_device(self._ctx, found, act, command, sure=sure)
-        if words and words[0] == names.SCREEN and await self._finder.is_whole(target):
-            if len(words) != _NAMED_WORDS or command.tty or not command.stdin:
-                text = f"write `{names.SCREEN} DEVICE`, with input and without a terminal: `kubectl exec -i`"
-                raise InputError(ConsoleReason.COMMAND_INVALID, text)
-            place, way = await self._finder.screen(target, words[1])
-            return await carry(command, await self._reach(place, way, target.pod), f"the screen of {words[1]}")
-        if words and words[0] == names.CAPTURE and await self._finder.is_whole(target):
-            place = self._finder.place(target.namespace, target.pod, target.uid)
-            return await self._captures.serve(place, words, command)
+        if words and words[0] in _OF_WHOLE and await self._finder.is_whole(target):
+            return await self._execute_of_whole(target, words, command)
         if moves_files(words):
             raise InputError(
                 ConsoleReason.NO_FILES,
@@ -208,6 +189,30 @@ class LabletDevices:
                 now_s=asyncio.get_running_loop().time(),
             )
             return await Execution(console, target.container, command).run(watcher, dialogue)
+
+    async def _execute_of_whole(self, target: Target, words: Sequence[str], command: RemoteCommand) -> Exit:
+        """Do what the container of the lablet as a whole serves by the first word; see `_OF_WHOLE`."""
+        match words[0]:
+            case names.CONFIG:
+                if len(words) != _NAMED_WORDS:
+                    raise InputError(ConsoleReason.COMMAND_INVALID, f"write `{names.CONFIG} DEVICE`")
+                return await print_configuration(await self._finder.any_device(target, named=words[1]), command)
+            case names.DEVICE:
+                act, label, sure = device_asked(words)
+                found = await self._finder.any_device(target, named=label)
+                return await request_of_device(self._ctx, found, act, command, sure=sure)
+            case names.SCREEN:
+                if len(words) != _NAMED_WORDS or command.tty or not command.stdin:
+                    text = f"write `{names.SCREEN} DEVICE`, with input and without a terminal: `kubectl exec -i`"
+                    raise InputError(ConsoleReason.COMMAND_INVALID, text)
+                place, way = await self._finder.screen(target, words[1])
+                return await carry(command, await self._reach(place, way, target.pod), f"the screen of {words[1]}")
+            case names.CAPTURE:
+                place = self._finder.place(target.namespace, target.pod, target.uid)
+                return await self._captures.serve(place, words, command)
+            case _:
+                place = self._finder.place(target.namespace, target.pod, target.uid)
+                return await request(self._ctx, place, words, command)
 
     async def _attach(self, device: FoundDevice, command: RemoteCommand, *, take_over: bool) -> Exit:
         about = f"the console of {device.label} ({device.fact.definition}) on worker {device.worker.name}"

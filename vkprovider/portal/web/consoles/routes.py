@@ -104,7 +104,7 @@ async def collected(kube: KubeClient, targets: Sequence[ConsoleTarget]) -> list[
 async def _read(kube: KubeClient, target: ConsoleTarget) -> DeviceConfiguration:
     device = target.device
     try:
-        text, end = await printed(kube, target, ["config", device])
+        text, end = await printed(kube, target, [names.CONFIG, device])
     except OutsideError as error:
         return DeviceConfiguration(device, fault=frames.refusal(error, device).text)
     return DeviceConfiguration(device, text) if end.why is Why.ENDED else DeviceConfiguration(device, fault=end.text)
