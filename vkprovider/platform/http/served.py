@@ -4,6 +4,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote
 
 import structlog
 from aiohttp import web
@@ -12,6 +13,11 @@ _log: Final = structlog.get_logger(__name__)
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 """Answers a request; raises `Refused` to refuse it."""
+
+
+def attachment(name: str) -> dict[str, str]:
+    """Return the header by which a browser saves an answer as a file of that name (RFC 6266, 4.3)."""
+    return {"Content-Disposition": f"attachment; filename*=UTF-8''{quote(name)}"}
 
 
 def strict_headers(styles: str = "") -> dict[str, str]:

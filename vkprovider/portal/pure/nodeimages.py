@@ -114,7 +114,7 @@ class OrdinaryNode(NamedTuple):
 
 
 def ordinary_node(node: Node, selector: Mapping[str, str]) -> OrdinaryNode | None:
-    """Return a Node as plans see it; None of one that is not to hold images, such as that of a worker."""
+    """Return a Node with its images; None of one that is not to hold images, such as that of a worker."""
     labels = node.metadata.labels
     if labels.get(names.LABEL_COMPONENT) == names.COMPONENT_VNODE or not selector.items() <= labels.items():
         return None

@@ -5,11 +5,11 @@ import io
 import zipfile
 from collections.abc import Callable
 from typing import Final
-from urllib.parse import quote
 
 from aiohttp import web
 
 from vkprovider.platform.http.connections import uncount
+from vkprovider.platform.http.served import attachment
 from vkprovider.portal.web.consoles.routes import FAILURES, zip_entry
 from vkprovider.portal.web.layout import HEADERS
 
@@ -44,8 +44,7 @@ class SentZip:
             name: Of the file, without its ending.
             wall: Returns Unix seconds.
         """
-        disposition = f"attachment; filename*=UTF-8''{quote(name)}.zip"
-        headers = {**HEADERS, "Content-Type": "application/zip", "Content-Disposition": disposition}
+        headers = {**HEADERS, "Content-Type": "application/zip", **attachment(f"{name}.zip")}
         self._request: Final = request
         self._response: Final = web.StreamResponse(headers=headers)
         self._wall: Final = wall

@@ -7,7 +7,6 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final, NamedTuple
-from urllib.parse import quote
 
 from aiohttp import web
 
@@ -16,6 +15,7 @@ from vkprovider.lablet.captures import CaptureRequest
 from vkprovider.platform.errors import InputError, OutsideError
 from vkprovider.platform.http.bodies import Form, read_form
 from vkprovider.platform.http.connections import uncount, unless_left
+from vkprovider.platform.http.served import attachment
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.requests import Rejected
@@ -94,8 +94,7 @@ async def _sent(
         session = UpstreamConsole(socket, target.device)
         if not (data := await session.read()):
             raise _nothing(session.end.text)
-        name = quote(f"{target.pod}.pcap")
-        headers = {"Content-Type": _KIND, "Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
+        headers = {"Content-Type": _KIND, **attachment(f"{target.pod}.pcap")}
         answer = web.StreamResponse(headers=headers)
         await answer.prepare(request)
         with suppress(OutsideError):  # what has come is a whole file

@@ -22,7 +22,7 @@ from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.bodies import read_form
 from vkprovider.platform.http.connections import unless_left
 from vkprovider.platform.http.open import Places
-from vkprovider.platform.http.served import Handler
+from vkprovider.platform.http.served import Handler, attachment
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.runtime.parts import Route
@@ -338,15 +338,12 @@ class ConsoleViews(NamedTuple):
             place = await find(request, visitor)
             mode = Mode.WATCH if place.watches else _mode(request)
             target = place.target(request.match_info["device"])
-            user, right = (
-                visitor.known.of_cluster.username,
-                target.right,
-            )
+            user = visitor.known.of_cluster.username
             opening = Opening(user, visitor.user or user, mode, _again(request))
             renewed = partial(self._renewed, visitor)
             async with (
                 self.site.as_visitor.client(visitor.token) as kube,
-                self.reviews.holding(visitor, right) as withdrawn,
+                self.reviews.holding(visitor, target.right) as withdrawn,
             ):
                 return await self.consoles.serve(request, opening, kube, target, withdrawn, renewed)
 
@@ -411,19 +408,30 @@ class ConsoleViews(NamedTuple):
                     found = await unless_left(request, collected(kube, targets))
             if found is None:
                 return web.Response(status=LEFT)
-            name = quote(f"{place.path.rsplit('/', 1)[-1]}-configurations.zip")
-            disposition = {"Content-Disposition": f"attachment; filename*=UTF-8''{name}"}
-            return web.Response(body=archive(found, at=self.site.ctx.wall()), headers={**_HEADERS, **disposition})
+            named = attachment(f"{place.path.rsplit('/', 1)[-1]}-configurations.zip")
+            return web.Response(body=archive(found, at=self.site.ctx.wall()), headers={**_HEADERS, **named})
 
         return configurations
+
+    async def _using(self, find: Finder, request: web.Request) -> tuple[Visitor, LabPlace]:
+        """Return who asks, and the lab, which they may use and not only watch.
+
+        Raises:
+            HTTPNotFound: They only watch.
+        """
+        visitor = await self.site.visitors.of(request)
+        place = await find(request, visitor)
+        if place.watches:
+            raise web.HTTPNotFound
+        return visitor, place
 
     def _device_act_of(self, find: Finder) -> Handler:
         async def change(request: web.Request) -> web.StreamResponse:
             """Do it to one device, by the visitor's own right, and lead back to the page."""
-            visitor, act = await self.site.visitors.of(request), act_of(request.match_info["act"])
-            place = await find(request, visitor)
+            visitor, place = await self._using(find, request)
+            act = act_of(request.match_info["act"])
             device = str((await read_form(request, FORM_BODY)).get("device", ""))
-            if act is None or not device or place.watches:
+            if act is None or not device:
                 raise web.HTTPNotFound
             await have_done(self.site, visitor, place.target(device), (names.DEVICE, act, device, "--yes"))
             raise web.HTTPSeeOther(link(request, place.path))
@@ -432,10 +440,7 @@ class ConsoleViews(NamedTuple):
 
     def _capture_of(self, find: Finder) -> Handler:
         async def capture(request: web.Request) -> web.StreamResponse:
-            visitor = await self.site.visitors.of(request)
-            place = await find(request, visitor)
-            if place.watches:
-                raise web.HTTPNotFound
+            visitor, place = await self._using(find, request)
             download = CaptureDownload(self.site, self.reviews, self.consoles)
             return await download.answer(request, visitor, place.target("the lab"))
 
@@ -443,10 +448,7 @@ class ConsoleViews(NamedTuple):
 
     def _capture_stop_of(self, find: Finder) -> Handler:
         async def stop(request: web.Request) -> web.StreamResponse:
-            visitor = await self.site.visitors.of(request)
-            place = await find(request, visitor)
-            if place.watches:
-                raise web.HTTPNotFound
+            visitor, place = await self._using(find, request)
             await have_done(self.site, visitor, place.target("the lab"), (names.CAPTURE, captures.STOP))
             raise web.HTTPSeeOther(link(request, place.path))
 
