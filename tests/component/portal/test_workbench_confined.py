@@ -13,11 +13,11 @@ from typing import Any, Final
 import pytest
 
 from tests.component.controllers.looking import eventually
+from tests.component.portal.allowing import workbenches_allowed
 from tests.component.portal.test_portal_confined import (
     MARK,
     NAMESPACES,
     OWN,
-    POLICY,
     RBAC,
     Thief,
     admin,
@@ -30,7 +30,6 @@ from tests.component.portal.test_portal_confined import (
 )
 from tests.support.apiserver import SYSTEM, Admin, ApiServer, Refused
 from vkprovider.lablet.podspec import RESTRICTED_CONTAINER
-from vkprovider.platform.shipped import find_manifests
 from vkprovider.portal.pure.benchpod import BenchUser, bench_pod_spec
 from vkprovider.portal.pure.workbench import WorkbenchConfig
 
@@ -59,48 +58,14 @@ def workbench() -> Json:
     return {"metadata": {"name": NAME, "labels": {"vkprovider.io/workbench": "true", MARK: SYSTEM}}, "spec": spec}
 
 
-async def listing(admin: Admin, images: str, drivers: str) -> None:
-    """Have the policy list images and drivers, as an admin does."""
-    found = await admin.get(f"{VAP}/{POLICY}")
-    assert found is not None
-    variables = found["spec"]["variables"]
-    for each in variables:
-        each["expression"] = {"images": images, "drivers": drivers}.get(each["name"], each["expression"])
-    await admin.patch(f"{VAP}/{POLICY}", {"spec": {"variables": variables}})
-
-
 @pytest.fixture
 async def bench(apiserver: ApiServer, thief: Thief, admin: Admin) -> AsyncIterator[Thief]:
     """The thief, where workbenches are allowed."""
-    component = str(find_manifests() / "components" / "workbench")
-    apiserver.kubectl("apply", "--server-side", "-k", component)
     account = f"{NAMESPACES}/{OWN}/serviceaccounts"
     if await admin.get(f"{account}/{NAME}") is None:
         await admin.create(account, {"metadata": {"name": NAME}})
-    await listing(admin, f"['{IMAGE}', '{INIT_IMAGE}']", f"['{DRIVER}']")
-
-    async def allowed() -> bool:
-        try:
-            await thief.send("POST", f"{PODS}?dryRun=All", workbench())
-        except Refused:
-            return False
-        return True
-
-    try:
-        await eventually(allowed, "the policy lets a workbench through")
+    async with workbenches_allowed(apiserver, admin, [IMAGE, INIT_IMAGE], [DRIVER]):
         yield thief
-    finally:
-        await listing(admin, "[]", "[]")
-
-        async def closed() -> bool:
-            try:
-                await thief.send("POST", f"{PODS}?dryRun=All", workbench())
-            except Refused as refused:
-                return "are lablets" in str(refused)
-            return False
-
-        await eventually(closed, "the policy lets none through")
-        apiserver.kubectl("delete", "-k", component)
 
 
 def spec_of(body: Json) -> Json:

@@ -10,12 +10,11 @@ from typing import Any, Final
 import pytest
 
 from tests.component.controllers.looking import eventually
+from tests.component.portal.allowing import workbenches_allowed
 from tests.component.portal.harness import Json, PortalWorld, Running
-from tests.component.portal.test_workbench_confined import listing
 from tests.component.portal.wishes import ask
-from tests.support.apiserver import MEMBERS, SYSTEM, until
+from tests.support.apiserver import MEMBERS, SYSTEM
 from tests.support.extra import cmlworker
-from vkprovider.platform.shipped import find_manifests
 
 IMAGE: Final = "registry.example.com/workbench:1"
 NAME: Final = "nb-alice-workbench"
@@ -33,12 +32,8 @@ def config(family: str, **more: Any) -> Json:
 @pytest.fixture
 async def benches(world: PortalWorld) -> AsyncIterator[PortalWorld]:
     """A world where workbenches are allowed."""
-    component = str(find_manifests() / "components" / "workbench")
-    world.server.kubectl("apply", "--server-side", "-k", component)
-    await listing(world.admin, f"['{IMAGE}']", "[]")
-    yield world
-    await listing(world.admin, "[]", "[]")
-    world.server.kubectl("delete", "-k", component)
+    async with workbenches_allowed(world.server, world.admin, [IMAGE]):
+        yield world
     await world.admin.delete(COPIED + "/vkprovider-workbench")
     for lease in await world.admin.items(MEMBERS):
         if "-provisioned-" in lease["metadata"]["name"]:
@@ -46,15 +41,10 @@ async def benches(world: PortalWorld) -> AsyncIterator[PortalWorld]:
 
 
 async def until_bench(world: PortalWorld, user: str = "alice") -> Json:
-    """Wait for a workbench; the policy may refuse a first one, and the next comes after a minute.
-
-    An API server takes a moment to enforce what was just written to a policy.
-    """
-
     async def look() -> Json | None:
         return await world.admin.get(f"{world.namespace(user)}/pods/nb-{user}-workbench")
 
-    found = await until(look, 75)
+    found = await eventually(look, f"{user} has a workbench")
     assert found is not None
     return found
 

@@ -17,15 +17,14 @@ import pytest
 from aiohttp import web
 
 from tests.component.controllers.looking import eventually, when
+from tests.component.portal.allowing import workbenches_allowed
 from tests.component.portal.asking import Setting, setting
 from tests.component.portal.harness import Json, PortalWorld
 from tests.component.portal.people import RBAC, USER_ROLE
 from tests.component.portal.site.browsing import Browsing
-from tests.component.portal.test_workbench_confined import listing
 from tests.component.portal.wishes import wanted
 from tests.support.apiserver import SYSTEM
 from tests.support.page import visiting
-from vkprovider.platform.shipped import find_manifests
 from vkprovider.portal.pure.benchhost import COOKIE
 from vkprovider.portal.web.workbench import ENTER
 from vkpsandbox.processes.ports import free_ports
@@ -169,12 +168,9 @@ class Desk:
 
 @pytest.fixture
 async def desk(world: PortalWorld) -> AsyncIterator[Desk]:
-    component = str(find_manifests() / "components" / "workbench")
-    world.server.kubectl("apply", "--server-side", "-k", component)
-    await listing(world.admin, f"['{IMAGE}']", "[]")
     [port] = free_ports(1)
     family = f"bench-{world.run}"
-    async with upstream() as served:
+    async with workbenches_allowed(world.server, world.admin, [IMAGE]), upstream() as served:
         config: Json = {
             "workbenches": {"pyats": {"image": IMAGE, "port": served.port, "nodeSelector": {LABEL: family}}},
             "workbenchOf": {"images": {family: "pyats"}},
@@ -188,8 +184,6 @@ async def desk(world: PortalWorld) -> AsyncIterator[Desk]:
             VKPROVIDER_PORTAL_WORKBENCH_HOSTS=f"http://*.{DOMAIN}:{port}",
         ) as made:
             yield Desk(made, served)
-    await listing(world.admin, "[]", "[]")
-    world.server.kubectl("delete", "-k", component)
 
 
 async def test_a_learner_opens_the_workbench_and_what_passes_is_its_own(desk: Desk) -> None:
