@@ -8,8 +8,8 @@ from tests.support.distribution import running
 from vkprovider.platform.errors import NotFound
 from vkprovider.portal.pure.nodeimages import ImageName
 from vkprovider.prepull.config import PrepullConfig, RepositoryConfig
+from vkprovider.prepull.distribution import DockerConfig
 from vkprovider.prepull.passes import wanted_images
-from vkprovider.prepull.references import DockerConfig
 from vkprovider.prepull.registry import Registry
 
 

@@ -13,9 +13,9 @@ from vkprovider.platform.errors import VkproviderError
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.settings import KubeSettings
 from vkprovider.prepull.config import PrepullConfig, read_config
+from vkprovider.prepull.distribution import DockerConfig
 from vkprovider.prepull.passes import Prepulling, wanted_images
 from vkprovider.prepull.plan import PrepullPlan
-from vkprovider.prepull.references import DockerConfig
 
 _TIMEOUT_S: Final = 10.0
 _AGAIN_S: Final = 5.0

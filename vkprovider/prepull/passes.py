@@ -7,6 +7,7 @@ from vkprovider.platform.kube.api import Api
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.portal.pure.nodeimages import ImageName, ordinary_node
 from vkprovider.prepull.config import PrepullConfig
+from vkprovider.prepull.distribution import DockerConfig
 from vkprovider.prepull.plan import (
     LABEL,
     PROGRAM,
@@ -16,7 +17,6 @@ from vkprovider.prepull.plan import (
     pod_body,
     pull_pod,
 )
-from vkprovider.prepull.references import DockerConfig
 from vkprovider.prepull.registry import Registry
 
 

@@ -16,7 +16,7 @@ from tunnels.outgoing import open_session
 from vkprovider.platform.errors import Forbidden, NotFound, OutsideError, Unavailable
 from vkprovider.platform.http.client import HttpAnswer, SilentError, ask
 from vkprovider.portal.pure.nodeimages import ImageName
-from vkprovider.prepull.references import (
+from vkprovider.prepull.distribution import (
     DockerConfig,
     TagPage,
     TokenAnswer,

@@ -9,7 +9,7 @@ from aiohttp import web
 from tests.support.scripted import Handler, ScriptedServer, answer, refuse
 from vkprovider.platform.errors import Forbidden, NotFound, Unavailable
 from vkprovider.portal.pure.nodeimages import ImageName
-from vkprovider.prepull.references import DockerConfig
+from vkprovider.prepull.distribution import DockerConfig
 from vkprovider.prepull.registry import Registry
 
 DIGEST = f"sha256:{'a' * 64}"

@@ -6,7 +6,7 @@ import pytest
 
 from vkprovider.platform.errors import InputError
 from vkprovider.portal.pure.nodeimages import ImageName
-from vkprovider.prepull.references import Challenge, DockerConfig, challenge_of, next_page
+from vkprovider.prepull.distribution import Challenge, DockerConfig, challenge_of, next_page
 
 DIGEST = f"sha256:{'a' * 64}"
 HUB = "https://registry-1.docker.io"
