@@ -7,7 +7,6 @@ their login or come too fast, of all senders and of one; a class may come from o
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from ipaddress import IPv6Address, ip_address
 from typing import Final, NamedTuple
 
 from vkprovider.classroom.links import read_code
@@ -28,7 +27,6 @@ _EXCHANGES_BURST: Final = 120.0
 """The limits of key exchanges, of all senders: one takes a few milliseconds of the replica."""
 _OF_SOURCE_PER_S: Final = 4.0
 _OF_SOURCE_BURST: Final = 60.0
-_NETWORK_BITS: Final = 64
 
 
 class TooManyStrangersError(Exception):
@@ -47,19 +45,6 @@ class SshPerson(NamedTuple):
     login: str
     visitor: Visitor
     only: OnlyLablet
-
-
-def source_of(address: str) -> str:
-    """Return the sender of a connection, as it is counted: of IPv6 the network, for each sender has one at least."""
-    try:
-        found = ip_address(address.partition("%")[0])
-    except ValueError:
-        return address
-    if isinstance(found, IPv6Address):
-        if found.ipv4_mapped is not None:
-            return str(found.ipv4_mapped)
-        return f"{IPv6Address(int(found) >> _NETWORK_BITS << _NETWORK_BITS)}/{_NETWORK_BITS}"
-    return str(found)
 
 
 class Door:

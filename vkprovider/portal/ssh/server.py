@@ -19,9 +19,10 @@ from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.open import Places
 from vkprovider.platform.reasons import StartReason
 from vkprovider.portal.ssh import logins
-from vkprovider.portal.ssh.door import Door, SshPerson, TooManyStrangersError, source_of
+from vkprovider.portal.ssh.door import Door, SshPerson, TooManyStrangersError
 from vkprovider.portal.ssh.terminal import SshConsoles
 from vkprovider.portal.web.consoles.bridge import CONSOLES_MAX, OF_CALLER_MAX
+from vkprovider.portal.web.links import sender_of
 
 _log: Final = structlog.get_logger(__name__)
 _VERSION: Final = "vkprovider"
@@ -124,7 +125,7 @@ class SshPort:
     async def _serve(self, sock: socket.socket, address: str) -> None:
         """Serve a connection until it ends; one too many is refused before its key exchange."""
         try:
-            with self._door.stranger(source_of(address)):
+            with self._door.stranger(sender_of(address)):
                 connection = await self._logged_in(sock)
         except TooManyStrangersError as refusal:
             with suppress(OSError):
@@ -261,7 +262,7 @@ class _Login(asyncssh.SSHServer):
         self._connection = cast("_Connection", conn)
         peer = conn.get_extra_info("peername")
         if peer:
-            self._source = source_of(peer[0])
+            self._source = sender_of(peer[0])
 
     def password_auth_supported(self) -> bool:
         return True

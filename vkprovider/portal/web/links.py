@@ -15,6 +15,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from http import HTTPStatus
+from ipaddress import IPv6Address, ip_address
 from typing import Final, NamedTuple
 from urllib.parse import quote
 from weakref import WeakValueDictionary
@@ -327,6 +328,22 @@ class AskingByLink:
             return False
 
 
+_NETWORK_BITS: Final = 64
+
+
+def sender_of(address: str) -> str:
+    """Return a sender, as it is counted: of IPv6 the network, for each sender has one at least."""
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(found, IPv6Address):
+        if found.ipv4_mapped is not None:
+            return str(found.ipv4_mapped)
+        return f"{IPv6Address(int(found) >> _NETWORK_BITS << _NETWORK_BITS)}/{_NETWORK_BITS}"
+    return str(found)
+
+
 class LinkTries:
     """Opens links whose codes are typed, posted or given as passwords: so many of one sender at most.
 
@@ -351,6 +368,7 @@ class LinkTries:
         Raises:
             Refused: 429: there are too many; 503: the API server cannot be asked.
         """
+        sender = sender_of(sender)
         attempt = f"{sender} {code.namespace} {code.account}"
         if not (self._failures.has(attempt) and self._paces.take(sender) and self._pace.take()):
             raise TooManyReviews("too many links are tried at once; try again in a few seconds")

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from vkprovider.platform.errors import InputError
 from vkprovider.portal.settings import PortalProcessSettings
 from vkprovider.portal.ssh import server
-from vkprovider.portal.ssh.door import source_of
+from vkprovider.portal.web.links import sender_of
 
 PORT = {"VKPROVIDER_PORTAL_SSH_PORT": "2022"}
 KEY = {"VKPROVIDER_PORTAL_SSH_HOST_KEY": "-----BEGIN OPENSSH PRIVATE KEY-----"}
@@ -53,4 +53,4 @@ def test_a_portal_without_it_loads_no_ssh() -> None:
     ],
 )
 def test_a_sender_is_an_address_or_a_network(address: str, source: str) -> None:
-    assert source_of(address) == source
+    assert sender_of(address) == source
