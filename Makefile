@@ -17,9 +17,9 @@ KUBECTL_SHA256 = $(if $(KUBECTL),$(firstword $(shell sha256sum $(KUBECTL))))
 # Of `make base`: the same Python as that of the official image, from Debian.
 BASE = localhost/vkprovider-base:bookworm
 MIRROR =
-# Processes of `make test`, each with a sandbox of its own (1.5 GB): half of a cluster test is waiting, so four of them
+# Processes of `make test`, each with a sandbox of its own (1.5 GB): half of a cluster test is waiting, so five of them
 # keep two cores busy. Files run in the order of tests/conftest.py.
-JOBS ?= 4
+JOBS ?= 5
 SPREAD = -n $(JOBS) --dist loadfile --no-loadscope-reorder
 # Fault suites that measure times, and so have the machine for themselves.
 ALONE = $(addprefix tests/faults/test_,mux_owner.py portal_silence.py upgrade.py)

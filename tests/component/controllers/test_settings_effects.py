@@ -164,14 +164,17 @@ async def test_refresh_of_content(world: World, setting: str) -> None:
 
 
 async def test_api_qps_and_burst(world: World) -> None:
-    """R004-051: a provider keeps to its rate on a real API server; only Leases and watches go before."""
+    """R004-051: a provider keeps to its rate on a real API server; only Leases and watches go before.
+
+    Up to three requests that were let through before the first count may arrive after it.
+    """
     running = await world.replica(VKPROVIDER_API_QPS="6", VKPROVIDER_API_BURST="4")
     began, before = running.ctx.now(), paced(running)
     worker, definition = await world.worker(), await world.define()
     for lablet in [await world.pod(definition, worker) for _ in range(4)]:
         await lablet.ready()
     sent = paced(running) - before
-    assert 4 < sent <= 4 + 6 * (running.ctx.now() - began) + 1
+    assert 4 < sent <= 4 + 6 * (running.ctx.now() - began) + 3
 
 
 def paced(running: Running) -> int:
