@@ -9,8 +9,10 @@ from tests.component.cli.desk import Desk, with_page
 from tests.component.cli.instructor import RBAC, Instructor
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually
+from tests.component.controllers.podhandle import Lablet
 from tests.support.apiserver import GROUP
 from tests.support.topologies import topology
+from vkpsim.cml.world.model import ConfigFile
 
 
 async def test_an_instructor_reads_what_learners_left(world: World, desk: Desk, instructor: Instructor) -> None:
@@ -42,6 +44,49 @@ async def test_an_instructor_reads_what_learners_left(world: World, desk: Desk, 
         assert "it takes the ClusterRole vkprovider-instructor in namespace default" in said, words
     login = await instructor.kubectl("lablet", "login", "-u", "alice", "-n", world.namespace)
     assert "has no session to log in to" in login
+
+
+async def test_a_class_begins_from_what_each_learner_left(world: World, instructor: Instructor) -> None:
+    """Next Friday alice has another lablet; cara is new."""
+    await with_page(world)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(topology({"r1": "iosv"}))
+    await instructor.grant()
+
+    async def given(user: str) -> Lablet:
+        lablet = await world.pod(
+            definition, worker, annotations={"vkprovider.io/username": user}, labels={"class": "friday"}
+        )
+        await lablet.ready()
+        return lablet
+
+    def config_of(lablet: Lablet) -> ConfigFile:
+        [lab] = [lab for lab in simulator.simulation.world.labs.values() if lablet.uid in lab.title]
+        [node] = lab.nodes.values()
+        return node.configuration[0]
+
+    past = await given("alice")
+    config_of(past).content = "hostname worked"
+    await past.delete()
+    await past.gone()
+    kept = await instructor.kubectl("lablet", "configs", "-u", "alice")
+    alice, cara = await given("alice"), await given("cara")
+    assert config_of(alice).content not in kept
+    asked = ["lablet", "reset", "-l", "class=friday", "--saved"]
+    assert "there is no terminal to confirm that: add --yes" in await instructor.kubectl(*asked)
+    said = await instructor.kubectl(*asked, "--yes", "--wait", "--timeout", "85s")
+    assert f"pod/{alice.name} was wiped and started again; it begins from what alice left" in said
+    assert f"pod/{cara.name}: nothing of cara is kept of {definition}; the lab is left" in said
+    assert config_of(alice).content in kept
+    notes = (await alice.ready())["metadata"]["annotations"]
+    assert notes["vkprovider.io/begin-from"].startswith(past.uid)
+    await instructor.kubectl(*asked, "--yes", "--wait", "--timeout", "85s")
+    assert (await alice.ready())["metadata"]["annotations"]["vkprovider.io/begin-from"] == (
+        notes["vkprovider.io/begin-from"]
+    ), "not from what the lab had before it was wiped for that"
+    alone = await instructor.kubectl("lablet", "reset", cara.name, "--saved", "--yes")
+    assert f"pod/{cara.name}: nothing of cara is kept" in alone
+    assert "reset" not in (await cara.ready())["metadata"]["annotations"]
 
 
 async def test_what_is_in_the_way_is_told(world: World, desk: Desk, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A user lab that begins from what its user has saved: the devices are configured so, for this user and nobody else."""
+"""A lab that begins from what its user or learner has saved: its devices are configured so, for nobody else."""
 
 import aiohttp
 import pytest
@@ -95,6 +95,76 @@ async def test_outside_a_portals_namespace_an_owner_is_a_word(world: World) -> N
     left = await eventually(lambda: running.replica.archive.find(giver.uid), "it is kept")
     assert left is not None
     assert (left.username, left.owner) == ("alice", "")
+
+
+async def test_a_class_goes_on_where_it_stopped(world: World) -> None:
+    """A learner's lablet is reset to what the learner left in another one; the pool's next learner has none of it."""
+    running = await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(topology({"r1": "iosv"}))
+    uid = await store(world, world.namespace, 1, username="alice", at=(at := now_s() + 10), configs=SAVED)
+    lent = {"vkprovider.io/lent-by": "warm", "vkprovider.io/username": "alice"}
+    lablet = await world.pod(definition, worker, annotations=lent)
+    await lablet.ready()
+    await lablet.annotate(begin_from=f"{uid}-{at}", reset="saved")
+    first = await lablet.claim(lambda row: row.get("beginFrom") and row.get("readyAt") and not row.get("reimports"))
+
+    def texts() -> list[str]:
+        return [node.configuration[0].content for lab in labs.values() for node in lab.nodes.values()]
+
+    labs = simulator.simulation.world.labs
+    assert texts() == [SAVED["r1"]]
+    assert (first["learner"], list(labs)) == ("alice", [first["labId"]])
+
+    await lablet.annotate(reset="plain")
+    again = await lablet.claim(lambda row: row.get("reset") == "plain" and row.get("readyAt"))
+    assert (again["labId"], texts()) == (first["labId"], [SAVED["r1"]]), "wiped, and begun from the same"
+    left = await running.replica.archive.find(lablet.uid)
+    assert left is not None
+    assert left.username == "alice"
+
+    await lablet.annotate(desired_state="COLLECTING")
+    back = await lablet.until(lambda pod: pod["metadata"]["labels"].get("vkprovider.io/pool") == "warm")
+    assert "vkprovider.io/begin-from" not in back["metadata"]["annotations"]
+    assert "saved" not in texts()[0]
+
+
+async def test_work_of_this_pod_is_spared_while_the_lab_begins_from_it(world: World) -> None:
+    """The same learner has the same Pod again, whose configurations are kept before the wipe."""
+    running = await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(topology({"r1": "iosv"}))
+    lablet = await world.pod(definition, worker, annotations={"vkprovider.io/username": "alice"})
+    await lablet.ready()
+    [lab] = simulator.simulation.world.labs.values()
+    [node] = lab.nodes.values()
+    node.configuration[0].content = "hostname first"
+    await lablet.annotate(desired_state="STOPPED")
+    first = await eventually(lambda: running.replica.archive.find(lablet.uid), "it is kept")
+    assert first is not None
+    world.ahead_s += 60
+    await lablet.annotate(begin_from=f"{lablet.uid}-{first.at}", reset="saved", desired_state=None)
+    await lablet.claim(lambda row: row.get("beginFrom") and row.get("readyAt") and not row.get("reimports"))
+    [lab] = simulator.simulation.world.labs.values()
+    assert [node.configuration[0].content for node in lab.nodes.values()] == [first.configs["r1"]]
+
+
+@pytest.mark.parametrize(
+    ("username", "place", "early"), [("ben", "", 0), ("alice", "-b", 0), ("alice", "", 3600)], ids=str
+)
+async def test_no_learner_begins_from_work_of_another_or_of_elsewhere(
+    world: World, username: str, place: str, early: int
+) -> None:
+    """Nor from what was left in an earlier namespace of the same name."""
+    await world.replica()
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(topology({"r1": "iosv"}))
+    at = now_s() + 10 - early
+    uid = await store(world, world.namespace + place, 1, username=username, at=at, configs=SAVED)
+    learner = {"vkprovider.io/username": "alice", "vkprovider.io/begin-from": f"{uid}-{at}"}
+    waits = await (await world.pod(definition, worker, annotations=learner)).waits("CreateContainerConfigError")
+    assert "is not kept for its user any more" in waits["message"]
+    assert not simulator.simulation.world.labs
 
 
 async def test_the_page_gives_each_their_own(world: World) -> None:

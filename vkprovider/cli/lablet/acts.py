@@ -6,6 +6,7 @@ Who may not change the Pod, as a learner, asks the provider for `hand-in` and `r
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Final
 
 import click
@@ -16,11 +17,13 @@ from vkprovider.cli.lablet.handedin import LISTING, entries_or_why, grade_of
 from vkprovider.cli.shared import clock
 from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.output import ProgressLine
+from vkprovider.cli.shared.page.archives import open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import check_alive, check_not_collecting, exec_arguments, wait_for
+from vkprovider.cli.shared.times import local, rfc3339
 from vkprovider.lablet import names
-from vkprovider.lablet.archives import ArchiveEntry
+from vkprovider.lablet.archives import ArchiveEntry, lasting_id
 from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.inputs import CHARS_MAX, annotation_for
 from vkprovider.lablet.shownname import by_last_name, with_name
@@ -106,7 +109,7 @@ def collect(*, yes: bool, wait: bool, timeout_s: int, page: PageOptions, chosen:
         work,
         check=lambda pods: _confirm_end(pods, "collect", yes=yes),
         concerns=lambda pod: not pod.is_free,
-        before=look_before if wait else None,
+        before=look_before if wait and not chosen.names else None,
         after=show if wait else None,
     )
 
@@ -226,16 +229,32 @@ def _is_over(pod: LabletPod | None) -> bool:
     return pod is None or pod.ended or names.ANNOTATION_DESIRED_STATE not in pod.metadata.annotations
 
 
-def reset(*, yes: bool, wait: bool, timeout_s: int, chosen: Chosen) -> None:
+def reset(*, saved: bool, yes: bool, wait: bool, timeout_s: int, page: PageOptions, chosen: Chosen) -> None:
     """Wipe the lab of each POD and start it again: all work in it is lost."""
+    kept: list[ArchiveEntry] = []
+
+    async def look(kube: KubeClient, namespace: str) -> None:
+        async with open_archives(kube, namespace, chosen.place, page) as archives:
+            kept.extend(await archives.list())
 
     async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
         check_alive(pod)
         check_not_collecting(pod)
+        name = pod.metadata.name
         asked: Mapping[str, str | None] = {names.ANNOTATION_RESET: clock.now().isoformat()}
+        begins = ""
+        if saved:
+            if (entry := _saved_for(pod, kept)) is None:
+                why = f"nothing of {pod.user or 'a learner'} is kept of {pod.spec.runtime_class_name}; the lab is left"
+                if chosen.names:
+                    raise click.ClickException(f"pod/{name}: {why}")
+                return f"pod/{name}: {why}"
+            asked = {**asked, names.ANNOTATION_BEGIN_FROM: lasting_id(entry.id, entry.at)}
+            when = local(rfc3339(datetime.fromtimestamp(entry.at, UTC)), clock.now())
+            begins = f"; it begins from what {pod.user} left {when}"
         if pod.metadata.annotations.get(names.ANNOTATION_DESIRED_STATE, "").upper() == State.STOPPED:
             asked = {**asked, names.ANNOTATION_DESIRED_STATE: None}
-        await _ask(kube, pod, names.RESET, asked, chosen.place)
+        await (change(kube, pod, annotations=asked) if saved else _ask(kube, pod, names.RESET, asked, chosen.place))
         if wait:
             await wait_for(
                 kube,
@@ -245,9 +264,28 @@ def reset(*, yes: bool, wait: bool, timeout_s: int, chosen: Chosen) -> None:
                 what="reset",
                 progress=progress,
             )
-        return f"pod/{pod.metadata.name} {'was' if wait else 'is being'} wiped and started again"
+        return f"pod/{name} {'was' if wait else 'is being'} wiped and started again{begins}"
 
-    chosen.each(work, check=lambda pods: _confirm(pods, yes=yes))
+    chosen.each(
+        work,
+        check=lambda pods: _confirm(pods, yes=yes),
+        concerns=lambda pod: bool(pod.user) or not saved,
+        before=look if saved else None,
+    )
+
+
+def _saved_for(pod: LabletPod, kept: Sequence[ArchiveEntry]) -> ArchiveEntry | None:
+    """Return what a lablet is to begin from: what its learner left last of its definition; None if nothing is kept.
+
+    Where it was told before, that stays: what the lab had before it was wiped for it is newer, and nobody's work.
+    """
+    theirs = [
+        entry
+        for entry in sorted(kept, key=lambda entry: -entry.at)
+        if pod.user and (entry.learner, entry.definition) == (pod.user, pod.spec.runtime_class_name)
+    ]
+    told = pod.metadata.annotations.get(names.ANNOTATION_BEGIN_FROM)
+    return next((entry for entry in theirs if lasting_id(entry.id, entry.at) == told), next(iter(theirs), None))
 
 
 def _confirm(pods: Sequence[LabletPod], *, yes: bool) -> None:

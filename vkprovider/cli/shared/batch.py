@@ -49,7 +49,7 @@ class Chosen(msgspec.Struct, frozen=True):
             work: What to do.
             check: Called with all of them before; raises to prevent it.
             concerns: Called for each lablet that a selector selects; those for which it returns False are left alone.
-            before: Called with the namespace before anything is done with what a selector selects.
+            before: Called with the namespace before anything is done.
             after: Called with the namespace when all that a selector selects is done, or has failed.
 
         Raises:
@@ -60,7 +60,7 @@ class Chosen(msgspec.Struct, frozen=True):
             if not (found := await self._find(kube, namespace, concerns)):
                 return 0
             check(found)
-            if before is not None and not self.names:
+            if before is not None:
                 await before(kube, namespace)
             with ProgressLine() as progress:
                 if len(found) == 1 and (after is None or self.names):

@@ -601,6 +601,32 @@ def test_one_word_resets_once() -> None:
     assert changed(ask(done, wish(reset="once more"))).resetting
 
 
+SAVED_ID = "5e0c8a7e-0000-4000-8000-000000000000-1796000000"
+
+
+def test_a_reset_to_saved_work_imports_the_lab_again() -> None:
+    """What it begins from is in the claim before the configurations are kept: those take its place otherwise."""
+    inputs = ALICE | wish(reset="now", begin_from=SAVED_ID)
+    begins = changed(ask(of(READY, STARTED), inputs, delivery=LDS))
+    assert (begins.begin_from, begins.reimports, begins.resetting) == (SAVED_ID, True, False)
+    kept = ask(begins, inputs, delivery=LDS, extracted=False)
+    assert isinstance(kept.step, steps.Extract)
+    reset = changed(ask(begins, inputs, delivery=LDS, extracted=True))
+    assert (reset.resetting, reset.reset, reset.session) == (True, "now", STARTED)
+    assert [type(ask(reset, inputs, states, delivery=LDS).step) for states in (BOOTED, OFF, NEW)] == [
+        steps.Stop,
+        steps.Wipe,
+        steps.DeleteLab,
+    ]
+    gone = reset.lost_lab(UNIX)
+    assert (gone.begin_from, gone.reimports) == (SAVED_ID, False)
+
+
+def test_a_pool_gets_a_lab_back_that_begins_from_nobodys_work() -> None:
+    row = of(READY, ENDED, begin_from=SAVED_ID, lent_by="warm").handed_back()
+    assert (row.begin_from, row.reimports, row.resetting) == ("", True, True)
+
+
 def test_reset_is_the_way_out_of_needs_attention_and_of_a_stop() -> None:
     lost = of(READY, STARTED, recoveries=LIMITS.recoveries_max)
     assert told(ask(lost, ALICE, OFF, delivery=LDS)) == "INSTANTIATING NeedsAttention"

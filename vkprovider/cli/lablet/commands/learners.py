@@ -222,8 +222,10 @@ def device() -> None:
 
 
 @click.command(epilog="Example: kubectl lablet reset mylab-0")
+@click.option("--saved", is_flag=True, help="Begin each lab from what its learner left last, as the provider keeps it.")
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @start_options
+@page_options
 @chosen_options
 @runs("reset", of="vkprovider.cli.lablet.acts")
 def reset() -> None:
@@ -232,4 +234,10 @@ def reset() -> None:
     The configurations are saved first, as far as the devices still answer. The learner, the session and the ports
     stay. This is also the way out of NeedsAttention. Who may open the consoles of a lablet, and not change its Pod, as
     its learner, has the provider do it, by `kubectl exec POD -c lab -- reset`.
+
+    With --saved a class goes on where it stopped: each lab is imported again with the configurations that its learner
+    left last of this definition, in whichever Pod, device by device where the labels agree. Disks begin as delivered.
+    A learner of whom nothing is kept is named, and that lab is left as it is. It takes the right to change the Pod
+    and to read what learners left; what each lab begins from is in its annotation `vkprovider.io/begin-from`, and a
+    reset without --saved goes back to that.
     """

@@ -10,7 +10,7 @@ import msgspec
 import structlog
 
 from vkprovider.lablet import names, observations
-from vkprovider.lablet.archives import ArchiveEntry, Leftovers, Verdict, owner_label
+from vkprovider.lablet.archives import ArchiveEntry, Leftovers, Verdict, lasting_id, owner_label, parts_of
 from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.ports import INFRASTRUCTURE_NODE_TYPES
 from vkprovider.lablet.reasons import Happened, Trouble
@@ -24,6 +24,7 @@ from vkprovider.platform.errors import Conflict, InputError, Invalid, NotFound, 
 from vkprovider.platform.kube.events import ObjectRef
 from vkprovider.platform.objects import ConfigMap, Metadata
 from vkprovider.platform.runtime.context import Context
+from vkprovider.platform.times import unix
 
 _log: Final = structlog.get_logger(__name__)
 _SWEEP_EVERY_S: Final = 600.0
@@ -79,7 +80,7 @@ class Archive:
             claim, configs, why, at=self._ctx.now_unix, username=username, responses=responses, hidden=hidden
         )
         if configs or responses is not None:
-            await self._write(worker, await self._described(left, claim))
+            await self._write(worker, await self._described(left, claim), claim.begin_from)
         return left, {label: error for label, error in faults.items() if not isinstance(error, Invalid)}
 
     async def grade(self, worker: Worker, claim: Claim, left: Leftovers | None, verdict: Verdict) -> None:
@@ -97,7 +98,7 @@ class Archive:
             OutsideError: The API server refused the write.
         """
         graded = leftovers.graded(left, claim, verdict, at=claim.collected_at or self._ctx.now_unix)
-        await self._write(worker, await self._described(graded, claim))
+        await self._write(worker, await self._described(graded, claim), claim.begin_from)
 
     async def _described(self, left: Leftovers, claim: Claim) -> Leftovers:
         """Add what a lablet's Pod says: all its labels, of which the informer keeps only ours, and the learner's name.
@@ -121,17 +122,17 @@ class Archive:
         home = await self._ctx.api.namespaces.get(meta.namespace) if owner else None
         return owner if home is not None and names.LABEL_PORTAL in home.metadata.labels else ""
 
-    async def begun_from(self, id_: str, pod: Metadata) -> Leftovers:
-        """Return the saved work that the lab of a Pod begins with: of the Pod's own user, in the Namespace of a portal.
+    async def begun_from(self, id_: str, pod: Metadata, learner: str) -> Leftovers:
+        """Return the saved work that the lab of a Pod begins with, but for devices that its learner does not see.
 
-        It has no device that its user does not see.
+        It is of the Pod's own user in the Namespace of a portal, else of the lablet's learner in the same Namespace.
 
         Raises:
             InputError: `CreateContainerConfigError`: there is no such work, or none of this user.
             OutsideError: The API server did not say.
         """
         left = await self.find(id_)
-        if left is None or not left.owner or left.owner != await self._owner_in(pod):
+        if left is None or not await self._is_theirs(left, pod, learner):
             raise InputError(
                 Trouble.CREATE_CONTAINER_CONFIG_ERROR,
                 f"the saved work {id_} that the lab is to begin with is not kept for its user any more; end the lab, "
@@ -139,7 +140,16 @@ class Archive:
             )
         return left.for_owner()
 
-    async def _write(self, worker: Worker, left: Leftovers) -> None:
+    async def _is_theirs(self, left: Leftovers, pod: Metadata, learner: str) -> bool:
+        if owner := await self._owner_in(pod):
+            return left.owner == owner
+        if left.owner or not learner or (left.namespace, left.username) != (pod.namespace, learner):
+            return False
+        home = await self._ctx.api.namespaces.get(pod.namespace)
+        return home is not None and left.at >= (unix(home.metadata.creation_timestamp) or 0)
+
+    async def _write(self, worker: Worker, left: Leftovers, begun: str) -> None:
+        """Store leftovers; what the lablet's lab begins from, `begun`, stays beside them."""
         ctx = self._ctx
         body = leftovers.build(left, namespace=ctx.namespace, installation=ctx.installation)
         try:
@@ -149,7 +159,7 @@ class Archive:
             if old is not None and old.username and not left.username:
                 await self._set_aside(worker, left)
                 return
-            if old is not None and not leftovers.same_learner(old, left):
+            if old is not None and (lasting_id(old.pod_uid, old.at) == begun or not leftovers.same_learner(old, left)):
                 await self._set_aside(worker, old)
             left = leftovers.merged(old, left)
             body = leftovers.build(left, namespace=ctx.namespace, installation=ctx.installation)
@@ -166,14 +176,18 @@ class Archive:
         """Return the stored archive of a lablet; None if there is none, or if it is damaged.
 
         Args:
-            pod_uid: The Pod's UID; UID-TIME finds what an earlier learner of that Pod left.
+            pod_uid: The Pod's UID; UID-TIME finds what was left at that time, also by an earlier learner of that Pod.
         """
+        uid, time = parts_of(pod_uid)
         config_map = await self._ctx.api.config_maps.get(leftovers.name_of(pod_uid))
+        if config_map is None and time:
+            config_map = await self._ctx.api.config_maps.get(leftovers.name_of(uid))
         try:
-            return leftovers.read(config_map) if config_map is not None else None
+            left = leftovers.read(config_map) if config_map is not None else None
         except InputError as error:
             _log.warning("leftovers cannot be read", pod=pod_uid, error=str(error))
             return None
+        return left if left is None or not time or left.at == time else None
 
     async def page(self, namespace: str, *, size: int, after: str) -> tuple[list[ArchiveEntry], str]:
         """List what learners of a namespace left, one page in the order of the ids; see `Resource.page`.

@@ -46,6 +46,7 @@ _LEARNERS: Final = (
     names.ANNOTATION_TIMESLOT_START,
     names.ANNOTATION_TIMESLOT_END,
     names.ANNOTATION_DESIRED_STATE,
+    names.ANNOTATION_BEGIN_FROM,
     names.ANNOTATION_DEVICE_REQUESTS,
     names.ANNOTATION_MESSAGE,
     names.ANNOTATION_GUESTS,
@@ -323,7 +324,7 @@ class Effects:
         )
         absent: list[str] = []
         if claim.begin_from:
-            left = await _stored(self.archive.begun_from(claim.begin_from, step.pod.metadata))
+            left = await _stored(self.archive.begun_from(claim.begin_from, step.pod.metadata, step.noted.bound_to))
             text, absent = await asyncio.to_thread(configured, text, left.configs)
         try:
             imported = await worker.labs.import_lab(text, claim.title)

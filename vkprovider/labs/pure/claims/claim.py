@@ -82,6 +82,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         later: When a device began to boot that CML had queued, or started in a later stage (Unix seconds), by label; 0
             while it waits. Of all others `started_at` counts.
         begin_from: The id of the saved work whose configurations the lab is imported with; "" for none.
+        reimports: The lab was imported with other configurations than that: the next wipe ends in a new import.
         ports_fault: Why the ports of a lab that was found after its claim was lost cannot be used; None if they can.
     """
 
@@ -132,6 +133,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     rest_until: int = 0
     later: dict[str, int] = {}
     begin_from: str = ""
+    reimports: bool = False
 
     @property
     def starts_again(self) -> int:
@@ -203,6 +205,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
             first_asked_at=0,
             started_at=0,
             resetting=False,
+            reimports=False,
             later={},
             wishes={},
         )
@@ -294,6 +297,10 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
             Happened.RESET, message, now, uncounted=counted, reset=request, resetting=True, stopped_at=0
         )
 
+    def beginning_from(self, id_: str) -> "Claim":
+        """Have the lab begin from saved work, or from the topology alone, when it is next wiped."""
+        return _replace(self, begin_from=id_, reimports=bool(self.lab_id))
+
     def renewing(self, message: str, now: int) -> "Claim":
         """Begin afresh with new content: the lab is deleted, not wiped, so `renews` is set instead of `resetting`."""
         counted = self.uncounted + 1
@@ -315,6 +322,8 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
             lent_by="",
             lent_back=self.lent_by,
             resetting=bool(self.lab_id),
+            begin_from="",
+            reimports=self.reimports or bool(self.begin_from),
             stopped_at=0,
         )
 

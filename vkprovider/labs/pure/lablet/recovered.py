@@ -78,6 +78,7 @@ def recovered(labs: Iterable[MarkedLab], pods: Mapping[str, Pod], contents: Mapp
             restarts=restarts_shown(pod),
             reset=(inputs := inputs_of(pod.metadata)).reset,
             device_requests=dict(inputs.devices),
+            begin_from=inputs.begin_from,
         )
         row = row.with_notes(row.binding)
         rows.append(_with_ports(row, lab, contents.get(origin.digest), usage))

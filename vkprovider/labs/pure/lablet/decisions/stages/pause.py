@@ -40,7 +40,9 @@ def while_paused(lablet: Living) -> Decision:
 
 @ports(Ports.WITHDRAWN)
 def while_wiping(lablet: Living) -> Decision:
-    """Stop and wipe the lab, then let it start afresh; one without devices is deleted and imported again.
+    """Stop and wipe the lab, then let it start afresh.
+
+    One without devices, or that is to begin from other configurations, is deleted and imported again.
 
     A lab that is stopped and wiped, to be started again: after a failure, on request, or for the next learner.
     """
@@ -48,15 +50,18 @@ def while_wiping(lablet: Living) -> Decision:
     if facts.inputs.reset and facts.inputs.reset != claim.reset:
         return _begin(lablet)
     report = _report(lablet)
-    if {device.state for device in facts.devices} == {observations.DEFINED}:
+    if {device.state for device in facts.devices} == {observations.DEFINED} and not claim.reimports:
         return Decision(SAVE, report, claim.wiped())
-    return take_down(facts, claim, report, lablet.now)  # a wipe gives no device back that was removed
+    # A wipe gives no device back that was removed, and none a configuration that it did not begin with.
+    return take_down(facts, claim, report, lablet.now)
 
 
 def _begin(lablet: Living) -> Decision:
     """Begin on request; the session stays."""
     facts, claim, text = lablet.facts, lablet.claim, "the lab is wiped and started again on request"
     report = instantiating(facts, Progress.RESETTING, text)
+    if facts.inputs.begin_from != claim.begin_from:  # before the extraction, which spares what the lab begins from
+        return Decision(SAVE, report, claim.beginning_from(facts.inputs.begin_from))
     if extract_due(facts, claim, lablet.limits):
         return Decision(extraction(facts, claim, Extract), report)
     changed = claim.reset_on(facts.inputs.reset, text, facts.now_unix)
