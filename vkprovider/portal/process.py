@@ -28,6 +28,7 @@ from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import OtherLablets, PortalInformers, informers
 from vkprovider.portal.service.keeper import Instructors, Keeper
 from vkprovider.portal.service.learners import LabletLearners
+from vkprovider.portal.service.leftwork import left_work
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.making import Making, lab_objects
 from vkprovider.portal.service.reconciler import UserLabs
@@ -102,8 +103,11 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     labs = UserLabs(ctx, effects, of_portal, index, locks, membership, making, workbenches)
     keeper = Keeper(ctx, of_portal, index, locks, membership, choices, wake, records=effects.records)
     callers = portal_callers(ctx, of_portal, objects, settings.kube)
-    page = portal_api(ctx, of_portal, index, requests, choices, callers)
-    site = portal_site(ctx, settings, index, lablets, learners, instructors, requests, choices, callers=callers)
+    left = left_work(of_portal)
+    page = portal_api(ctx, of_portal, index, requests, choices, callers, left)
+    site = portal_site(
+        ctx, settings, index, lablets, learners, instructors, requests, choices, left=left, callers=callers
+    )
     door = Door(site.linked, ctx.wall)
 
     async def finish() -> None:

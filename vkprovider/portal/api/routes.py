@@ -30,6 +30,7 @@ from vkprovider.portal.pure.record import LabRecord
 from vkprovider.portal.service.choices import Choices
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import PortalInformers
+from vkprovider.portal.service.leftwork import LeftWork
 from vkprovider.portal.service.requests import LabCaller, Rejected, Requests
 from vkprovider.portal.settings import PortalSettings
 
@@ -60,6 +61,8 @@ class PortalApi:
         dialect: PortalDialect,
         bodies: Bodies,
         streams: LabStreams,
+        *,
+        left: LeftWork,
     ) -> None:
         """Create them.
 
@@ -72,6 +75,7 @@ class PortalApi:
             dialect: How requests are answered.
             bodies: Describes labs.
             streams: The events of labs.
+            left: Says what a user has saved, from which the next lab may begin.
         """
         self._settings = settings
         self._index = index
@@ -81,6 +85,7 @@ class PortalApi:
         self._dialect = dialect
         self._bodies = bodies
         self.streams = streams
+        self._left = left
 
     def routes(self) -> tuple[Route, ...]:
         """Return the paths."""
@@ -218,7 +223,9 @@ class PortalApi:
 
     async def _lab_form(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
         await self._callers.check_owner(known, request.match_info["username"])
-        found = offer(await self._menu_of(known), self._choices.quota(known.caller), self._choices.nodes())
+        menu = await self._menu_of(known)
+        found = offer(menu, self._choices.quota(known.caller), self._choices.nodes())
+        found = await self._left.offered(found, menu, self._index, known.caller.token)
         return web.Response(text=form_html(found), content_type="text/html")
 
     async def _menu_of(self, known: KnownCaller) -> Menu:
@@ -334,6 +341,7 @@ def portal_api(
     requests: Requests,
     choices: Choices,
     callers: PortalCallers,
+    left: LeftWork,
     times: StreamTimes | None = None,
 ) -> PortalApi:
     """Make the page of a replica.
@@ -345,6 +353,7 @@ def portal_api(
         requests: Makes, deletes and extends labs.
         choices: The menu and the quotas.
         callers: Finds out who asks.
+        left: Says what a user has saved.
         times: Those of streams; None for the usual ones.
     """
     dialect = DIALECTS[settings.dialect]
@@ -357,4 +366,5 @@ def portal_api(
         dialect,
         Bodies(dialect, ctx.wall, choices.amounts_of),
         LabStreams(index, dialect, times or StreamTimes()),
+        left=left,
     )

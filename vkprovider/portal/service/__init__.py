@@ -5,6 +5,8 @@
 * `index`: what a replica knows of user labs: to look them up, the line of those that wait, and who waits for news.
 * `choices`: what users may choose: the menu, made of definitions, and the quotas of the configuration.
 * `locks`: which replica writes for which user: a Lease per user, held only while an operation of the user's lab writes.
+* `leftwork`: what learners of a class have left, and what a user has saved, asked of the provider's page with the own
+  token of who asks.
 * `requests`: the verbs of the page: make, delete, extend and reset the lab of a user.
 * `reconciler`: one turn of a user lab: look at what is known, decide, take the user's lock, take one step.
 * `keeper`: periodic work: labs are looked at again, enough warm ones are kept, instructors bound in the labs of a

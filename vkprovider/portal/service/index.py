@@ -12,6 +12,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, Generic, TypeVar
 
 from vkprovider.lablet import names
+from vkprovider.lablet.models.status import DefinitionStatus, definition_status
 from vkprovider.platform.kube.events import ObjectRef
 from vkprovider.platform.kube.resources import PartialObject
 from vkprovider.platform.objects import CustomResource, Event, Pod
@@ -200,6 +201,11 @@ class UserLabIndex:
     def definition(self, name: str) -> CustomResource | None:
         """Return a definition; None if there is none."""
         return self._definitions.get(name)
+
+    def status_of(self, definition: str) -> DefinitionStatus:
+        """Return the status of a definition; an empty one if there is none."""
+        found = self.definition(definition)
+        return definition_status(found) if found is not None else DefinitionStatus()
 
     def events_of(self, user: str) -> list[Event]:
         """Return the Events about the Pods in the namespace of a user's lab, in no order."""

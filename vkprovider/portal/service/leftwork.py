@@ -9,16 +9,20 @@ from typing import Any, Final, TypeVar
 
 import aiohttp
 import msgspec
+import structlog
 
 from tunnels.outgoing import open_session
 from vkprovider.classroom.archives import PageArchives
 from vkprovider.classroom.providerpage import PageClient, PageOversizedError, PageRefusalError, PageSilenceError
 from vkprovider.lablet.archives import ArchiveEntry
 from vkprovider.platform.rereading import Reread
+from vkprovider.portal.pure.form import FormOffer, saved_offer
+from vkprovider.portal.pure.menu import Menu
+from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.settings import PortalSettings
-from vkprovider.portal.web.visitors import Visitor
 
 T = TypeVar("T")
+_log: Final = structlog.get_logger(__name__)
 _URL: Final = "VKPROVIDER_PORTAL_PROVIDER_URL"
 _CA_FILE: Final = "VKPROVIDER_PORTAL_PROVIDER_CA_FILE"
 _MIB: Final = 2**20
@@ -125,34 +129,50 @@ class LeftWork:
     within_s: float
 
     @asynccontextmanager
-    async def open(self, visitor: Visitor, namespace: str) -> AsyncIterator[PageArchives]:
-        """Yield what learners of a class have left, as a visitor may see it; its methods raise `LeftUnknownError`.
+    async def open(self, token: str, namespace: str) -> AsyncIterator[PageArchives]:
+        """Yield what learners of a class have left, as the owner of a token may see it.
+
+        Its methods raise `LeftUnknownError`.
 
         Raises:
             LeftUnknownError: It cannot be asked for.
         """
-        async with self._page(visitor, self.within_s) as page:
+        async with self._page(token, self.within_s) as page:
             yield PageArchives(page, namespace)
 
-    async def own(self, visitor: Visitor) -> list[ArchiveEntry]:
-        """List what a visitor has saved of user labs, the newest first.
+    async def own(self, token: str) -> list[ArchiveEntry]:
+        """List what the owner of a token has saved of user labs, the newest first.
 
         Raises:
             LeftUnknownError: It cannot be asked for, or the page does not say.
         """
-        async with self._page(visitor, min(self.within_s, _OWN_S)) as page:
+        async with self._page(token, min(self.within_s, _OWN_S)) as page:
             return (await page.get("/archives", _Own)).items
 
+    async def offered(self, offer: FormOffer, menu: Menu, index: UserLabIndex, token: str) -> FormOffer:
+        """Add to what a form offers what the owner of a token has saved, where that can be asked."""
+        if not (self.url and token and offer.images):
+            return offer
+        try:
+            found = await self.own(token)
+        except LeftUnknownError as error:
+            _log.warning("what a user has saved is not known", error=str(error))
+            return offer._replace(saved_unknown=True)
+        names = {lab.definition for image in menu.listed for lab in image.sizes.values()}
+        present = {
+            name: [each.label for each in index.status_of(name).devices if each.hidden is not True] for name in names
+        }
+        return offer._replace(saved=saved_offer(found, names, present))
+
     @asynccontextmanager
-    async def _page(self, visitor: Visitor, within_s: float) -> AsyncIterator[VisitorPage]:
-        """Yield the page as a visitor asks it."""
+    async def _page(self, token: str, within_s: float) -> AsyncIterator[VisitorPage]:
+        """Yield the page as the owner of a token asks it."""
         if not self.url:
             raise LeftUnknownError(_UNSET)
-        if not visitor.token:
+        if not token:
             raise LeftUnknownError(_FROM_INGRESS)
         async with open_session(aiohttp.TCPConnector()) as session:
-            authorization = f"Bearer {visitor.token}"
-            client = PageClient(self.url, authorization, self.tls(), session, within_s, _BYTES_MAX)
+            client = PageClient(self.url, f"Bearer {token}", self.tls(), session, within_s, _BYTES_MAX)
             yield VisitorPage(client)
 
 

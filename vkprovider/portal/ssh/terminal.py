@@ -19,7 +19,6 @@ from vkprovider.portal.web.consoles.frames import ConsoleEnd, Mode, Why
 from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
 from vkprovider.portal.web.consoles.typists import BrowserSession
 from vkprovider.portal.web.lab.given import given_to
-from vkprovider.portal.web.lab.pieces import status_of
 from vkprovider.portal.web.linksite import LinkSite
 
 _log: Final = structlog.get_logger(__name__)
@@ -78,7 +77,7 @@ class SshConsoles:
         site, only, learner = self._site, person.only, person.visitor.user
         found = await given_to(site, person.visitor, only.namespace, only.pod)
         pod = found.pod
-        view = from_pod(pod, status_of(site.index, pod.spec.runtime_class_name), (), site.ctx.wall())
+        view = from_pod(pod, site.index.status_of(pod.spec.runtime_class_name), (), site.ctx.wall())
         there = [(each.label, each.state or "") for each in view.devices if each.console]
         labels = [label for label, _ in there]
         device = logins.device_in(person.login, learner, {only.namespace, only.pod}, labels)

@@ -22,8 +22,6 @@ in encrypted cookies alone.
   portal.
 * `classes`: a view of the site: the classes of an instructor.
 * `live`: a view of the site: changes that reach open pages by themselves, without a request to the API server.
-* `leftwork`: what learners of a class have left, and what a visitor has saved, asked of the provider's page with the
-  visitor's own token.
 * `hub`: the pages behind a JupyterHub: where it is, how one logs in there and out, and the paths that lead here.
 * `workbench`: the road to a workbench: let in from the page of its lab, and then passed on, at a host of its own.
 * `front`: where a visitor lands: the own labs, the own classes, and what may be started.

@@ -18,6 +18,7 @@ from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import OtherLablets
 from vkprovider.portal.service.keeper import Instructors
 from vkprovider.portal.service.learners import LabletLearners
+from vkprovider.portal.service.leftwork import LeftWork
 from vkprovider.portal.service.requests import Rejected, Requests
 from vkprovider.portal.settings import PortalProcessSettings, PortalSettings
 from vkprovider.portal.web.classes.routes import routes as classes_routes
@@ -30,7 +31,6 @@ from vkprovider.portal.web.front import Teachers, front_routes
 from vkprovider.portal.web.hub import BoundToHub, HubLogin, HubLogins, HubPlace, hub_routes, mounted
 from vkprovider.portal.web.lab.routes import routes as lab_routes
 from vkprovider.portal.web.layout import HEADERS, HERE, PIECE, PREFIX, VIEWS, Assets, Layout, SiteContext
-from vkprovider.portal.web.leftwork import left_work
 from vkprovider.portal.web.links import LINK_BASE, below_link
 from vkprovider.portal.web.linksite import LinkSite, links_site
 from vkprovider.portal.web.live.streams import Live, live_parts
@@ -175,6 +175,7 @@ def portal_site(
     requests: Requests,
     choices: Choices,
     *,
+    left: LeftWork,
     callers: PortalCallers,
 ) -> PortalSite:
     """Make the site of a replica.
@@ -188,6 +189,7 @@ def portal_site(
         instructors: Whom the RoleBindings of classes name.
         requests: Makes, deletes and extends labs.
         choices: The menu and the quotas.
+        left: Says what learners have left, and what visitors have saved.
         callers: Finds out who asks, and says what they may.
     """
     keys, assets = _keys(settings.portal), Assets([HERE / "static", *(HERE / view / "static" for view in VIEWS)])
@@ -210,7 +212,7 @@ def portal_site(
         visitors=visitors,
         layout=layout,
         as_visitor=AsVisitor(settings.kube, ctx.replica),
-        left=left_work(settings.portal),
+        left=left,
     )
     live, consoles, benches = live_parts(site), BrowserConsoles(ctx.wall), _benches(site, keys)
     login, of_logins = _login(site, live, keys, codes)

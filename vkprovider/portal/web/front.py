@@ -18,7 +18,7 @@ from vkprovider.portal.pure.view import LabView, from_pod
 from vkprovider.portal.service.keeper import Instructors
 from vkprovider.portal.web.classes.classrooms import Classrooms, ShownClass, path_of
 from vkprovider.portal.web.lab.given import given_lablets, given_place, names_of
-from vkprovider.portal.web.lab.pieces import LabPaths, status_of, user_place
+from vkprovider.portal.web.lab.pieces import LabPaths, user_place
 from vkprovider.portal.web.lab.routes import LabTopics, offer_for
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live, merged
@@ -126,7 +126,7 @@ class MyLabTopics:
         now = self._site.ctx.wall()
         for pod in self._site.learners.lablets_of(username, role.learners, role.classes):
             meta = pod.metadata
-            status = status_of(self._site.index, pod.spec.runtime_class_name)
+            status = self._site.index.status_of(pod.spec.runtime_class_name)
             view = from_pod(pod, status, (), now, mine=True)
             labs.append((f"lab-{meta.namespace}_{meta.name}", view, given_place(meta.namespace, meta.name)))
         return labs

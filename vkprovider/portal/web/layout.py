@@ -21,9 +21,9 @@ from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import OtherLablets
 from vkprovider.portal.service.keeper import Instructors
 from vkprovider.portal.service.learners import LabletLearners
+from vkprovider.portal.service.leftwork import LeftWork
 from vkprovider.portal.service.requests import Requests
 from vkprovider.portal.settings import PortalSettings
-from vkprovider.portal.web.leftwork import LeftWork
 from vkprovider.portal.web.visitors import BASE, VISITOR, AsVisitor, Visitor, Visitors, link_to
 
 PREFIX: Final = "/static"

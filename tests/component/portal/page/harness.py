@@ -36,6 +36,7 @@ from vkprovider.portal.service.choices import Choices, read_config
 from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.service.informers import OtherLablets, informers
 from vkprovider.portal.service.learners import LabletLearners
+from vkprovider.portal.service.leftwork import left_work
 from vkprovider.portal.service.locks import Locks
 from vkprovider.portal.service.making import lab_objects
 from vkprovider.portal.service.requests import Requests
@@ -127,6 +128,7 @@ class PageWorld:
             requests,
             choices,
             portal_callers(ctx, settings.portal, objects, settings.kube),
+            left_work(settings.portal),
             times or StreamTimes(settle_s=0.3, review_s=2.0),
         )
         part = Part(

@@ -54,6 +54,13 @@ async def test_a_lab_is_saved_and_the_next_begins_from_it(world: PortalWorld, pa
         page.next(answer({"items": [mine]}))
         assert "r1; not in the newest version: r9" in (await browser.get("/labs")).text
 
+        page.next(answer({"items": [mine, other]}))
+        of_hub = (await made.client.ask("GET", "/lab-form/alice", made.alice)).text
+        assert 'name="begin_from"' in of_hub
+        assert f'<option value="{ID}">what you saved: {made.definition}-small 0.9.0' in of_hub
+        page.next(refuse(503, "the archive cannot be listed now"))
+        assert 'name="begin_from"' not in (await made.client.ask("GET", "/lab-form/alice", made.alice)).text
+
         image = f"{made.family}:1.0.0"
         wrong = await browser.post("/labs/alice/create", image=image, size="small", begin_from="../r1")
         assert wrong.status_code == 422

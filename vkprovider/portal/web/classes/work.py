@@ -18,13 +18,13 @@ from vkprovider.platform.times import clock, unix
 from vkprovider.portal.pure.classes import Row, RowFilter, chosen, everybody
 from vkprovider.portal.pure.grades import grades_of, learners_of
 from vkprovider.portal.pure.options import Grounds
+from vkprovider.portal.service.leftwork import LeftUnknownError, LeftWork
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.classes.classrooms import ClassRequests, Classrooms, csv_answer, path_of
 from vkprovider.portal.web.classes.zips import SentZip
 from vkprovider.portal.web.consoles.opening import ConsoleTarget
 from vkprovider.portal.web.consoles.routes import collected
 from vkprovider.portal.web.layout import SiteContext
-from vkprovider.portal.web.leftwork import LeftUnknownError, LeftWork
 from vkprovider.portal.web.visitors import Visitor
 
 _log: Final = structlog.get_logger(__name__)
@@ -142,7 +142,7 @@ class WorkPage:
         sent = SentZip(request, f"{namespace}-left", self.site.ctx.wall)
         with self.places.taken(visitor.known.of_cluster.username):
             try:
-                async with self.left.open(visitor, namespace) as archives:
+                async with self.left.open(visitor.token, namespace) as archives:
                     whole = by_learner(await archives.list())
                     for number, (learner, entries) in enumerate(whole.items()):
                         folder = safe(learner, "learner", taken)
@@ -168,7 +168,7 @@ class WorkPage:
 
     async def _entries(self, visitor: Visitor, namespace: str) -> LeftEntries:
         try:
-            async with self.left.open(visitor, namespace) as archives:
+            async with self.left.open(visitor.token, namespace) as archives:
                 return LeftEntries(await archives.list())
         except LeftUnknownError as error:
             return LeftEntries(fault=str(error))

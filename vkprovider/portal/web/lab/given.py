@@ -26,7 +26,7 @@ from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.bridge import printed
 from vkprovider.portal.web.consoles.frames import Why
 from vkprovider.portal.web.consoles.opening import ConsoleTarget
-from vkprovider.portal.web.lab.pieces import WIPES, Audience, Deed, LabPaths, lab_page, pieces, status_of
+from vkprovider.portal.web.lab.pieces import WIPES, Audience, Deed, LabPaths, lab_page, pieces
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView
@@ -154,7 +154,7 @@ class GivenTopics:
             return None
         guest = None if is_of(pod, learners) else mode_of(pod, learners)
         now, place = self._site.ctx.wall(), given_place(namespace, pod_name)
-        view = from_pod(pod, status_of(self._site.index, pod.spec.runtime_class_name), (), now, mine=guest is None)
+        view = from_pod(pod, self._site.index.status_of(pod.spec.runtime_class_name), (), now, mine=guest is None)
         deeds = deeds_for_learner(view, place.path) if word == _OPENS and guest is None else ()
         audience = Audience(consoles=word == _OPENS, mine=guest is None, locked=word == _LOOKS, guest=guest)
         return Rendered(pieces(self._site.layout, view, place, deeds, audience, base, now))

@@ -14,14 +14,12 @@ from markupsafe import Markup
 from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.devices import DeviceState, Port, SeenDevice
 from vkprovider.lablet.guests import GuestMode
-from vkprovider.lablet.models.status import DefinitionStatus, definition_status
 from vkprovider.platform.times import clock, iso, length
 from vkprovider.portal.pure import options
 from vkprovider.portal.pure.form import FormOffer
 from vkprovider.portal.pure.options import LabWish, Rejection
 from vkprovider.portal.pure.plainwords import learners_view
 from vkprovider.portal.pure.view import LabView, command_for
-from vkprovider.portal.service.index import UserLabIndex
 from vkprovider.portal.web.layout import Layout
 from vkprovider.portal.web.live.topics import Rendering, time_left
 
@@ -188,12 +186,6 @@ def pieces(
         "iso": iso,
     }
     return {f"lab-{name}": layout.html(f"lab/_{name}.html", base=base, **values).strip() for name in PIECES}
-
-
-def status_of(index: UserLabIndex, definition: str) -> DefinitionStatus:
-    """Return the status of a definition; an empty one if there is none."""
-    found = index.definition(definition)
-    return definition_status(found) if found is not None else DefinitionStatus()
 
 
 _ACTS: Final = {

@@ -14,7 +14,7 @@ from vkprovider.platform.http.bodies import read_form
 from vkprovider.platform.rights import Right
 from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller, lab_right
-from vkprovider.portal.pure.form import FormOffer, offer, saved_offer
+from vkprovider.portal.pure.form import FormOffer, offer
 from vkprovider.portal.pure.menu import Menu
 from vkprovider.portal.pure.options import Rejection
 from vkprovider.portal.pure.view import LabView, from_pod, from_userlab
@@ -30,12 +30,10 @@ from vkprovider.portal.web.lab.pieces import (
     lab_page,
     lablet_place,
     pieces,
-    status_of,
     user_place,
     wanted_of,
 )
 from vkprovider.portal.web.layout import SiteContext
-from vkprovider.portal.web.leftwork import LeftUnknownError
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.live.topics import Rendered, TopicSource, TopicView
 from vkprovider.portal.web.visitors import BASE, FORM_BODY, Visitor, link
@@ -112,7 +110,7 @@ class LabTopics:
         return from_userlab(lab, definition, self._site.index.events_of(user), now, self._site.settings)
 
     def _definition(self, image: str) -> DefinitionStatus:
-        return status_of(self._site.index, tag_of(image)[0])
+        return self._site.index.status_of(tag_of(image)[0])
 
 
 class LabletTopics:
@@ -151,7 +149,7 @@ class LabletTopics:
         if pod is None:
             return None
         now = self._site.ctx.wall()
-        view = from_pod(pod, status_of(self._site.index, pod.spec.runtime_class_name), (), now)
+        view = from_pod(pod, self._site.index.status_of(pod.spec.runtime_class_name), (), now)
         place, deeds = lablet_place(namespace, pod_name), tuple(self._deeds(view, namespace, pod_name))
         guests = f"{place.path}/guests" if view.name and deeds else ""
         audience = Audience(consoles=role == TEACHER, mine=False, guests=guests)
@@ -323,20 +321,7 @@ async def offer_for(site: SiteContext, visitor: Visitor, class_: str = "", *, st
     found = offer(menu, site.choices.quota(visitor.known.caller), site.choices.nodes(), beside)
     if not found.images:
         return found._replace(hindrances=await _told(site, visitor.known))
-    return await _with_saved(site, visitor, menu, found) if starts and site.left.url and visitor.token else found
-
-
-async def _with_saved(site: SiteContext, visitor: Visitor, menu: Menu, offered: FormOffer) -> FormOffer:
-    try:
-        found = await site.left.own(visitor)
-    except LeftUnknownError as error:
-        _log.warning("what a user has saved is not known", user=visitor.known.of_cluster.username, error=str(error))
-        return offered._replace(saved_unknown=True)
-    names = {lab.definition for image in menu.listed for lab in image.sizes.values()}
-    present = {
-        name: [each.label for each in status_of(site.index, name).devices if each.hidden is not True] for name in names
-    }
-    return offered._replace(saved=saved_offer(found, names, present))
+    return await site.left.offered(found, menu, site.index, visitor.token) if starts else found
 
 
 async def _told(site: SiteContext, known: KnownCaller) -> tuple[str, ...]:
