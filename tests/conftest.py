@@ -17,6 +17,7 @@ from tests.support import apiserver as real
 from tests.support.cluster import Cluster
 from tests.support.lds import LdsSide
 from tests.support.sandboxes import started
+from tests.support.unclosed import name_sessions
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.settings import KubeSettings
 from vkpsandbox import Sandbox, SandboxError
@@ -59,6 +60,7 @@ def pytest_configure(config: pytest.Config) -> None:
     `nohup`, shells without job control and some CI start a run with SIGINT ignored, and programs inherit that, so that
     those of tests would not take Ctrl-C. A handler that does nothing ignores it as well, and is not inherited.
     """
+    name_sessions()
     config.stash[_SHARED] = ExitStack()
     record.configure(config)
     skips.configure(config)
