@@ -79,8 +79,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     config = read_config(of_portal.config)
     queue: KeyedQueue[str] = KeyedQueue(name="userlabs", workers=_AT_ONCE)
     membership = Membership(ctx, settings.replica.lease_ttl_s)
-    images = {each.image for each in config.workbenches.values()}
-    objects = informers(ctx, of_portal.namespace_prefix, images)
+    objects = informers(ctx, of_portal.namespace_prefix, {each.image for each in config.workbenches.values()})
     instructed: KeyedQueue[str] = KeyedQueue(name="instructors", workers=_BINDINGS_AT_ONCE)
 
     def wake(namespace: str) -> None:
@@ -103,8 +102,7 @@ def portal_process(ctx: Context, settings: PortalProcessSettings) -> PortalProce
     labs = UserLabs(ctx, effects, of_portal, index, locks, membership, making, workbenches)
     keeper = Keeper(ctx, of_portal, index, locks, membership, choices, wake, records=effects.records)
     callers = portal_callers(ctx, of_portal, objects, settings.kube)
-    left = left_work(of_portal)
-    page = portal_api(ctx, of_portal, index, requests, choices, callers, left)
+    page = portal_api(ctx, of_portal, index, requests, choices, callers, left := left_work(of_portal))
     site = portal_site(
         ctx, settings, index, lablets, learners, instructors, requests, choices, left=left, callers=callers
     )

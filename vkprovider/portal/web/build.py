@@ -194,7 +194,6 @@ def portal_site(
     """
     keys, assets = _keys(settings.portal), Assets([HERE / "static", *(HERE / view / "static" for view in VIEWS)])
     teachers, place = Teachers(instructors), _hub_of(settings.portal)
-    layout = Layout(assets, teachers.teaches)
     some_keys = keys or keys_of(os.urandom(KEY_BYTES))
     source = source_of(settings.portal, callers, keys, ctx.wall)
     visitors = Visitors(source if place is None else BoundToHub(source, place, some_keys), some_keys)
@@ -210,23 +209,21 @@ def portal_site(
         choices=choices,
         callers=callers,
         visitors=visitors,
-        layout=layout,
+        layout=Layout(assets, teachers.teaches),
         as_visitor=AsVisitor(settings.kube, ctx.replica),
         left=left,
     )
     live, consoles, benches = live_parts(site), BrowserConsoles(ctx.wall), _benches(site, keys)
     login, of_logins = _login(site, live, keys, codes)
-    served_here = (
-        Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve),
-        *of_logins,
-        *(benches.routes() if benches is not None else ()),
-        *_routes_of_views(site, live, consoles),
-        *front_routes(site, live, teachers),
-    )
+    static = Route("GET", f"{PREFIX}/{{name:.+}}", assets.serve)
+    of_people = (*of_logins, *(benches.routes() if benches is not None else ()))
+    of_labs = (*_routes_of_views(site, live, consoles), *front_routes(site, live, teachers))
     linked = links_site(site, login, some_keys, consoles)
-    links, here = ([answering(layout, one) for one in each] for each in ((served_here[0], *linked.routes), served_here))
-    routes = _placed(site, login, place, links, here)
-    return PortalSite(tuple(routes), site, live, linked, codes, consoles, benches)
+    answered = [
+        [answering(site.layout, one) for one in each]
+        for each in ((static, *linked.routes), (static, *of_people, *of_labs))
+    ]
+    return PortalSite(tuple(_placed(site, login, place, *answered)), site, live, linked, codes, consoles, benches)
 
 
 def _benches(site: SiteContext, keys: Keys | None) -> BenchDoor | None:
