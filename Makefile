@@ -130,9 +130,10 @@ recording: $(STAMP) ## Record a run of each demo, and draw it: docs/pictures/dem
 	@$(BIN)/python -m tools.recording $(ONLY)
 	@$(BIN)/python -m tools.generate
 
-pictures: $(STAMP) ## Take pictures of the pages of the portal, on a sandbox in Chromium: docs/pictures/portal-*.png
+pictures: $(STAMP) ## Take pictures of the portal on a sandbox, in Chromium and at terminals (needs ssh, tcpdump): docs/pictures
 	@sh .ci/setup go
 	@$(BIN)/python -m tools.pictures
+	@$(BIN)/python -m tools.generate
 
 site: $(STAMP) ## Build the site of the documentation in build/site; a link that leads nowhere is an error
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

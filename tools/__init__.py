@@ -3,7 +3,7 @@
 * `generate`: CRDs and reference pages from the code, with `crdpage`, `monitoring` and `markdown`; `commands` describes
   `kubectl lablet`; `httppage` fills in limits and refusals of the HTTP page, `policies` which annotations admission
   policies guard; `recording` records the demo and draws that, `pictures` takes pictures of the pages
-  of the portal.
+  of the portal, and records what people type, with `sessions`, of what `scenery` sets up.
 * `site`: hooks of mkdocs, which builds the site of the documentation.
 * `render`: `manifests/install.yaml` from the kustomization, and from that the Helm chart; `helm` makes it.
 * `stale`: writes what these make, or compares it.

@@ -80,7 +80,7 @@ def files() -> dict[Path, str]:
     pages[httppage.PATH] = httppage.page()
     pages[tokens.PATH] = tokens.page()
     pages[Path("docs/why.md")] = why_page()
-    pages |= {each.path: recording.picture(each) for each in recording.RECORDINGS}
+    pages |= {each.path: recording.picture(each) for each in (*recording.RECORDINGS, *recording.TYPED)}
     pages[Path("manifests/components/relay/haproxy.cfg")] = CONFIG
     pages |= monitoring.files() | policies.files()
     return pages

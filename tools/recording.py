@@ -1,4 +1,4 @@
-"""Demos as moving pictures: `python -m tools.recording` records a run of each, and `picture` draws what was recorded.
+"""Terminals as moving pictures: `python -m tools.recording` records a run of each demo; `picture` draws a recording.
 
 The recording is a file of asciinema's format, version 2 (https://docs.asciinema.org/manual/asciicast/v2/): a line with
 the terminal's size, then `[seconds, "o", text]` for each line that the demo printed.
@@ -9,23 +9,29 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final, NamedTuple
 from xml.sax.saxutils import escape
 
+_COLUMNS: Final = 142
+_ROWS: Final = 34
+
 
 class Recording(NamedTuple):
-    """A recorded demo.
+    """A recorded demo, or what people type.
 
     Attributes:
         name: Of its files.
-        title: As the reader types it.
-        arguments: Of `vkprovider`.
+        title: What stands on its window; of a demo, as the reader types it.
+        arguments: Of `vkprovider`, for a demo.
+        rows: Of the window.
     """
 
     name: str
     title: str
-    arguments: tuple[str, ...]
+    arguments: tuple[str, ...] = ()
+    rows: int = _ROWS
 
     @property
     def cast(self) -> Path:
@@ -42,8 +48,12 @@ RECORDINGS: Final = (
     Recording("demo", "make demo", ("demo",)),
     Recording("class", "make demo CLASS=1", ("demo", "--class")),
 )
+SCHEDULE: Final = Recording("schedule", "kubectl lablet schedule", rows=15)
+CAPTURE: Final = Recording("capture", "kubectl lablet capture", rows=14)
+SSH: Final = Recording("ssh", "ssh", rows=19)
+TYPED: Final = (SCHEDULE, CAPTURE, SSH)
+"""What `tools.pictures` records, by a `Session`."""
 _ROOT: Final = Path(__file__).parents[1]
-_COLUMNS, _ROWS = 142, 34
 _CHARACTER, _LINE, _MARGIN, _BAR = 7.2, 17, 16, 34
 """Pixels: of a character of 12 px, between base lines, around the text, of the window's title."""
 _WAIT_MAX_S: Final = 1.0
@@ -87,17 +97,27 @@ def record(which: Recording) -> None:
     Raises:
         subprocess.CalledProcessError: If the demo fails; the recording is then left as it was.
     """
-    lines = [json.dumps({"version": 2, "width": _COLUMNS, "height": _ROWS, "title": which.title})]
-    lines.append(json.dumps([0.0, "o", f"$ {which.title}\r\n"]))
+    said = [(0.0, f"$ {which.title}")]
     command = [sys.executable, "-u", "-m", "vkprovider", *which.arguments]
     started = time.monotonic()
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_ROOT) as process:  # noqa: S603 (ourselves)
         for line in process.stdout or ():
             print(line, end="", flush=True)
-            shown = line.rstrip("\n") + "\r\n"
-            lines.append(json.dumps([round(time.monotonic() - started, 2), "o", shown], ensure_ascii=False))
+            said.append((time.monotonic() - started, line.rstrip("\n")))
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command)
+    keep(which, said)
+
+
+def keep(which: Recording, said: Iterable[tuple[float, str]]) -> None:
+    """Write a recording.
+
+    Args:
+        which: The recording.
+        said: The lines, each with the second at which it was printed; the first is a command.
+    """
+    lines = [json.dumps({"version": 2, "width": _COLUMNS, "height": which.rows, "title": which.title})]
+    lines += [json.dumps([round(at, 2), "o", f"{text}\r\n"], ensure_ascii=False) for at, text in said]
     (_ROOT / which.cast).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
@@ -111,11 +131,12 @@ def drawn(cast: str) -> str:
 
     A cover moves down over the lines that are not printed yet. Without motion the end is shown.
     """
-    rows, title = _rows(cast), escape(json.loads(cast.splitlines()[0])["title"])
-    width, height = _COLUMNS * _CHARACTER + 2 * _MARGIN, _BAR + _ROWS * _LINE + _MARGIN
+    head = json.loads(cast.splitlines()[0])
+    rows, title, lines_shown = _rows(cast), escape(head["title"]), head["height"]
+    width, height = _COLUMNS * _CHARACTER + 2 * _MARGIN, _BAR + lines_shown * _LINE + _MARGIN
     shown = {row.at: number for number, row in enumerate(rows, 1)}
     length = rows[-1].at + _END_S
-    css = _CSS + _motion("story", {at: min(0, _ROWS - number) * _LINE for at, number in shown.items()}, length)
+    css = _CSS + _motion("story", {at: min(0, lines_shown - number) * _LINE for at, number in shown.items()}, length)
     css += _motion("cover", {at: number * _LINE for at, number in shown.items()}, length)
     lines = "\n".join(_line(number, row) for number, row in enumerate(rows, 1) if row.text)
     return f"""\
@@ -132,7 +153,7 @@ width="{width:g}" height="{height:g}" role="img">
 <text class="title" x="{width / 2:g}" y="22">{title}</text>
 <g clip-path="url(#screen)"><g class="story">
 {lines}
-<rect class="cover" x="1" y="{_BAR}" width="{width - 2:g}" height="{_ROWS * _LINE + _MARGIN}" rx="0"/>
+<rect class="cover" x="1" y="{_BAR}" width="{width - 2:g}" height="{lines_shown * _LINE + _MARGIN}" rx="0"/>
 </g></g>
 </svg>
 """

@@ -5,9 +5,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import yaml
 
 from tools.markdown import NOTE, table
+from vkprovider.classroom.access import role_for
+from vkprovider.classroom.deployments import Deployment
+from vkprovider.classroom.pods import LabletPod, LabletSpec
+from vkprovider.classroom.schedules import BootSource, BootTime, Schedule, objects
+from vkprovider.classroom.timetable import Timetable, Window
+from vkprovider.lablet import names
+from vkprovider.labs.controllers.console.devices import OF_WHOLE
+from vkprovider.platform.objects import Metadata
 
 PATH: Final = Path("docs/reference/tokens.md")
 _MANIFESTS: Final = Path(__file__).parents[1] / "manifests"
@@ -38,6 +47,14 @@ follows from the widest rows.
 
 *Where* is a namespace, all of the cluster, or wherever an admin binds a role. *Kept to* names the policy that limits
 the writes of a row; without one they are on any object. Nothing limits reading but the role.
+"""
+_LATER: Final = """
+## Tokens of a class
+
+These rights are given while a class runs, on one object each: to a learner and the guests with the lablet, also by a
+link, and to the account of a schedule with its pool. [security.md](../security.md#commands-and-who-is-refused) says of
+each command who else may, and whom it is refused to.
+
 """
 _BELOW: Final = """
 ## What the policies say
@@ -104,7 +121,7 @@ def page() -> str:
     for account in dict.fromkeys(row.account for row in found):
         its = [_cells(row) for row in found if row.account == account]
         parts += [f"\n## {account}\n\n", table([_COLUMNS, *its])]
-    parts.append(_BELOW)
+    parts += [_LATER, table([("Token", *_COLUMNS[1:3], _COLUMNS[4]), *_of_class()]), _BELOW]
     for name, spec in policies():
         said = [" ".join(text.split()) for text in map(_message, spec["validations"])]
         parts.append(f"\n`{name}`\n\n" + "".join(f"- {text}\n" for text in said))
@@ -120,6 +137,37 @@ def policies() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 _COLUMNS: Final = ("Where", "Object", "Verbs", "Kept to", "What for")
+
+
+def _of_class() -> Iterator[tuple[str, ...]]:
+    """Yield what whose token may do while a class runs, and what for."""
+    spoken = ", ".join(f"`{word}`" for word in sorted(OF_WHOLE | {names.CONSOLE}))
+    reasons = (
+        "How the lablet stands, and its story.",
+        f"`kubectl attach`, and what `kubectl exec` serves: commands of a device, {spoken}.",
+    )
+    lablet = role_for(LabletPod(Metadata("POD", "CLASS"), LabletSpec([])))
+    learner = f"who has the lablet POD, its guests, and the accounts `{names.LINK_PREFIX}…` of their links"
+    for rule, why in zip(lablet["rules"], reasons, strict=True):
+        yield learner, *_ruled(rule), why
+    meta = {"name": "POOL", "namespace": "CLASS"}
+    pool = msgspec.convert({"metadata": meta, "spec": {"selector": {}, "template": {"spec": {}}}}, Deployment)
+    times = Timetable("UTC", (0,), (Window(0, 1),), 0)
+    schedule = Schedule("POOL", "", "POOL", times, BootTime(0, BootSource.GIVEN), "")
+    [role] = [each for each in objects(schedule, pool) if each["kind"] == "Role"]
+    for rule in role["rules"]:
+        yield (
+            f"`{names.schedule_account('POOL')}`",
+            *_ruled(rule),
+            "The size of the pool, at the times of its schedule.",
+        )
+
+
+def _ruled(rule: dict[str, Any]) -> tuple[str, str]:
+    """Return the objects of a rule, and its verbs."""
+    [group], [name] = rule["apiGroups"], rule["resourceNames"]
+    kinds = ", ".join(f"`{kind}.{group}`" if group else f"`{kind}`" for kind in rule["resources"])
+    return f"{kinds} {name}", ", ".join(rule["verbs"])
 
 
 def _cells(row: Row) -> tuple[str, ...]:

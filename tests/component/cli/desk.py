@@ -117,7 +117,7 @@ class Desk:
         process = await self.start(*words, **environ)
         async with asyncio.timeout(PATIENCE_S):
             out, err = await process.communicate()
-        return Result(process.returncode or 0, out.decode(), err.decode())
+        return Result(process.returncode or 0, out.decode(errors="replace"), err.decode())
 
     async def lablet(self, *words: str) -> Result:
         """Run `kubectl lablet`; it must not end with a traceback."""

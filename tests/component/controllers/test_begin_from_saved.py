@@ -7,7 +7,7 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually
 from tests.component.controllers.test_archives_page import Caller, account, now_s, store
 from tests.support.topologies import topology
-from vkprovider.lablet.names import LABEL_PORTAL
+from vkprovider.lablet.names import LABEL_PORTAL, link_account
 from vkpsim.http.faults import Fault
 
 USER, OTHER = "oidc:alice", "oidc:ben"
@@ -179,14 +179,16 @@ async def test_the_page_gives_each_their_own(world: World) -> None:
     await store(world, "nublado-ben", 2, owner=OTHER, username="ben", at=now_s(), configs=SAVED)
     await store(world, world.namespace, 3, username="alice", at=now_s(), configs=SAVED)
     alice, ben = await account(world, "alice", may=False), await account(world, "ben", may=False)
+    teacher, link = await account(world, "desk", may=True), await account(world, link_account("alice"), may=False)
     async with running.page() as url, aiohttp.ClientSession() as http:
-        owner, other, nobody = (Caller(url, token, http) for token in (alice, ben, ""))
+        owner, nobody = Caller(url, alice, http), Caller(url, "", http)
         entries = {entry["id"]: entry.get("devices") for entry in (await owner.get("/archives"))["items"]}
         assert entries == {id_: ["old", "r1"], unknown: None}
         assert "configs" not in await owner.get(f"/archives/{unknown}"), "it may have hidden devices"
         assert (await owner.get(f"/archives/{id_}"))["configs"] == SAVED
-        assert (await other.get("/archives"))["items"] == []
-        await other.get(f"/archives/{id_}", 404)
+        for other in (Caller(url, token, http) for token in (ben, teacher, link)):
+            assert (await other.get("/archives"))["items"] == [], "another learner, another class, a link of hers"
+            await other.get(f"/archives/{id_}", 404)
         await owner.get("/archives/00000003-0000-4000-8000-000000000000", 404)
         await owner.get("/namespaces/nublado-gone/archives", 403)
         await nobody.get("/archives", 401)

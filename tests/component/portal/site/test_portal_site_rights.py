@@ -1,4 +1,4 @@
-"""Every path of the site: nobody sees it without a login, no stranger sees what is not theirs, no other site uses it.
+"""Every path of the site: no stranger, link or missing login shows what is not theirs, and no other site uses it.
 
 The paths are those of a replica: one that is added is asked as well.
 """
@@ -11,10 +11,13 @@ from typing import Any, Final
 import httpx
 import pytest
 
+from tests.component.controllers.looking import eventually
 from tests.component.portal.asking import Setting, setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import USER_ROLE
 from tests.component.portal.site.browsing import Browsing
+from tests.component.portal.site.classroom import classroom
+from tests.component.portal.site.test_portal_links import lets_in, linked_class, shows
 
 KEY = b64encode(os.urandom(32)).decode()
 EXAMPLES: Final = {
@@ -95,44 +98,67 @@ async def test_nobody_sees_anything_without_a_login(world: PortalWorld) -> None:
         asked = [each for each in paths(made) if each not in BEFORE_LOGIN]
         assert len(asked) >= 10
         for method, path in asked:
-            where = filled(path)
-            if method == "GET":
-                answer = await nobody.get(where, **OWN)
-                assert answer.status_code == 303, path
-                login = f"{BY_LINK}login" if path.startswith(BY_LINK) else "/login"
-                assert answer.headers["location"].startswith(f"{login}?next=/"), path
-                check_headers(answer, path)
-                for headers in (STREAM, SOCKET):
-                    answer = await nobody.get(where, **headers)
-                    assert answer.status_code == 401, path
-                    check_headers(answer, path)
-            else:
-                answer = await nobody.ask(method, where, OWN, data={"csrf": "x"})
-                assert answer.status_code == 401, path
-                check_headers(answer, path)
+            await is_nobody(nobody, method, path)
 
 
-async def test_a_stranger_sees_nothing_of_others(world: PortalWorld) -> None:
+async def is_nobody(browser: Browsing, method: str, path: str) -> None:
+    """Be led to the login where a page is asked for, and else be told that nobody is logged in."""
+    where = filled(path)
+    if method == "GET":
+        answer = await browser.get(where, **OWN)
+        assert answer.status_code == 303, path
+        login = f"{BY_LINK}login" if path.startswith(BY_LINK) else "/login"
+        assert answer.headers["location"].startswith(f"{login}?next=/"), path
+        check_headers(answer, path)
+        for headers in (STREAM, SOCKET):
+            answer = await browser.get(where, **headers)
+            assert answer.status_code == 401, path
+            check_headers(answer, path)
+    else:
+        answer = await browser.ask(method, where, OWN, data={"csrf": browser.csrf or "x"})
+        assert answer.status_code == 401, path
+        check_headers(answer, path)
+
+
+async def test_the_cookie_of_a_link_is_no_login(world: PortalWorld) -> None:
+    """Neither at labs nor at classes, such as their work and grades, also of the class whose link it is."""
+    async with linked_class(world) as the, Browsing(the.made.client.url) as thief:
+        await eventually(lambda: lets_in(thief, the.code.text), "the link opens")
+        await eventually(lambda: shows(thief, the.mine, "consoles/r1"), "the role counts")
+        asked = [each for each in paths(the.made) if each not in BEFORE_LOGIN and not each[1].startswith(BY_LINK)]
+        assert len(asked) >= 10
+        for method, path in asked:
+            await is_nobody(thief, method, path)
+
+
+async def test_strangers_see_nothing_of_others(world: PortalWorld) -> None:
     """Whether there is a lab or not: the answer is the same, word for word."""
-    async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, Browsing(made.client.url) as carol:
+    async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, classroom(made) as room:
         await with_a_lab(made)
-        await carol.log_in(await made.people.person("carol", USER_ROLE))
-        await carol.get("/nowhere")
-        for method, path in paths(made):
-            if (method, path) in BEFORE_LOGIN | OF_EVERY_VISITOR or path.startswith(BY_LINK):
-                continue
-            answers = {}
-            for user in ("alice", "zoe"):
-                where = filled(path, user=user, pod=f"nb-{user}", namespace=f"nublado-{user}")
-                headers = {**OWN, **(SOCKET if path.endswith("/stream") else {})}
-                fields: Any = {} if method == "GET" else {"data": {"csrf": carol.csrf}}
-                answer = await carol.ask(method, where, headers, **fields)
-                if method == "GET" and answer.status_code == 303:  # on to a page that refuses her
-                    answer = await carol.get(answer.headers["location"], **OWN)
-                assert answer.status_code in {400, 403, 404}, (method, where, answer.text)
-                check_headers(answer, path)
-                answers[user] = answer.text.replace(user, "USER")
-            assert answers["alice"] == answers["zoe"], path
+        for stranger in (await made.people.person("carol", USER_ROLE), room.teacher):
+            async with Browsing(made.client.url) as browser:
+                await browser.log_in(stranger)
+                await browser.get("/nowhere")
+                await sees_nothing(made, browser)
+
+
+async def sees_nothing(made: Setting, stranger: Browsing) -> None:
+    """Ask for everything of alice, who has a lab, and of zoe, who has none."""
+    for method, path in paths(made):
+        if (method, path) in BEFORE_LOGIN | OF_EVERY_VISITOR or path.startswith(BY_LINK):
+            continue
+        answers = {}
+        for user in ("alice", "zoe"):
+            where = filled(path, user=user, pod=f"nb-{user}", namespace=f"nublado-{user}")
+            headers = {**OWN, **(SOCKET if path.endswith("/stream") else {})}
+            fields: Any = {} if method == "GET" else {"data": {"csrf": stranger.csrf}}
+            answer = await stranger.ask(method, where, headers, **fields)
+            if method == "GET" and answer.status_code == 303:  # on to a page that refuses them
+                answer = await stranger.get(answer.headers["location"], **OWN)
+            assert answer.status_code in {400, 403, 404}, (method, where, answer.text)
+            check_headers(answer, path)
+            answers[user] = answer.text.replace(user, "USER")
+        assert answers["alice"] == answers["zoe"], path
 
 
 async def test_no_other_site_acts_in_a_visitors_name(world: PortalWorld) -> None:

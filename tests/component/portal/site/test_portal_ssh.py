@@ -16,6 +16,8 @@ from asyncssh.packet import Boolean, String, UInt32
 
 from tests.component.controllers.looking import eventually
 from tests.component.portal.harness import ACCOUNT
+from tests.component.portal.people import INSTRUCTOR_ROLE
+from tests.component.portal.site.classroom import token_of
 from tests.component.portal.site.consolebench import console_bench
 from tests.component.portal.site.sshclients import OpenSsh, program, started
 from tests.component.portal.site.test_portal_links import given
@@ -120,9 +122,11 @@ async def test_nothing_else_is_served(by_ssh: SshBench) -> None:
 
 
 async def test_who_has_no_link_of_bobs_is_refused(by_ssh: SshBench) -> None:
-    lablet, code = by_ssh.linked.bench.site.lablet, by_ssh.linked.code
+    bench, code = by_ssh.linked.bench, by_ssh.linked.code
+    lablet, teacher = bench.site.lablet, token_of(await bench.people.person("teacher", INSTRUCTOR_ROLE))
     wrong = {
         "a stranger": ("bob+h0", "secret"),
+        "an instructor": ("bob+h0", teacher),
         "guessed": ("bob+h0", code._replace(secret="a" * 26).text),
         "of another": ("bob+h0", new_code(lablet.namespace, "carol").text),
         "in another's name": ("carol+h0", code.text),

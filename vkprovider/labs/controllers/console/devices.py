@@ -35,7 +35,8 @@ from vkprovider.platform.runtime.context import Context
 from vkprovider.rest.dialect import Unsent
 
 _NAMED_WORDS: Final = 2
-_OF_WHOLE: Final = REQUESTS | {names.CONFIG, names.DEVICE, names.SCREEN, names.CAPTURE}
+OF_WHOLE: Final = REQUESTS | {names.CONFIG, names.DEVICE, names.SCREEN, names.CAPTURE}
+"""The commands that the container of the lablet as a whole serves."""
 
 
 class LabletDevices:
@@ -153,7 +154,7 @@ class LabletDevices:
                 raise InputError(ConsoleReason.COMMAND_INVALID, text)
             device = await self._finder.running(target, named="".join(named))
             return await self._attach(device, command, take_over=names.TAKE_OVER in words)
-        if words and words[0] in _OF_WHOLE and await self._finder.is_whole(target):
+        if words and words[0] in OF_WHOLE and await self._finder.is_whole(target):
             return await self._execute_of_whole(target, words, command)
         if moves_files(words):
             raise InputError(
@@ -191,7 +192,7 @@ class LabletDevices:
             return await Execution(console, target.container, command).run(watcher, dialogue)
 
     async def _execute_of_whole(self, target: Target, words: Sequence[str], command: RemoteCommand) -> Exit:
-        """Do what the container of the lablet as a whole serves by the first word; see `_OF_WHOLE`."""
+        """Do what the container of the lablet as a whole serves by the first word; see `OF_WHOLE`."""
         match words[0]:
             case names.CONFIG:
                 if len(words) != _NAMED_WORDS:
