@@ -13,8 +13,9 @@ from tests.component.controllers.looking import eventually
 from tests.support.terminals import Terminal
 from vkprovider.labs.controllers.console import captures
 from vkprovider.labs.kubelet.spi import Exit
-from vkprovider.platform.errors import InputError
+from vkprovider.platform.errors import InputError, Unavailable
 from vkpsim.cml.world.model import Link
+from vkpsim.http.faults import Fault
 
 LAB = """\
 lab: {version: 0.3.0, title: t}
@@ -229,3 +230,26 @@ async def test_a_large_file_comes_in_parts_and_ends_at_its_limit(world: World, m
         assert await session == Exit(0)
     assert "3 packets captured: it has reached 0 MiB" in reader.err
     assert len(tcpdump(bytes(reader.got))) == 3
+
+
+@pytest.mark.parametrize("stopped", [False, True], ids=["at its limit", "stopped"])
+async def test_the_last_packets_come_although_cml_fails_for_a_moment(world: World, *, stopped: bool) -> None:
+    """The read that brings them is the one that fails."""
+    site = await site_of(world)
+    site.simulator.faults.add(Fault(kind="status", status=503, route="^GET .*/pcap/", count=2), site.simulator.now())
+    reader, session = begin(site, "r1-r2", "--packets=1000" if stopped else "--packets=1")
+    await reader.shows("capturing")
+    if stopped:
+        assert await printed(site, "stop") == "The capture is stopped.\n"
+    async with asyncio.timeout(60):
+        assert await session == Exit(0), reader.err
+    assert len(tcpdump(bytes(reader.got))) >= 1, reader.err
+
+
+async def test_a_capture_whose_last_packets_cml_never_gives_does_not_end_as_if_it_was_whole(world: World) -> None:
+    site = await site_of(world)
+    site.simulator.faults.add(Fault(kind="status", status=503, route="^GET .*/pcap/"), site.simulator.now())
+    _, session = begin(site, "r1-r2", "--packets=1")
+    async with asyncio.timeout(60):
+        with pytest.raises(Unavailable):
+            await session

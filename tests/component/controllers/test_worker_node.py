@@ -176,6 +176,33 @@ async def test_silent_worker_makes_node_and_lablets_unready_until_it_answers(
     assert condition(await elsewhere.ready(), "Ready") == calm
 
 
+async def test_next_owner_whose_first_look_fails_turns_nothing_not_ready(world: World) -> None:
+    """As the owner before would not have: a worker is silent after several probes."""
+    first = await world.replica(MORTAL)
+    simulator = await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define()
+    lablet = await world.pod(definition, worker)
+    since = condition(await lablet.ready(), "Ready")
+    await world.cmlworker(worker, is_ready)
+    node = condition(await world.node(worker, is_ready), "Ready")
+    await first.crash()
+    asked = simulator.log.entries[-1].number
+    simulator.faults.add(Fault(kind="status", status=503, route="^GET .*/labs$", count=1), simulator.now())
+    await world.replica(MORTAL)
+
+    def looks() -> list[int]:
+        entries = [entry for entry in simulator.log.entries if entry.number > asked]
+        return [entry.status for entry in entries if entry.path.endswith("/api/v0/labs")]
+
+    await when(lambda: looks().count(200) >= 3, "the next owner looks")
+    assert looks()[0] == 503
+    for about in (lablet.name, f"vnode.{worker}", worker):
+        assert await world.events("WorkerUnreachable", about) == []
+    found = condition(await world.node(worker, is_ready), "Ready")
+    assert found["lastTransitionTime"] == node["lastTransitionTime"]
+    assert condition(await lablet.ready(), "Ready") == since
+
+
 def writes(simulator: CmlSimulator, since: int) -> list[str]:
     """List what was done on a worker after a request of this number, besides reading and logging in."""
     entries = [entry for entry in simulator.log.entries if entry.number > since and entry.method != "GET"]

@@ -1,5 +1,6 @@
 """The gate for bodies: what it takes, what it refuses, and that a refusal costs next to nothing."""
 
+import asyncio
 import re
 import time
 from collections.abc import AsyncIterator
@@ -10,6 +11,7 @@ import pytest
 from aiohttp import web
 
 import vkprovider
+from tests.component.controllers.looking import when
 from tests.support.bombs import BOMBS, Bomb, thrown
 from vkprovider.platform.http.bodies import FORM, FORM_WITH_FILES, Body, File, Form, read_form
 
@@ -24,9 +26,14 @@ class Board:
     def __init__(self) -> None:
         self.url = ""
         self.seen: Form = Form()
+        self.asked, self.answered = 0, 0
 
     async def handle(self, request: web.Request) -> web.Response:
-        self.seen = await read_form(request, BODY)
+        self.asked += 1
+        try:
+            self.seen = await read_form(request, BODY)
+        finally:
+            self.answered += 1
         assert await read_form(request, BODY) is self.seen
         return web.Response(status=204)
 
@@ -76,6 +83,18 @@ async def test_a_body_that_does_not_come_is_not_waited_for(board: Board) -> None
     late = Bomb("late", (b"Content-Type: " + FORM.encode(), b"Content-Length: 100"), (b"a=1",))
     assert await thrown(board.url, late) == 408
     assert time.monotonic() - begun < 10 * BODY.within_s
+
+
+async def test_who_leaves_while_the_body_is_read_is_no_error_of_the_server(
+    board: Board, caplog: pytest.LogCaptureFixture
+) -> None:
+    host, port = board.url.removeprefix("http://").rstrip("/").split(":")
+    _, writer = await asyncio.open_connection(host, int(port))
+    writer.write(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Type: " + FORM.encode() + b"\r\nContent-Length: 9\r\n\r\na=")
+    await when(lambda: board.asked == 1, "the request is there")
+    writer.transport.abort()
+    await when(lambda: board.answered == 1, "the request has ended")
+    assert caplog.records == []
 
 
 def test_every_body_comes_through_the_gate() -> None:

@@ -105,7 +105,7 @@ async def read(request: web.Request, body: Body) -> bytes:
                     raise _too_large(body)
     except TimeoutError:
         raise BodyLate(f"the body did not come within {body.within_s:g} s") from None
-    except web.RequestPayloadError as error:
+    except (web.RequestPayloadError, ConnectionError) as error:  # nobody may be there any more to read the refusal
         raise BodyInvalid(f"the body breaks off: {error}") from None
     return bytes(taken)
 

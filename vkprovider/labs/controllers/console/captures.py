@@ -22,7 +22,7 @@ from vkprovider.labs.controllers.console.commands import say
 from vkprovider.labs.controllers.console.finding import ENDED, MOVED, Finder, FoundLablet, check, facts_of, topology_of
 from vkprovider.labs.kubelet.spi import Exit, RemoteCommand
 from vkprovider.labs.pure.console.links import EMPTY, GrowingPcap, NamedLink, find, named
-from vkprovider.platform.errors import Fenced, InputError, OutsideError, Unavailable
+from vkprovider.platform.errors import Fenced, InputError, Invalid, NotFound, OutsideError, Unavailable
 from vkprovider.platform.messages import count
 
 _POLL_S: Final = 1.0
@@ -276,10 +276,9 @@ class _Stream:
                 return ending.result()
             try:
                 found = await self._captures.status(self._lab_id, self._link_id)
-                if found is None or found.key != self._capture_key:
-                    await self._pass_last_on()
-                    return "it has reached its limit, or was ended in CML"
-                if not self._file.has_begun or found.packets > self._file.packets:
+                if found is not None and found.key != self._capture_key:
+                    found = None  # this one has ended, and another has begun
+                if found is not None and (not self._file.has_begun or found.packets > self._file.packets):
                     await self._pass_on()
             except Unavailable:
                 faults += 1
@@ -287,6 +286,9 @@ class _Stream:
                     raise
                 continue
             faults = 0
+            if found is None:
+                await self._pass_last_on()
+                return "it has reached its limit, or was ended in CML"
             if self._read_bytes > _BYTES_MAX:
                 return f"it has reached {_BYTES_MAX // 2**20} MiB"
             if found.packets >= wanted.packets:
@@ -310,8 +312,23 @@ class _Stream:
                 return
 
     async def _pass_last_on(self) -> None:
-        with suppress(OutsideError, Fenced):  # CML may have forgotten what it captured
-            await self._pass_on()
+        """Write what is new at the end, unless CML has forgotten what it captured.
+
+        Raises:
+            OutsideError: It fails again and again, so that the last packets would be missing.
+            Fenced: Likewise: this replica may not ask for them.
+            TimeoutError: The reader does not read.
+        """
+        for left in reversed(range(_FAULTS_MAX)):
+            try:
+                with suppress(NotFound, Invalid):
+                    await self._pass_on()
+            except Unavailable:
+                if not left:
+                    raise
+                await asyncio.sleep(_POLL_S)
+            else:
+                return
 
     async def _finish(self, why: str, *, has_more: bool) -> None:
         if has_more:

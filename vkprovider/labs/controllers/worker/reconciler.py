@@ -313,6 +313,9 @@ class Workers:
             raise
         connection.labs.recall({claim.lab_id: claim.started_at > 0 for claim in claims.claims.values() if claim.lab_id})
         worker = Worker(name, resource.metadata.uid, resource.spec, connection, claims, guard, finalizer)
+        status = worker_status(resource)
+        if status.observed_generation == resource.metadata.generation:
+            worker.seen.recall(status)
         self._fleet.add(worker)
         self._lablets.worker_changed(worker)
         if not claims.complete:

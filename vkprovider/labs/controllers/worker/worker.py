@@ -13,6 +13,7 @@ from typing import Final, Protocol
 import structlog
 
 from vkprovider.cml.spi import Labs
+from vkprovider.lablet.models.status import WorkerStatus
 from vkprovider.lablet.models.worker import CMLWorkerSpec
 from vkprovider.lablet.observations import DeviceFact, DeviceFigures
 from vkprovider.lablet.reasons import WorkerReason
@@ -89,7 +90,7 @@ class Observation:
         host: Id of the controller's compute host; "" while it is unknown.
         ip: The address that learners reach, resolved; "" while it is unknown.
         failures: Probes in a row that failed.
-        reached: Whether the worker has answered since it failed last.
+        reached: Whether the worker has answered since it failed last, be it an earlier owner of its Node.
         fault: Why the worker cannot be used, for its Node; None while it answers.
         silent_because: The same for its lablets; "" while it answers.
         login_at: When the credentials were looked at last, after the login.
@@ -117,6 +118,11 @@ class Observation:
     silent_because: str = ""
     login_at: float = NEVER
     login_fault: Fault | None = None
+
+    def recall(self, status: WorkerStatus) -> None:
+        """Note that the worker answered its last owner, as its status says: it is silent after several failures."""
+        if status.is_ready and isinstance(status.cml_version, str):
+            self.reached, self.version = True, status.cml_version
 
     def look(self, lab_id: str, since: float) -> tuple[Presence, tuple[DeviceFact, ...]]:
         """Return the state of a lab by answers that were asked for after `since`."""

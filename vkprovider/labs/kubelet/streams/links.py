@@ -212,7 +212,10 @@ class WebSocketLink:
 
     async def receive(self) -> bytes | str | None:
         """See `Link`; pings are answered here."""
-        message = await self._socket.receive()
+        try:
+            message = await self._socket.receive()
+        except OSError as error:  # of the answer to a ping
+            raise ConnectionLost(f"the client has left: {error}") from None
         if message.type in {WSMsgType.BINARY, WSMsgType.TEXT}:
             data: bytes | str = message.data
             return data
