@@ -5,6 +5,7 @@ import pytest
 
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually
+from tests.component.controllers.running import MORTAL
 from tests.component.controllers.test_archives_page import Caller, account, now_s, store
 from tests.support.topologies import topology
 from vkprovider.lablet.names import LABEL_PORTAL, link_account
@@ -193,3 +194,20 @@ async def test_the_page_gives_each_their_own(world: World) -> None:
         await owner.get("/namespaces/nublado-gone/archives", 403)
         await nobody.get("/archives", 401)
         await nobody.get(f"/archives/{id_}", 401)
+
+
+async def test_work_is_saved_though_the_owner_died_before_it_wrote_that_the_lab_was_ready(marked: World) -> None:
+    """The claim says so a little later than the Pod, and the next owner sees a Pod that is being deleted already."""
+    first = await marked.replica(MORTAL)
+    simulator = await marked.simulator()
+    worker, definition = await marked.worker(simulator.url), await marked.define(topology({"r1": "iosv"}))
+    lablet = await marked.pod(definition, worker, annotations=notes(USER))
+    await lablet.ready()
+    await first.crash()
+    assert not (await lablet.claim(lambda row: row.get("labId"))).get("readyAt")
+    await lablet.delete()
+    again = await marked.replica(MORTAL)
+    await lablet.gone()
+    left = await again.replica.archive.find(lablet.uid)
+    assert left is not None
+    assert (left.owner, list(left.configs)) == (USER, ["r1"])

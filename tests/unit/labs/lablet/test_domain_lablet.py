@@ -565,6 +565,12 @@ def test_configurations_are_kept_before_a_stop_unless_a_setting_says_no(kept: bo
     assert type(ask(*BOOTED, limits=limits, claim=READY, pod=leaving, extracted=False).step) is step
 
 
+@pytest.mark.parametrize(("phase", "step"), [("Running", steps.Extract), ("Pending", steps.Stop)])
+def test_configurations_are_kept_though_a_crash_lost_that_the_lab_was_ready(phase: str, step: type[Step]) -> None:
+    leaving = pod(phase=phase, deleted=True)
+    assert type(ask(*BOOTED, claim=STARTED, pod=leaving, extracted=False).step) is step
+
+
 @pytest.mark.parametrize(
     ("states", "step"),
     [

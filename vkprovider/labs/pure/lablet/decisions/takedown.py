@@ -8,7 +8,14 @@ from vkprovider.lablet.reasons import Progress, Trouble
 from vkprovider.lablet.standing import State, allowed
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet.boots import LABELS_MAX
-from vkprovider.labs.pure.lablet.decisions.living import Living, had_by_nobody, instantiating, not_ready, stopping
+from vkprovider.labs.pure.lablet.decisions.living import (
+    Living,
+    had_by_nobody,
+    instantiating,
+    not_ready,
+    stopping,
+    was_shown_ready,
+)
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report
 from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, DeleteLab, Extract, Stop, Wipe
 from vkprovider.labs.settings.cluster import LabletSettings
@@ -44,7 +51,9 @@ def finish(facts: Facts, phase: str, reason: Reason, message: str, claim: Claim 
 
 def extract_due(facts: Facts, claim: Claim, limits: LabletSettings) -> bool:
     """Return whether the devices' configurations are to be archived before a stop: they may be a learner's work."""
-    if not limits.extract_on_stop or facts.extracted or not claim.ready_at or had_by_nobody(facts, claim):
+    if not limits.extract_on_stop or facts.extracted or had_by_nobody(facts, claim):
+        return False
+    if not claim.ready_at and not was_shown_ready(facts, claim):
         return False
     return any(device.state == observations.BOOTED for device in facts.devices)
 
