@@ -305,6 +305,16 @@ def test_verdict_is_how_the_lablet_ends(row: Claim, phase: str, reason: str, mes
     assert (end.outcome, end.outcome_reason, end.outcome_message) == (phase, reason, message)
 
 
+def test_a_lab_that_its_pod_shows_ready_was_ready_though_a_crash_lost_that() -> None:
+    shown = pod(phase="Running", annotations=ALICE)
+    closing = changed(ask(BOOTING, ALICE | COLLECT, pod=pod(phase="Running", annotations=ALICE | COLLECT)))
+    assert closing.ready_at
+    end = changed(
+        ask(msgspec.structs.replace(BOOTING, closing_reason="Collecting", collected_at=UNIX), ALICE, pod=shown)
+    )
+    assert (end.outcome, end.outcome_reason) == ("Succeeded", "Completed")
+
+
 def test_end_archives_the_session_then_takes_the_lab_down_and_only_then_says_so() -> None:
     row = of(
         READY, ENDED, closing_reason="SessionEnded", collected_at=UNIX, outcome="Succeeded", outcome_reason="Passed"

@@ -36,6 +36,7 @@ def while_closing(lablet: Living) -> Decision:
 
     The verdict is its exit code. A lablet that was lent by a pool does not end: it is returned.
     """
+    lablet = lablet.recalled
     facts, claim = lablet.facts, lablet.claim
     if not claim.closing_reason and (why := closing_of(facts, claim)) is not None:
         announced = claim.session is not None and claim.session.ended_at  # when its event came
