@@ -38,7 +38,14 @@ IN_THE_LAB = (
 """What `kubectl exec POD -c lab --` does, by the right of a console."""
 SCHEDULE = ("schedule", POOL, *WHEN, "--image", IMAGE)
 GRADES = ("list", "--past", "--for", "moodle")
-REFUSALS = ("forbidden", "unauthorized", "answered 401", "answered 403", "clusterrole vkprovider-instructor")
+REFUSALS = (
+    "forbidden",
+    "unauthorized",
+    "you must be logged in",
+    "answered 401",
+    "answered 403",
+    "clusterrole vkprovider-instructor",
+)
 
 
 class Class(NamedTuple):
