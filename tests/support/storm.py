@@ -22,7 +22,7 @@ from vkpsandbox import Sandbox
 
 T = TypeVar("T")
 ANSWERED_S: Final = 60.0
-"""The longest that somebody is away whom a test asks."""
+"""The longest time for which a program that a test asks may not answer."""
 EXEC_S: Final = 15.0
 """The longest wait for a command of `exec`; a replica that is paused never answers one."""
 DOWN_S: Final = (0.5, 4.0)

@@ -8,7 +8,7 @@ import msgspec
 
 ARCHIVE_ID: Final = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}(-\d{1,12})?")
 """The id of what is kept: the Pod's UID, or UID-TIME of what an earlier learner of that Pod left."""
-_UID_CHARS: Final = 36
+UID_CHARS: Final = 36
 
 
 def lasting_id(id_: str, at: int) -> str:
@@ -17,12 +17,12 @@ def lasting_id(id_: str, at: int) -> str:
     >>> lasting_id("5e0c8a7e-0000-4000-8000-000000000000", 1796000000)
     '5e0c8a7e-0000-4000-8000-000000000000-1796000000'
     """
-    return f"{id_[:_UID_CHARS]}-{at}"
+    return f"{id_[:UID_CHARS]}-{at}"
 
 
 def parts_of(id_: str) -> tuple[str, int]:
     """Return the Pod's UID and the time that an id names, 0 for what was left last."""
-    return id_[:_UID_CHARS], int(id_[_UID_CHARS + 1 :] or 0)
+    return id_[:UID_CHARS], int(id_[UID_CHARS + 1 :] or 0)
 
 
 def owner_label(owner: str) -> str:

@@ -6,11 +6,11 @@ Who may not change the Pod, as a learner, asks the provider for `hand-in` and `r
 import asyncio
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Final
 
 import click
 
+from vkprovider.classroom.archives import by_learner
 from vkprovider.classroom.pods import LabletPod, change
 from vkprovider.cli.lablet.console import kubectl_command
 from vkprovider.cli.lablet.handedin import LISTING, entries_or_why, grade_of
@@ -21,7 +21,7 @@ from vkprovider.cli.shared.page.archives import open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import check_alive, check_not_collecting, exec_arguments, wait_for
-from vkprovider.cli.shared.times import local, rfc3339
+from vkprovider.cli.shared.times import local
 from vkprovider.lablet import names
 from vkprovider.lablet.archives import ArchiveEntry, lasting_id
 from vkprovider.lablet.deviceacts import DeviceAct
@@ -31,6 +31,7 @@ from vkprovider.lablet.standing import State, state_of
 from vkprovider.platform.errors import Forbidden
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.messages import count, listed
+from vkprovider.platform.times import iso
 
 
 def stop(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
@@ -231,11 +232,11 @@ def _is_over(pod: LabletPod | None) -> bool:
 
 def reset(*, saved: bool, yes: bool, wait: bool, timeout_s: int, page: PageOptions, chosen: Chosen) -> None:
     """Wipe the lab of each POD and start it again: all work in it is lost."""
-    kept: list[ArchiveEntry] = []
+    kept: dict[str, list[ArchiveEntry]] = {}
 
     async def look(kube: KubeClient, namespace: str) -> None:
         async with open_archives(kube, namespace, chosen.place, page) as archives:
-            kept.extend(await archives.list())
+            kept.update(by_learner(await archives.list()))
 
     async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
         check_alive(pod)
@@ -244,13 +245,13 @@ def reset(*, saved: bool, yes: bool, wait: bool, timeout_s: int, page: PageOptio
         asked: Mapping[str, str | None] = {names.ANNOTATION_RESET: clock.now().isoformat()}
         begins = ""
         if saved:
-            if (entry := _saved_for(pod, kept)) is None:
+            if (entry := _saved_for(pod, kept.get(pod.user, ()))) is None:
                 why = f"nothing of {pod.user or 'a learner'} is kept of {pod.spec.runtime_class_name}; the lab is left"
                 if chosen.names:
                     raise click.ClickException(f"pod/{name}: {why}")
                 return f"pod/{name}: {why}"
             asked = {**asked, names.ANNOTATION_BEGIN_FROM: lasting_id(entry.id, entry.at)}
-            when = local(rfc3339(datetime.fromtimestamp(entry.at, UTC)), clock.now())
+            when = local(iso(entry.at), clock.now())
             begins = f"; it begins from what {pod.user} left {when}"
         if pod.metadata.annotations.get(names.ANNOTATION_DESIRED_STATE, "").upper() == State.STOPPED:
             asked = {**asked, names.ANNOTATION_DESIRED_STATE: None}
@@ -278,12 +279,12 @@ def _saved_for(pod: LabletPod, kept: Sequence[ArchiveEntry]) -> ArchiveEntry | N
     """Return what a lablet is to begin from: what its learner left last of its definition; None if nothing is kept.
 
     Where it was told before, that stays: what the lab had before it was wiped for it is newer, and nobody's work.
+
+    Args:
+        pod: The lablet's.
+        kept: What its learner left, the newest first.
     """
-    theirs = [
-        entry
-        for entry in sorted(kept, key=lambda entry: -entry.at)
-        if pod.user and (entry.learner, entry.definition) == (pod.user, pod.spec.runtime_class_name)
-    ]
+    theirs = [entry for entry in kept if entry.definition == pod.spec.runtime_class_name]
     told = pod.metadata.annotations.get(names.ANNOTATION_BEGIN_FROM)
     return next((entry for entry in theirs if lasting_id(entry.id, entry.at) == told), next(iter(theirs), None))
 

@@ -118,14 +118,14 @@ async def asked(browser: Browsing, lab: str, command: Command) -> tuple[int, str
 
 
 async def is_hidden(browser: Browsing, *labs: str) -> None:
-    """Find nothing at each command, as where there is no lablet."""
+    """Check that each command is answered as if there were no such lablet."""
     for command in COMMANDS:
         for lab in labs:
             assert await asked(browser, lab, command) == (404, ""), (lab, command)
 
 
 async def is_nobody(browser: Browsing, *labs: str) -> None:
-    """Be led to the login from each page, and be told at each other command that nobody is logged in."""
+    """Check that each page leads to the login, and that each other command says that nobody is logged in."""
     for command in COMMANDS:
         for lab in labs:
             is_page = command.form is None and not command.streams
@@ -186,7 +186,7 @@ async def test_who_may_not_is_refused_each_and_who_may_is_answered(doors: Doors)
             await stranger.get("/nowhere")
             await is_hidden(stranger, doors.mine, doors.taught)
 
-        # Nobody, and a link where it is no login.
+        # Nobody, and people who came by a link, outside the pages of links.
         await is_nobody(nobody, doors.mine, doors.taught, doors.link)
         for by_link in (hers, doors.linked.bob):
             await is_nobody(by_link, doors.mine, doors.taught)

@@ -102,7 +102,7 @@ async def test_nobody_sees_anything_without_a_login(world: PortalWorld) -> None:
 
 
 async def is_nobody(browser: Browsing, method: str, path: str) -> None:
-    """Be led to the login where a page is asked for, and else be told that nobody is logged in."""
+    """Check that a page leads to the login, and that other requests are told that nobody is logged in."""
     where = filled(path)
     if method == "GET":
         answer = await browser.get(where, **OWN)

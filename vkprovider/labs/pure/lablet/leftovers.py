@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from vkprovider.lablet import names
-from vkprovider.lablet.archives import ArchiveEntry, Leftovers, Verdict, owner_label
+from vkprovider.lablet.archives import UID_CHARS, ArchiveEntry, Leftovers, Verdict, lasting_id, owner_label
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError
@@ -68,7 +68,6 @@ def surplus(kept: Iterable[StoredWork], bytes_max: int) -> list[StoredWork]:
 
 
 KEY: Final = "left.json.gz"
-_UID_CHARS: Final = 36
 ANNOTATION_POD: Final = f"{wellknown.GROUP}/pod"
 ANNOTATION_KEPT_AT: Final = f"{wellknown.GROUP}/kept-at"
 ANNOTATION_ENTRY: Final = f"{wellknown.GROUP}/entry"
@@ -89,7 +88,7 @@ def name_of(pod_uid: str) -> str:
 
 def earlier_name_of(left: Leftovers) -> str:
     """Return the name of the ConfigMap beside that of the Pod's last learner."""
-    return f"{name_of(left.pod_uid)}-{left.at}"
+    return name_of(lasting_id(left.pod_uid, left.at))
 
 
 def same_learner(one: Leftovers, other: Leftovers) -> bool:
@@ -257,7 +256,7 @@ def kept_of(config_map: ConfigMap) -> StoredWork | None:
     namespace, _, pod = config_map.metadata.annotations.get(ANNOTATION_POD, "").partition("/")
     if at is None or not pod:
         return None
-    uid = config_map.metadata.name.removeprefix("left-")[:_UID_CHARS]
+    uid = config_map.metadata.name.removeprefix("left-")[:UID_CHARS]
     size_bytes = sum(map(len, config_map.binary_data.values()))
     return StoredWork(config_map.metadata.name, namespace, pod, uid, at, size_bytes)
 
