@@ -72,7 +72,7 @@ class Cluster:
                 "apiVersion": "authorization.k8s.io/v1",
                 "kind": "SubjectAccessReview",
                 "metadata": {},
-                "spec": {"user": user, "groups": groups, "resourceAttributes": right.attributes()},
+                "spec": {"user": user, "groups": groups, **right.attributes()},
             }
             for right in wanted
         ]

@@ -27,7 +27,7 @@ from vkprovider.cml.dialect import BY_OWN_SETTINGS, with_others
 from vkprovider.cml.factory import CONNECTIONS_MAX, base_url_of, parse_worker_url
 from vkprovider.cml.operations import TEXT_PATHS
 from vkprovider.lablet.reasons import WorkerReason
-from vkprovider.platform.concurrency import stop_on_signals
+from vkprovider.platform.concurrency import end_tasks, stop_on_signals
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.reasons import StartReason
 from vkprovider.platform.rereading import Reread
@@ -113,9 +113,7 @@ async def main(settings: AgentSettings, mqtt: MqttSettings, dial: DialSettings) 
         await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
         if not running.done():
             await agent.finish(FINISH_S)
-        for task in (running, stopping):
-            task.cancel()
-        await asyncio.gather(running, stopping, return_exceptions=True)
+        await end_tasks((running, stopping))
         if not running.cancelled() and (error := running.exception()) is not None:
             raise error
     except ValueError as error:

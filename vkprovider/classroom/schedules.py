@@ -89,7 +89,6 @@ class _CronSpec(msgspec.Struct, frozen=True, rename="camel"):
 
 class _CronStatus(msgspec.Struct, frozen=True, rename="camel"):
     last_schedule_time: str | None = None
-    last_successful_time: str | None = None
 
 
 class CronJob(msgspec.Struct, frozen=True):

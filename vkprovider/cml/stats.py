@@ -7,10 +7,7 @@ from typing import Protocol
 
 import msgspec
 
-from tunnels.outgoing import Guard
-from vkprovider.cml.factory import open_session, parse_worker_url
-from vkprovider.cml.operations import IMAGES_API, LICENSING, LIST_DEFINITIONS, LIST_IMAGES, STATS_API, SYSTEM_STATS
-from vkprovider.cml.spi import CredentialsReader
+from vkprovider.cml.operations import LICENSING, LIST_DEFINITIONS, LIST_IMAGES, SYSTEM_STATS
 from vkprovider.lablet.observations import DeviceFigures, WorkerUsage
 from vkprovider.rest.client import ServiceClient
 
@@ -164,28 +161,6 @@ class NoStats:
         """Do nothing."""
 
 
-def open_worker_stats(
-    url: str,
-    credentials: CredentialsReader,
-    *,
-    verify: bool = True,
-    ca_bundle: str | None = None,
-    guard: Guard | None = None,
-    user_agent: str = "",
-) -> WorkerStats:
-    """Open a worker's statistics; for the arguments see `factory.open_labs`.
-
-    Raises:
-        InputError: `WorkerUrlInvalid` or `CaBundleInvalid`.
-    """
-    if parse_worker_url(url).scheme == "null":
-        return NoStats()
-    session = open_session(
-        url, credentials, verify=verify, ca_bundle=ca_bundle, allow=STATS_API, guard=guard, user_agent=user_agent
-    )
-    return CmlWorkerStats(session)
-
-
 def _whole(value: float | None) -> int | None:
     return None if value is None else int(value)
 
@@ -238,25 +213,3 @@ class NoImages:
 
     async def close(self) -> None:
         """Do nothing."""
-
-
-def open_worker_images(
-    url: str,
-    credentials: CredentialsReader,
-    *,
-    verify: bool = True,
-    ca_bundle: str | None = None,
-    guard: Guard | None = None,
-    user_agent: str = "",
-) -> WorkerImages:
-    """Open a session for a worker's image definitions; for the arguments see `factory.open_labs`.
-
-    Raises:
-        InputError: `WorkerUrlInvalid` or `CaBundleInvalid`.
-    """
-    if parse_worker_url(url).scheme == "null":
-        return NoImages()
-    session = open_session(
-        url, credentials, verify=verify, ca_bundle=ca_bundle, allow=IMAGES_API, guard=guard, user_agent=user_agent
-    )
-    return CmlWorkerImages(session)

@@ -8,6 +8,7 @@ import yaml
 
 from vkprovider.lablet import names
 from vkprovider.platform import wellknown
+from vkprovider.platform.rights import Right
 
 SHIPPED_NAMESPACE: Final = "vkprovider-system"
 """The namespace of the provider in the shipped manifests."""
@@ -45,18 +46,9 @@ class CheckedRight(NamedTuple):
         text = f"{self.qualified} {self.name}" if self.name else self.qualified
         return f"{text} in {self.namespace}" if self.namespace else text
 
-    def attributes(self) -> dict[str, str]:
-        """Return the `resourceAttributes` of an access review."""
-        resource, _, subresource = self.resource.partition("/")
-        found = {
-            "verb": self.verb,
-            "group": self.group,
-            "resource": resource,
-            "subresource": subresource,
-            "namespace": self.namespace,
-            "name": self.name,
-        }
-        return {key: value for key, value in found.items() if value}
+    def attributes(self) -> dict[str, Any]:
+        """Return it as a part of the spec of an access review."""
+        return Right(self.verb, self.resource, self.namespace, self.name, self.group, version="").attributes()
 
 
 def grant_command(user: str, namespace: str) -> str:

@@ -69,14 +69,10 @@ class Strays:
             for each, fault in self._index.unreadable()
             for meta in (each.metadata,)
         ]
-        self._events.found(_KEY, told, self._leads)
+        self._events.found(_KEY, told, self._ownership.membership.check_leads)
         for ref in self._missing():
-            await self._leaving.clear(ref, self._leads)
+            await self._leaving.clear(ref, self._ownership.membership.check_leads)
         await self._delete_leases()
-
-    def _leads(self) -> None:
-        if not self._ownership.membership.leads():
-            raise Fenced("this replica does not lead any more")
 
     async def _wrong_types(self) -> list[Told]:
         """Return the marked Services that are no load balancers; one that was a mux is released."""
@@ -88,7 +84,7 @@ class Strays:
                     told.append(Told(service.about, unfit))
                 if finalizer(prefix) in service.metadata.finalizers:
                     try:
-                        await self._leaving.end(service, self._leads)
+                        await self._leaving.end(service, self._ownership.membership.check_leads)
                     except Conflict:  # it changes: look again later
                         continue
         return told
@@ -120,7 +116,9 @@ class Strays:
                 continue
             try:
                 await self._ctx.api.member_leases.delete(
-                    lease.metadata.name, resource_version=lease.metadata.resource_version, guard=self._leads
+                    lease.metadata.name,
+                    resource_version=lease.metadata.resource_version,
+                    guard=self._ownership.membership.check_leads,
                 )
             except Conflict:  # the mux is there again
                 continue

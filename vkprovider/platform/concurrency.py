@@ -1,10 +1,10 @@
-"""Work on many things, a few at a time; and the signals that end a process."""
+"""Work on many things, a few at a time; the end of tasks; and the signals that end a process."""
 
 import asyncio
 import signal
 from collections.abc import Awaitable, Callable, Iterable
 from itertools import chain, islice
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -26,10 +26,16 @@ async def at_most(few: int, work: Callable[[T], Awaitable[R]], items: Iterable[T
     try:
         await asyncio.gather(*tasks)
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(tasks)
     return [results[at] for at in sorted(results)]
+
+
+async def end_tasks(tasks: Iterable[asyncio.Future[Any]]) -> list[Any]:
+    """Cancel tasks and wait for them; return the result of each that had ended, or its exception."""
+    ending = [*tasks]
+    for task in ending:
+        task.cancel()
+    return await asyncio.gather(*ending, return_exceptions=True)
 
 
 def stop_on_signals() -> asyncio.Event:

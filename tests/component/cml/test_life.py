@@ -10,11 +10,10 @@ import pytest
 from tests.component.cml.conftest import Secret
 from tests.support.cmlapi.simulator import CmlSimulator
 from vkprovider.cml.factory import open_labs, open_session
-from vkprovider.cml.operations import BASE, CONSOLES, LABS, LABS_API, MORE
+from vkprovider.cml.operations import BASE, CONSOLES, LABS, LABS_API, MORE, STATS_API
 from vkprovider.cml.spi import DeviceFact
-from vkprovider.cml.stats import open_worker_stats
+from vkprovider.cml.stats import CmlWorkerStats
 from vkprovider.cml.worker import CmlLabs
-from vkprovider.lablet.observations import WorkerUsage
 from vkprovider.platform.errors import DeadlineExceeded, Fenced, Invalid, NotFound, TlsFailed, Unauthorized, Unavailable
 from vkprovider.rest.operations import allow_list
 from vkpsim.cml.simulation import Settings
@@ -263,12 +262,13 @@ async def test_statistics_are_asked_under_the_guard_and_by_name(sim: CmlSimulato
     def fenced() -> None:
         raise Fenced("another replica owns the Node")
 
-    stats = open_worker_stats(sim.url, secret.read, guard=fenced)
+    stats = CmlWorkerStats(open_session(sim.url, secret.read, allow=STATS_API, guard=fenced))
     with pytest.raises(Fenced):
         await stats.usage()
     await stats.close()
     assert list(sim.log.since(0)) == []
-    stats = open_worker_stats(sim.url, secret.read, guard=lambda: None, user_agent="vkprovider/r1")
+    session = open_session(sim.url, secret.read, allow=STATS_API, guard=lambda: None, user_agent="vkprovider/r1")
+    stats = CmlWorkerStats(session)
     await stats.usage()
     await stats.close()
     assert {entry.agent for entry in sim.log.since(0)} == {"vkprovider/r1"}
@@ -278,7 +278,7 @@ async def test_statistics_are_asked_over_their_own_allow_list(sim: CmlSimulator,
     lab = (await labs.import_lab(TOPOLOGY, "t")).id
     await labs.start_lab(lab)
     await until(lambda: labs.list_devices(lab), "BOOTED")
-    stats = open_worker_stats(sim.url, secret.read)
+    stats = CmlWorkerStats(open_session(sim.url, secret.read, allow=STATS_API))
     usage = await stats.usage()
     await stats.close()
     assert usage.cpus == 256
@@ -286,7 +286,3 @@ async def test_statistics_are_asked_over_their_own_allow_list(sim: CmlSimulator,
     assert (usage.licences, usage.licences_started) == (500, 2)
     assert usage.cpus_allocated
     assert usage.memory_allocated_bytes
-
-
-async def test_a_null_worker_has_no_statistics(secret: Secret) -> None:
-    assert await open_worker_stats("null://w", secret.read).usage() == WorkerUsage()

@@ -114,11 +114,13 @@ def test_rights_are_those_of_the_manifest() -> None:
     assert CheckedRight("get", "", "namespaces") in rights
     assert not [r for r in rights if r.resource == "configmaps" and not r.namespace], "the reader role is not bound"
     assert CheckedRight("patch", "a.b", "c/status", "n").attributes() == {
-        "verb": "patch",
-        "group": "a.b",
-        "resource": "c",
-        "subresource": "status",
-        "namespace": "n",
+        "resourceAttributes": {
+            "verb": "patch",
+            "group": "a.b",
+            "resource": "c",
+            "subresource": "status",
+            "namespace": "n",
+        }
     }
 
 

@@ -11,8 +11,6 @@ import yaml
 from click.testing import CliRunner
 
 from vkprovider.cli.lablet.granting import (
-    BindingSubject,
-    Bound,
     Grant,
     grants,
     namespace_of,
@@ -21,6 +19,7 @@ from vkprovider.cli.lablet.granting import (
     warning_of,
 )
 from vkprovider.cli.lablet.group import main
+from vkprovider.platform.objects import RoleBinding, Subject
 
 GROUP = "rbac.authorization.k8s.io"
 INSTRUCTOR = "vkprovider-instructor"
@@ -113,10 +112,10 @@ def test_a_class_has_a_namespace_of_its_own(namespace: str | None, says: str) ->
         namespace_of(namespace, "labs")
 
 
-def bound(role: str, *subjects: BindingSubject, kind: str = "ClusterRole") -> Bound:
+def bound(role: str, *subjects: Subject, kind: str = "ClusterRole") -> RoleBinding:
     ref = {"apiGroup": GROUP, "kind": kind, "name": role}
     document = {"metadata": {"name": "x"}, "roleRef": ref, "subjects": [msgspec.to_builtins(s) for s in subjects]}
-    return msgspec.json.decode(json.dumps(document), type=Bound)
+    return msgspec.json.decode(json.dumps(document), type=RoleBinding)
 
 
 def test_what_is_there_stays_and_what_is_other_is_named() -> None:

@@ -8,9 +8,9 @@ import click
 import pytest
 
 from vkprovider.classroom.providerpage import other_scheme
-from vkprovider.cli.shared.page.address import Binding, BindingRole, anchored, is_verified, safe
+from vkprovider.cli.shared.page.address import anchored, is_verified, safe
 from vkprovider.cli.shared.page.options import bare
-from vkprovider.platform.objects import Metadata
+from vkprovider.platform.objects import Metadata, RoleBinding, RoleRef
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_certificate_is_verified_but_at_the_user_s_own_port_forward(url: str, 
 )
 def test_an_address_counts_where_only_who_may_give_the_role_writes_it(kind: str, role: str, url: str) -> None:
     notes = {"vkprovider.io/page-url": "https://labs.example.com"}
-    assert anchored(Binding(Metadata("vkprovider-instructor", annotations=notes), BindingRole(kind, role))) == url
+    assert anchored(RoleBinding(Metadata("vkprovider-instructor", annotations=notes), RoleRef(kind, role))) == url
     assert anchored(None) == ""
 
 

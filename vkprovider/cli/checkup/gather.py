@@ -192,13 +192,12 @@ class Doctor:
             OutsideError: The API server refuses both questions.
         """
         user = User.of_account(self._namespace, wellknown.SERVICE_ACCOUNT)
-        attributes = {"resourceAttributes": right.attributes()}
         try:
-            return await user_may(self._kube, user, attributes)
+            return await user_may(self._kube, user, right.attributes())
         except Forbidden:
             if (await self._review_self()).status.user_info.username != user.username:
                 raise
-            return await may(self._kube, attributes)
+            return await may(self._kube, right.attributes())
 
     async def _review_self(self) -> SelfSubjectReview:
         return await Api(self._kube, self._namespace).review_self()

@@ -77,7 +77,7 @@ class Classroom:
         return found
 
     async def _may(self, right: CheckedRight) -> bool:
-        return await may(self._kube, {"resourceAttributes": right.attributes()})
+        return await may(self._kube, right.attributes())
 
     async def _check_class(self, command: str) -> list[Finding]:
         """Check definitions, workers for them, Pods, pools and quotas."""

@@ -10,7 +10,7 @@ import yaml
 
 from vkprovider.classroom.deployments import DEPLOYMENTS
 from vkprovider.cli.shared.output import document
-from vkprovider.cli.shared.page.address import Binding, granted, safe, shown
+from vkprovider.cli.shared.page.address import granted, safe, shown
 from vkprovider.cli.shared.place import Place
 from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS
 from vkprovider.lablet import names
@@ -19,6 +19,7 @@ from vkprovider.platform.errors import NotFound
 from vkprovider.platform.kube.api import NAMESPACES, WORKERS
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import PartialObject, Resource, kind
+from vkprovider.platform.objects import RoleBinding, Subject
 from vkprovider.portal.pure import portalnames
 
 _RUNS: Final = "vkprovider-lablet-user"
@@ -37,28 +38,6 @@ _LEVELS: Final = ("baseline", "restricted")
 Standing = Literal["missing", "incomplete", "outdated", "there"]
 
 
-class BindingSubject(msgspec.Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """Whom a binding names."""
-
-    kind: str
-    name: str
-    api_group: str = ""
-    namespace: str = ""
-
-    @property
-    def text(self) -> str:
-        """The subject within the name of a binding."""
-        if self.kind == "ServiceAccount":
-            return f"system:serviceaccount:{self.namespace}:{self.name}"
-        return _IN_NO_NAME.sub("-", f"group:{self.name}" if self.kind == "Group" else self.name)
-
-
-class Bound(Binding, frozen=True, rename="camel"):
-    """A binding, as it was read."""
-
-    subjects: list[BindingSubject] = msgspec.field(default_factory=list)
-
-
 class Grant(msgspec.Struct, frozen=True):
     """A binding that there is to be.
 
@@ -75,7 +54,7 @@ class Grant(msgspec.Struct, frozen=True):
     name: str
     namespace: str
     role: str
-    subject: BindingSubject | None
+    subject: Subject | None
     means: str
     page: str = ""
     prefix: str | None = None
@@ -106,7 +85,7 @@ class Grant(msgspec.Struct, frozen=True):
             "subjects": [msgspec.to_builtins(self.subject)] if self.subject else [],
         }
 
-    def standing(self, found: Bound | None) -> Standing:
+    def standing(self, found: RoleBinding | None) -> Standing:
         """Compare this binding with the one of that name in the cluster.
 
         Raises:
@@ -122,10 +101,10 @@ class Grant(msgspec.Struct, frozen=True):
             )
         if any(found.metadata.annotations.get(name) != text for name, text in self.notes.items()):
             return "outdated"
-        return "there" if self.subject is None or self.subject in found.subjects else "incomplete"
+        return "there" if self.subject is None or self.subject in (found.subjects or ()) else "incomplete"
 
 
-def subject_of(user: str, *, group: bool) -> BindingSubject:
+def subject_of(user: str, *, group: bool) -> Subject:
     """Return the subject that a command line names.
 
     Raises:
@@ -139,13 +118,13 @@ def subject_of(user: str, *, group: bool) -> BindingSubject:
     if account := _ACCOUNT.fullmatch(name):
         if group:
             raise click.UsageError(f"{name} is a ServiceAccount, not a group; leave out --group")
-        return BindingSubject("ServiceAccount", account[2], namespace=account[1])
+        return Subject("ServiceAccount", account[2], namespace=account[1])
     if name.startswith("system:") and not (group and _ACCOUNTS.fullmatch(name)):
         raise click.UsageError(
             f"{name} is not an instructor but a {what} of Kubernetes itself; name a person, a group of your own with "
             "--group, or a ServiceAccount as system:serviceaccount:NAMESPACE:NAME"
         )
-    return BindingSubject("Group" if group else "User", name, GROUP)
+    return Subject("Group" if group else "User", name, GROUP)
 
 
 def namespace_of(namespace: str | None, provider_namespace: str) -> str:
@@ -168,11 +147,18 @@ def namespace_of(namespace: str | None, provider_namespace: str) -> str:
     return namespace
 
 
-def grants(subject: BindingSubject, namespace: str, provider_namespace: str) -> list[Grant]:
+def _name_of(subject: Subject) -> str:
+    """Return a subject within the name of a binding."""
+    if subject.kind == "ServiceAccount":
+        return subject.username
+    return _IN_NO_NAME.sub("-", f"group:{subject.name}" if subject.kind == "Group" else subject.name)
+
+
+def grants(subject: Subject, namespace: str, provider_namespace: str) -> list[Grant]:
     """Return the bindings that make a subject an instructor of a namespace."""
-    lablets = BindingSubject("ServiceAccount", "default", namespace=namespace)
-    provider = BindingSubject("ServiceAccount", wellknown.SERVICE_ACCOUNT, namespace=provider_namespace)
-    who = subject.text
+    lablets = Subject("ServiceAccount", "default", namespace=namespace)
+    provider = Subject("ServiceAccount", wellknown.SERVICE_ACCOUNT, namespace=provider_namespace)
+    who = _name_of(subject)
     return [
         Grant(f"{INSTRUCTOR}:{who}", namespace, INSTRUCTOR, subject, f"{who} runs the lablets of {namespace}"),
         Grant(
@@ -312,14 +298,14 @@ def _documents(wanted: Sequence[Grant], output: str, namespace: str, links: bool
     return document({"apiVersion": "v1", "kind": "List", "items": bodies}, output)
 
 
-def _bindings(kube: KubeClient, wanted: Grant) -> Resource[Bound]:
+def _bindings(kube: KubeClient, wanted: Grant) -> Resource[RoleBinding]:
     return Resource(
-        kube, kind(_API, "rolebindings" if wanted.namespace else "clusterrolebindings", Bound), wanted.namespace
+        kube, kind(_API, "rolebindings" if wanted.namespace else "clusterrolebindings", RoleBinding), wanted.namespace
     )
 
 
 async def _check(
-    kube: KubeClient, subject: BindingSubject, namespace: str, provider_namespace: str, wanted: Sequence[Grant]
+    kube: KubeClient, subject: Subject, namespace: str, provider_namespace: str, wanted: Sequence[Grant]
 ) -> None:
     """Check that there is everything that the bindings name: the API server would bind what does not exist, too.
 
@@ -340,8 +326,8 @@ async def _check(
         )
     if warning := warning_of(namespace, home.metadata.labels):
         click.echo(warning, err=True)
-    installed = await Resource(kube, kind(_API, "clusterrolebindings", Bound)).get(wellknown.SERVICE_ACCOUNT)
-    homes = sorted({each.namespace for each in installed.subjects if each.namespace}) if installed else []
+    installed = await Resource(kube, kind(_API, "clusterrolebindings", RoleBinding)).get(wellknown.SERVICE_ACCOUNT)
+    homes = sorted({each.namespace for each in installed.subjects or () if each.namespace}) if installed else []
     if not homes:
         raise click.ClickException(
             f"ClusterRoleBinding {wellknown.SERVICE_ACCOUNT} does not exist: vkprovider is not "
@@ -370,15 +356,15 @@ async def _check(
             )
 
 
-async def _write(kube: KubeClient, wanted: Grant, found: Bound | None) -> None:
+async def _write(kube: KubeClient, wanted: Grant, found: RoleBinding | None) -> None:
     bindings = _bindings(kube, wanted)
     if found is None:
         await bindings.create(wanted.body())
         return
     meta = found.metadata
     change: dict[str, Any] = {}
-    if wanted.subject is not None and wanted.subject not in found.subjects:
-        change = {"subjects": [msgspec.to_builtins(each) for each in (*found.subjects, wanted.subject)]}
+    if wanted.subject is not None and wanted.subject not in (subjects := found.subjects or ()):
+        change = {"subjects": [msgspec.to_builtins(each) for each in (*subjects, wanted.subject)]}
     elif any(found.metadata.annotations.get(name) != text for name, text in wanted.notes.items()):
         change = {"metadata": {"annotations": wanted.notes}}
     if change:

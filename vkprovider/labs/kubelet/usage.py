@@ -13,11 +13,11 @@ import msgspec
 from aiohttp import web
 from prometheus_client import generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
-from prometheus_client.registry import Collector
 
 from vkprovider.labs.kubelet.server import Call, NodePods, Routes
 from vkprovider.labs.kubelet.spi import DeviceUsage
 from vkprovider.platform.objects import Pod
+from vkprovider.platform.runtime.metrics import Collected
 from vkprovider.platform.times import iso, unix
 
 _TEXT: Final = {"Content-Type": "text/plain; version=0.0.4; charset=utf-8"}
@@ -158,16 +158,8 @@ async def _nothing(_: web.Request, __: Call) -> web.Response:
     return web.Response(body=b"", headers=_TEXT)
 
 
-class _Collected(Collector):
-    def __init__(self, metrics: Iterable[Metric]) -> None:
-        self._metrics = metrics
-
-    def collect(self) -> Iterable[Metric]:
-        return self._metrics
-
-
 def _exposition(metrics: Iterable[Metric]) -> web.Response:
-    return web.Response(body=generate_latest(_Collected(metrics)), headers=_TEXT)
+    return web.Response(body=generate_latest(Collected(metrics)), headers=_TEXT)
 
 
 def _resource_metrics(node: Use, pods: Iterable[tuple[Pod, dict[str, Use]]]) -> Iterator[Metric]:

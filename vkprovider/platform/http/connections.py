@@ -15,6 +15,8 @@ from typing import Any, Final, TypeVar, cast
 import structlog
 from aiohttp import web, web_protocol, web_response, web_server
 
+from vkprovider.platform.concurrency import end_tasks
+
 T = TypeVar("T")
 CONNECTIONS_MAX: Final = 256
 KEEPALIVE_S: Final = 15.0
@@ -93,9 +95,7 @@ async def unless_left(request: web.Request, work: Coroutine[Any, Any, T]) -> T |
         await asyncio.wait((doing, leaving), return_when=asyncio.FIRST_COMPLETED)
         return doing.result() if doing.done() else None
     finally:
-        for task in (doing, leaving):
-            task.cancel()
-        await asyncio.gather(doing, leaving, return_exceptions=True)
+        await end_tasks((doing, leaving))
 
 
 def _connection_of(request: web.Request) -> "_Connection | None":

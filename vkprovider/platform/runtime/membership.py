@@ -19,7 +19,7 @@ import structlog
 
 from vkprovider import __version__
 from vkprovider.platform import leases, wellknown
-from vkprovider.platform.errors import Conflict, NotFound, OutsideError
+from vkprovider.platform.errors import Conflict, Fenced, NotFound, OutsideError
 from vkprovider.platform.kube.clock import is_off
 from vkprovider.platform.kube.flow import Lane
 from vkprovider.platform.objects import Lease
@@ -89,6 +89,15 @@ class Membership:
     def leads(self) -> bool:
         """Return whether this replica does what only one should do: it is the first that lives, and not fenced."""
         return self._is_first and not self.is_fenced
+
+    def check_leads(self) -> None:
+        """Check right before a write that this replica leads.
+
+        Raises:
+            Fenced: It does not, or not any more.
+        """
+        if not self.leads():
+            raise Fenced("this replica does not lead any more")
 
     def yield_to(self, elsewhere: str) -> None:
         """Stop acting at once, since the installation in that namespace has the cluster; empty: be a member again."""

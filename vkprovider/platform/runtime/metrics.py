@@ -100,13 +100,14 @@ def registry_of(measures: Sequence[Measure]) -> CollectorRegistry:
     return registry
 
 
-class _Collected(Collector):
+class Collected(Collector):
     """Metrics that were just collected."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = metrics
 
     def collect(self) -> Iterable[Metric]:
+        """Return them."""
         return self._metrics
 
 
@@ -115,5 +116,5 @@ async def exposition(registry: CollectorRegistry) -> bytes:
 
     The event loop renews Leases meanwhile.
     """
-    collected = _Collected(list(registry.collect()))
+    collected = Collected(list(registry.collect()))
     return await asyncio.to_thread(generate_latest, collected)

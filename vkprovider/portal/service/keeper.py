@@ -133,17 +133,15 @@ class Keeper:
                 name = namespace_name(self._settings.namespace_prefix, warm_key(secrets.randbits(_KEY_BITS)))
                 request = LabRequest(id=new_id(), at=self._ctx.now_unix, definition=pod_image)
                 labels = warm_labels_for(self._ctx.namespace, family)
-                await self._records.create(name, labels, annotation(request), self._leads)
+                await self._records.create(name, labels, annotation(request), self._membership.check_leads)
                 _log.info("warm lab requested", family=family, namespace=name, definition=pod_image)
         for lab in plan.end:
             try:
-                await self._records.patch(lab.record, annotation(ending(new_id(), self._ctx.wall())), self._leads)
+                await self._records.patch(
+                    lab.record, annotation(ending(new_id(), self._ctx.wall())), self._membership.check_leads
+                )
             except (Conflict, NotFound):  # a user has just taken it
                 continue
-
-    def _leads(self) -> None:
-        if not self._membership.leads():
-            raise Fenced("this replica does not lead any more")
 
     def _is_idle(self, key: str) -> bool:
         return not self._locks.is_in_request(key) and not self._index.namespaces_of(key)
@@ -221,7 +219,7 @@ class Instructors:
             return DONE
         labels = labels_for(self._ctx.namespace, lab.user, class_=class_)
         try:
-            await self._contents.instructors(namespace, labels, step, self._leads)
+            await self._contents.instructors(namespace, labels, step, self._membership.check_leads)
         except (Conflict, NotFound):  # somebody was quicker: the watch will show it
             return Result(_UNSEEN_S)
         except Forbidden as error:  # such as in a namespace that ends
@@ -229,7 +227,3 @@ class Instructors:
             return Result(_REFUSED_S)
         _log.info("instructors of a lab", namespace=namespace, class_=class_, step=type(step).__name__)
         return DONE
-
-    def _leads(self) -> None:
-        if not self._membership.leads():
-            raise Fenced("this replica does not lead any more")

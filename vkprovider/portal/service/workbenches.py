@@ -172,16 +172,11 @@ class Workbenches:
 
     async def keep(self, index: UserLabIndex, membership: Membership) -> None:
         """Keep the policies of all workbenches as they should be, for ever, while this replica leads."""
-
-        def leads() -> None:
-            if not membership.leads():
-                raise Fenced("this replica does not lead any more")
-
         while True:
             await asyncio.sleep(self._settings.look_s)
             try:
                 if membership.leads():
-                    await self._renew(index.labs(), leads)
+                    await self._renew(index.labs(), membership.check_leads)
             except (OutsideError, InputError, Fenced) as error:
                 _log.warning("the policies of workbenches may be old", error=str(error))
 

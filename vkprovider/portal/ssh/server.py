@@ -14,6 +14,7 @@ from typing import Final, cast
 import asyncssh
 import structlog
 
+from vkprovider.platform.concurrency import end_tasks
 from vkprovider.platform.errors import InputError, OutsideError
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.open import Places
@@ -105,9 +106,7 @@ class SshPort:
             self._listener.close()
             if self._connections:
                 await asyncio.wait(self._connections, timeout=_LEAVE_S)
-            for task in self._connections:
-                task.cancel()
-            await asyncio.gather(*self._connections, return_exceptions=True)
+            await end_tasks(self._connections)
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()

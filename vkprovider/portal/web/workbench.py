@@ -18,6 +18,8 @@ import structlog
 from aiohttp import web
 from yarl import URL
 
+from vkprovider.lablet.standing import is_ready
+from vkprovider.platform.concurrency import end_tasks
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.bodies import streamed
 from vkprovider.platform.http.open import Places, Reviews, ReviewTimes
@@ -29,7 +31,7 @@ from vkprovider.platform.wildcardhosts import WildcardHosts
 from vkprovider.portal.api.callers import KnownCaller, lab_right
 from vkprovider.portal.pure.benchhost import SESSION_S_MAX, BenchSession, cookie_of, may_pass, sent_back, sent_on
 from vkprovider.portal.pure.benchpod import access_of
-from vkprovider.portal.pure.facts import READY, UserLab
+from vkprovider.portal.pure.facts import UserLab
 from vkprovider.portal.service.requests import LabCaller
 from vkprovider.portal.web.codes import Codes
 from vkprovider.portal.web.cookie import Keys, seal, unseal
@@ -230,9 +232,7 @@ class BenchDoor:
             if task.done():
                 return task.result()
         finally:
-            for each in (task, ended):
-                each.cancel()
-            await asyncio.gather(task, ended, return_exceptions=True)
+            await end_tasks((task, ended))
         if request.transport is not None:
             request.transport.abort()  # the browser sees that an answer is not whole
         return web.Response()
@@ -297,9 +297,7 @@ class BenchDoor:
                 try:
                     await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
                 finally:
-                    for each in both:
-                        each.cancel()
-                    await asyncio.gather(*both, return_exceptions=True)
+                    await end_tasks(both)
                     await socket.close()
                 return socket
         except (aiohttp.ClientError, TimeoutError, OSError):
@@ -342,5 +340,4 @@ def bench_address(hosts: WildcardHosts | None, lab: UserLab | None) -> str:
     pod = lab.own_bench if lab is not None else None
     if hosts is None or lab is None or pod is None:
         return ""
-    is_ready = any(each.type == READY and each.status == "True" for each in pod.status.conditions)
-    return hosts.address_of(lab.key) if is_ready else ""
+    return hosts.address_of(lab.key) if is_ready(pod) else ""

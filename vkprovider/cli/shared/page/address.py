@@ -9,7 +9,6 @@ from typing import Final
 from urllib.parse import urlsplit
 
 import click
-import msgspec
 
 from vkprovider.cli.shared.refusals import NO_CLASS, advised
 from vkprovider.doctor.rights import INSTRUCTOR, grant_command
@@ -20,7 +19,7 @@ from vkprovider.platform.errors import Forbidden
 from vkprovider.platform.kube.api import Api
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource, kind
-from vkprovider.platform.objects import Metadata
+from vkprovider.platform.objects import RoleBinding
 from vkprovider.platform.settings import is_loopback
 
 FORWARD: Final = (
@@ -34,21 +33,7 @@ class PageUnknown(click.ClickException):
     """Nothing says where the page is, or as whom to ask it."""
 
 
-class BindingRole(msgspec.Struct, frozen=True):
-    """The role that a binding gives."""
-
-    kind: str
-    name: str
-
-
-class Binding(msgspec.Struct, frozen=True, rename="camel"):
-    """A RoleBinding, without whom it binds."""
-
-    metadata: Metadata
-    role_ref: BindingRole
-
-
-_BINDINGS: Final = kind("/apis/rbac.authorization.k8s.io/v1", "rolebindings", Binding)
+_BINDINGS: Final = kind("/apis/rbac.authorization.k8s.io/v1", "rolebindings", RoleBinding)
 
 
 def safe(url: str, source: str = "--url") -> str:
@@ -82,13 +67,13 @@ def is_verified(url: str, *, given: bool) -> bool:
     return not (given and is_loopback(urlsplit(url).hostname or ""))
 
 
-def anchored(binding: Binding | None, note: str = names.ANNOTATION_PAGE_URL) -> str:
+def anchored(binding: RoleBinding | None, note: str = names.ANNOTATION_PAGE_URL) -> str:
     """Return what an admin has written on the RoleBinding of a class, the address of the page; "" if it is not there.
 
     The API server lets only those change a binding who may give its role. Of another role, an admin of the namespace
     may have made it, who does not have the rights of an instructor.
     """
-    if binding is None or (binding.role_ref.kind, binding.role_ref.name) != ("ClusterRole", INSTRUCTOR):
+    if binding is None or not binding.binds(INSTRUCTOR):
         return ""
     return binding.metadata.annotations.get(note, "")
 

@@ -22,6 +22,7 @@ from vkprovider.labs.controllers.console.commands import say
 from vkprovider.labs.controllers.console.finding import ENDED, MOVED, Finder, FoundLablet, check, facts_of, topology_of
 from vkprovider.labs.kubelet.spi import Exit, RemoteCommand
 from vkprovider.labs.pure.console.links import EMPTY, GrowingPcap, NamedLink, find, named
+from vkprovider.platform.concurrency import end_tasks
 from vkprovider.platform.errors import Fenced, InputError, Invalid, NotFound, OutsideError, Unavailable
 from vkprovider.platform.messages import count
 
@@ -227,9 +228,7 @@ class _Stream:
         except TimeoutError:
             reads, has_more, why = False, False, _SLOW
         finally:
-            for task in (ending, following):
-                task.cancel()
-            await asyncio.gather(ending, following, return_exceptions=True)
+            await end_tasks((ending, following))
             await self._end()
         if not reads:
             return Exit(1, why)
@@ -257,9 +256,7 @@ class _Stream:
                     return why
             return "it has reached its limit"
         finally:
-            for task in waiting:
-                task.cancel()
-            await asyncio.gather(*waiting, return_exceptions=True)
+            await end_tasks(waiting)
 
     async def _follow(self, ending: asyncio.Task[str]) -> str:
         """Pass packets on until there are enough, or until a task ends; return why.

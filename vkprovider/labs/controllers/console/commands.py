@@ -14,6 +14,7 @@ from vkprovider.labs.controllers.console.shared import Console, Watcher
 from vkprovider.labs.kubelet.spi import Exit, RemoteCommand
 from vkprovider.labs.pure.console.dialogue import Dialogue, DialogueEnd, Output, Print, Type
 from vkprovider.labs.pure.console.writers import TAKEN
+from vkprovider.platform.concurrency import end_tasks
 from vkprovider.platform.errors import InputError, Invalid, OutsideError, Unavailable
 
 ESCAPE: Final = b"\x1d"
@@ -51,9 +52,7 @@ async def attach(console: Console, command: RemoteCommand, *, about: str, take_o
         try:
             await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            for task in waiting:
-                task.cancel()
-            results = await asyncio.gather(*waiting, return_exceptions=True)
+            results = await end_tasks(waiting)
     return await _end(watcher, command, results)
 
 
@@ -125,9 +124,7 @@ async def carry(command: RemoteCommand, channel: ByteChannel, what: str) -> Exit
             await asyncio.wait((typing, showing), return_when=asyncio.FIRST_COMPLETED)
             has_left = not showing.done() and typing.done() and typing.result()
         finally:
-            for task in (typing, showing):
-                task.cancel()
-            await asyncio.gather(typing, showing, return_exceptions=True)
+            await end_tasks((typing, showing))
     finally:
         await channel.close()
     if not has_left:
@@ -188,9 +185,7 @@ class Execution:
         except (ConnectionLost, TimeoutError):
             await self._abandon(dialogue)
         finally:
-            for task in watched:
-                task.cancel()
-            await asyncio.gather(*watched, return_exceptions=True)
+            await end_tasks(watched)
         if self._has_input and self._end is None:
             state = "was interrupted" if dialogue.was_typed else "was not typed"
             raise InputError(

@@ -1,6 +1,7 @@
 """The stored versions of all definitions: content ConfigMaps, written once, deleted when no lablet runs them."""
 
 import asyncio
+import dataclasses
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -208,7 +209,7 @@ class Versions:
             names.ANNOTATION_REFRESH: request,
         }
         await handle.replace(document)
-        raised = self.contents[content.digest] = contents.with_sequence(content, sequence, request)
+        raised = self.contents[content.digest] = dataclasses.replace(content, sequence=sequence, request=request)
         return raised
 
     async def _read(self, config_map: ConfigMap, spec: LabletDefinitionSpec) -> Content:
@@ -252,7 +253,7 @@ class Versions:
                     _log.warning("content cannot be read", config_map=config_map.metadata.name, error=str(error))
                     continue
             elif (sequence := contents.sequence_of(config_map)) > content.sequence:  # the former leader raised it
-                content = contents.with_sequence(content, sequence, contents.request_of(config_map))
+                content = dataclasses.replace(content, sequence=sequence, request=contents.request_of(config_map))
             found[content.digest] = content
         for content in self.of(name):
             found.setdefault(content.digest, content)
@@ -268,7 +269,7 @@ class Versions:
             except InputError:
                 continue  # its resources are unknown now; if it is the current one, the definition's fault says so
             if need != content.need:
-                content = contents.with_need(content, need)  # noqa: PLW2901 (the overrides changed)
+                content = dataclasses.replace(content, need=need)  # noqa: PLW2901 (the overrides changed)
                 self.contents[content.digest] = content
             everything.append(content)
         kept, dropped = contents.split_kept(everything, keep=spec.keep_versions, used=())

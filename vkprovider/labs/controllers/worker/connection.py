@@ -17,17 +17,10 @@ from typing import Final
 
 from tunnels.base import AllowList, Transport
 from vkprovider.cml.dialect import BY_AGENT
-from vkprovider.cml.factory import open_labs, session_over
+from vkprovider.cml.factory import open_labs, open_session, parse_worker_url, session_over
 from vkprovider.cml.operations import IMAGES_API, LABS_API, STATS_API, STREAMS_API
 from vkprovider.cml.spi import Credentials, CredentialsReader, Labs
-from vkprovider.cml.stats import (
-    CmlWorkerImages,
-    CmlWorkerStats,
-    WorkerImages,
-    WorkerStats,
-    open_worker_images,
-    open_worker_stats,
-)
+from vkprovider.cml.stats import CmlWorkerImages, CmlWorkerStats, NoImages, NoStats, WorkerImages, WorkerStats
 from vkprovider.cml.worker import CmlLabs
 from vkprovider.lablet import names
 from vkprovider.lablet.models.worker import CMLWorkerSpec
@@ -218,36 +211,39 @@ class Connector:
             )
         allow = AllowList((*LABS_API.entries, *STREAMS_API.entries))
         transport = self._tunnels.transport(spec.tunnel, way, allow, user_agent(self._ctx.replica))
-        return CmlLabs(self._session(spec, way, transport), destination_of(way.name, spec), transport)
+        return CmlLabs(self._over(transport, spec, way), destination_of(way.name, spec), transport)
 
     def _open_stats(self, spec: CMLWorkerSpec, way: WorkerRoute) -> WorkerStats:
+        session = self._session(spec, way, STATS_API)
+        if session is None:
+            return NoStats()
+        asked = CmlWorkerStats(session)
         if spec.tunnel == "direct":
-            return open_worker_stats(
-                spec.cml_url,
-                _credentials_of(self._ctx, way.name, spec),
-                verify=not spec.tls.insecure_skip_verify,
-                ca_bundle=spec.tls.ca_bundle,
-                guard=way.guard,
-                user_agent=user_agent(self._ctx.replica),
-            )
-        transport = self._tunnels.transport(spec.tunnel, way, STATS_API, user_agent(self._ctx.replica))
-        asked = CmlWorkerStats(self._session(spec, way, transport))
+            return asked
         return _ReportedStats(lambda: self._tunnels.facts(spec.tunnel, way.name).usage, asked)
 
     def _open_images(self, spec: CMLWorkerSpec, way: WorkerRoute) -> WorkerImages:
-        if spec.tunnel == "direct":
-            return open_worker_images(
-                spec.cml_url,
-                _credentials_of(self._ctx, way.name, spec),
-                verify=not spec.tls.insecure_skip_verify,
-                ca_bundle=spec.tls.ca_bundle,
-                guard=way.guard,
-                user_agent=user_agent(self._ctx.replica),
-            )
-        transport = self._tunnels.transport(spec.tunnel, way, IMAGES_API, user_agent(self._ctx.replica))
-        return CmlWorkerImages(self._session(spec, way, transport))
+        session = self._session(spec, way, IMAGES_API)
+        return NoImages() if session is None else CmlWorkerImages(session)
 
-    def _session(self, spec: CMLWorkerSpec, way: WorkerRoute, transport: Transport) -> ServiceClient:
+    def _session(self, spec: CMLWorkerSpec, way: WorkerRoute, allow: AllowList) -> ServiceClient | None:
+        """Open a session for some requests; None for a null worker, which answers none."""
+        if spec.tunnel != "direct":
+            transport = self._tunnels.transport(spec.tunnel, way, allow, user_agent(self._ctx.replica))
+            return self._over(transport, spec, way)
+        if parse_worker_url(spec.cml_url).scheme == "null":
+            return None
+        return open_session(
+            spec.cml_url,
+            _credentials_of(self._ctx, way.name, spec),
+            verify=not spec.tls.insecure_skip_verify,
+            ca_bundle=spec.tls.ca_bundle,
+            allow=allow,
+            guard=way.guard,
+            user_agent=user_agent(self._ctx.replica),
+        )
+
+    def _over(self, transport: Transport, spec: CMLWorkerSpec, way: WorkerRoute) -> ServiceClient:
         """Open a session through an agent, which logs in itself unless the CMLWorker names a Secret."""
         credentials = _credentials_of(self._ctx, way.name, spec) if spec.credentials_secret_name else None
         return session_over(transport, destination_of(way.name, spec), credentials, trust=BY_AGENT)

@@ -142,13 +142,7 @@ class Command:
         if self._exited:
             return
         self._exited = True
-        await self._session.stop()
-        told = False
-        with contextlib.suppress(ConnectionLost, TimeoutError):
-            async with asyncio.timeout(self._session.limits.closing_s):
-                await self._tell(self._session.why or status)
-            told = True
-        await self._session.close(in_order=told)
+        await self._session.end(lambda: self._tell(self._session.why or status))
 
     async def _write(self, name: str, data: bytes) -> None:
         if self._exited or self._session.over:

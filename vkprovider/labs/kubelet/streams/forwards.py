@@ -109,13 +109,7 @@ class PortForward(ABC):
 
     async def end(self) -> None:
         """End the session: kubectl says that the connection to the pod is lost."""
-        await self._session.stop()
-        told = False
-        with contextlib.suppress(ConnectionLost, TimeoutError):
-            async with asyncio.timeout(self._session.limits.closing_s):
-                await self._session.leave()
-            told = True
-        await self._session.close(in_order=told)
+        await self._session.end(self._session.leave)
 
 
 class _SpdyForward(PortForward):

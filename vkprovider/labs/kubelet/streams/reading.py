@@ -1,7 +1,9 @@
 """The task that reads a session's connection."""
 
 import asyncio
+import contextlib
 from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from tunnels.base import ConnectionLost
@@ -100,6 +102,20 @@ class SessionReading(ABC):
             pass
         finally:
             self.link.abort()
+
+    async def end(self, tell: Callable[[], Awaitable[None]]) -> None:
+        """Read nothing more, tell the client, and end the connection: at once if it cannot be told in time.
+
+        Args:
+            tell: Tells the client; called when nothing is read any more. It may raise `ConnectionLost`.
+        """
+        await self.stop()
+        told = False
+        with contextlib.suppress(ConnectionLost, TimeoutError):
+            async with asyncio.timeout(self.limits.closing_s):
+                await tell()
+            told = True
+        await self.close(in_order=told)
 
     @abstractmethod
     async def handle(self, message: bytes | str) -> None:

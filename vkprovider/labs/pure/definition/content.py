@@ -4,7 +4,6 @@ A Pod is bound to one version by its claim, so that a changed definition never r
 charged the maximum over the stored versions, because all of them share one RuntimeClass.
 """
 
-import dataclasses
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -236,16 +235,6 @@ def sequence_of(config_map: ConfigMap) -> int:
 def request_of(config_map: ConfigMap) -> str:
     """Return the refresh request by which a version became the current one; empty if the definition was changed."""
     return config_map.metadata.annotations.get(names.ANNOTATION_REFRESH, "")
-
-
-def with_need(content: Content, need: Resources) -> Content:
-    """Return the content with another need: the definition's overrides changed."""
-    return dataclasses.replace(content, need=need)
-
-
-def with_sequence(content: Content, sequence: int, request: str) -> Content:
-    """Return the content with another sequence number, given it by a refresh request or, if empty, without one."""
-    return dataclasses.replace(content, sequence=sequence, request=request)
 
 
 def split_kept(contents: Iterable[Content], *, keep: int, used: Collection[str]) -> tuple[list[Content], list[Content]]:

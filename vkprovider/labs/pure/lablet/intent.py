@@ -17,6 +17,7 @@ from vkprovider.lablet.exposure import Lending
 from vkprovider.lablet.inputs import inputs_of, tag_of
 from vkprovider.lablet.names import LAB_CONTAINER, LABEL_OWNER_NAMESPACE
 from vkprovider.lablet.reasons import Trouble
+from vkprovider.lablet.standing import is_ready
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.definition.content import Content
 from vkprovider.labs.pure.session.delivery import NO_TERMS, Terms
@@ -249,11 +250,6 @@ def member_of(pod: Pod, definitions: Mapping[str, Definition]) -> Member:
     """Describe a lablet of a pool."""
     meta = pod.metadata
     return Member(meta.uid, is_ready(pod) and meta.deletion_timestamp is None, _newer(pod, definitions))
-
-
-def is_ready(pod: Pod) -> bool:
-    """Return whether a Pod shows the condition Ready."""
-    return any(each.type == "Ready" and each.status == "True" for each in pod.status.conditions)
 
 
 def _newer(pod: Pod, definitions: Mapping[str, Definition]) -> str:

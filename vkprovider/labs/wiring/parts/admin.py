@@ -1,10 +1,11 @@
 """The part of administration: what a replica is, what it counts, and a pass that a person asks for."""
 
 from collections.abc import Sequence
+from typing import Any
 
 from vkprovider import __version__
 from vkprovider.labs.controllers.worker.reconciler import Workers
-from vkprovider.labs.http.admin import Admin
+from vkprovider.labs.http.admin import answering
 from vkprovider.labs.wiring.base import Base
 from vkprovider.labs.wiring.parts.changes import trigger
 from vkprovider.platform.runtime.parts import Part, Route, stats
@@ -26,16 +27,17 @@ def admin(base: Base, workers: Workers, parts: Sequence[Part]) -> Part:
         "namespace": ctx.namespace,
         "installation": ctx.installation,
     }
-    handlers = Admin(
-        base.access,
-        info=lambda: info,
-        stats=lambda: stats(ctx, base.membership, parts),
-        trigger=lambda: trigger(base, workers),
-    )
+
+    def told() -> dict[str, Any]:
+        return stats(ctx, base.membership, parts)
+
+    def triggered() -> dict[str, Any]:
+        return {"triggered": True, **trigger(base, workers)}
+
     return Part(
         routes=(
-            Route("GET", "/info", handlers.info),
-            Route("GET", "/admin/stats", handlers.stats),
-            Route("POST", "/admin/trigger-reconcile", handlers.trigger),
+            Route("GET", "/info", answering(base.access, lambda: info)),
+            Route("GET", "/admin/stats", answering(base.access, told)),
+            Route("POST", "/admin/trigger-reconcile", answering(base.access, triggered, status=202)),
         )
     )

@@ -15,6 +15,7 @@ import structlog
 from aiohttp import WSMsgType, web
 
 from vkprovider.lablet import names
+from vkprovider.platform.concurrency import end_tasks
 from vkprovider.platform.errors import DeadlineExceeded, OutsideError, Unavailable
 from vkprovider.platform.http.answers import Refused
 from vkprovider.platform.http.connections import uncount
@@ -404,9 +405,7 @@ async def first_end(**each: Coroutine[Any, Any, ConsoleEnd]) -> ConsoleEnd:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         return next(task for task in tasks if task.done()).result()
     finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await end_tasks(tasks)
 
 
 async def after(happened: asyncio.Event, end: ConsoleEnd) -> ConsoleEnd:

@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 
 from aiohttp import web
 
+from vkprovider.platform.concurrency import end_tasks
 from vkprovider.platform.http.answers import NotAllowed, TooManyReviews
 from vkprovider.platform.http.open import Places
 from vkprovider.platform.http.sse import EventStream
@@ -82,9 +83,7 @@ async def merged(*listening: AbstractAsyncContextManager[asyncio.Event]) -> Asyn
         try:
             yield news
         finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*tasks, return_exceptions=True)
+            await end_tasks(tasks)
 
 
 BEAT_S: Final = 2.0

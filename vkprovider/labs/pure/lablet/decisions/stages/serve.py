@@ -4,7 +4,7 @@ from typing import Final
 
 from vkprovider.lablet import observations
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
-from vkprovider.lablet.standing import State
+from vkprovider.lablet.standing import State, is_ready
 from vkprovider.labs.pure.claims.claim import Wish
 from vkprovider.labs.pure.claims.document import rest_left_s
 from vkprovider.labs.pure.lablet.decisions import living
@@ -22,7 +22,6 @@ from vkprovider.labs.pure.lablet.decisions.session import await_access, via, war
 from vkprovider.labs.pure.lablet.decisions.takedown import again_or_kept, labels, take_down
 from vkprovider.labs.pure.lablet.devicework import work_of
 from vkprovider.labs.pure.lablet.facts import Decision, Report
-from vkprovider.labs.pure.lablet.intent import is_ready
 from vkprovider.labs.pure.lablet.memory import Presence
 from vkprovider.labs.pure.lablet.steps import (
     SAVE,
