@@ -349,7 +349,7 @@ class DoctorReason(Reasons):
     FAILED_CREATE = (
         "FailedCreate",
         "A Deployment, StatefulSet or Job may not make a Pod of a lablet; the message is the API server's.",
-        "See the tables of Kubernetes below.",
+        "See the first table of this page, *Kubernetes: no Pod is made*.",
     )
     DAEMON_SET_EMPTY = (
         "DaemonSetEmpty",

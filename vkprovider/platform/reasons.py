@@ -137,11 +137,15 @@ NO_REASON: Final = ForeignReason.NONE
 class StartReason(Reasons):
     """Errors that end `vkprovider run` at once."""
 
-    KEPT_INVALID = ("KeptInvalid", "The stored work of a lablet is damaged.", "Delete that ConfigMap.")
+    KEPT_INVALID = (
+        "KeptInvalid",
+        "The stored work of a lablet is damaged, so that nobody gets it; the provider runs on.",
+        "Restore that ConfigMap from a backup, or delete it; it goes by itself after VKPROVIDER_KEPT_SECONDS.",
+    )
     SETTING_INVALID = (
         "SettingInvalid",
-        "A file that a setting names is missing or wrong.",
-        "Correct it; see settings.md.",
+        "A setting is missing or wrong, a file that it names is, or its port is taken.",
+        "Do what the message says; see settings.md.",
     )
     KUBECONFIG_MISSING = ("KubeconfigMissing", "There is no kubeconfig at that path.", "Set KUBECONFIG.")
     KUBECONFIG_INVALID = ("KubeconfigInvalid", "The kubeconfig cannot be used.", "Correct what the message names.")

@@ -109,7 +109,10 @@ class Happened(Reasons):
 
 
 _CREATE: Final = "Create it in the Pod's namespace; the lablet then continues by itself."
-_BIND: Final = "Bind ClusterRole vkprovider-parameter-reader in the Pod's namespace, with the command of the message."
+_BIND: Final = (
+    "Do what the message says. If it has a `kubectl create rolebinding` command, an administrator runs that. In the "
+    "provider's own namespace bind nothing: move the Pod. If the text is not UTF-8, correct the value."
+)
 
 
 class EnvironmentReason(Reasons):
@@ -200,7 +203,7 @@ class ConsoleReason(Reasons):
     )
     CONSOLE_IN_USE = (
         "ConsoleInUse",
-        "Another session types at the console of the device; any number may watch.",
+        "Another session types at the console of the device; up to 32 sessions may watch.",
         "Attach without `-i`, or take over until you leave: `kubectl lablet console POD DEVICE --take-over`.",
     )
     NO_CONFIGURATION = (
@@ -264,7 +267,11 @@ class ConsoleReason(Reasons):
         "There is no log of a run before the last restart, or CML forgot it when the device was wiped.",
         "Leave out `--previous`.",
     )
-    TOO_MANY_SESSIONS = ("TooManySessions", "So many sessions are open on the worker already.", "End some.")
+    TOO_MANY_SESSIONS = (
+        "TooManySessions",
+        "32 sessions watch this console, or 256 connections to ports of the worker are open; the message says which.",
+        "Close sessions that nobody needs.",
+    )
 
 
 class ExposureReason(Reasons):

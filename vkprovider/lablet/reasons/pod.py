@@ -233,7 +233,10 @@ class Trouble(Reasons):
     LAB_START_TIMEOUT = (
         "LabStartTimeout",
         "A device did not boot in the time that it has, counted from its own start; the message says how long that is.",
-        "Look at its console; if it only needs longer, set spec.bootTimeoutSeconds of the LabletDefinition.",
+        (
+            "Look at its console. If it only needs longer, raise LAB_START_TIMEOUT of the provider if that is set, for "
+            "it goes before, else spec.bootTimeoutSeconds of the LabletDefinition."
+        ),
     )
     LAB_CRASHED = (
         "LabCrashed",

@@ -310,6 +310,9 @@ class DefinitionReason(Reasons):
     IN_USE = (
         "InUse",
         "The definition is being deleted and waits for its lablets; new ones are refused.",
-        "Delete their Pods, or annotate vkprovider.io/abandon=true.",
+        (
+            "Delete their Pods. Annotate vkprovider.io/abandon=true only if that cannot be: the definition goes at "
+            "once, and labs that run go on, but are not imported again (`ContentMissing`); that cannot be undone."
+        ),
     )
     DELETING = ("Deleting", "The definition is being deleted.", "", Trait.PASSING)

@@ -25,7 +25,7 @@ _PORT_MAX: Final = 65535
 def console() -> None:
     """Connect this terminal with the console of DEVICE of POD; Ctrl-] leaves it.
 
-    Any number of sessions may watch a console, and one of them types. A second one that wants to type is refused,
+    Up to 32 sessions watch a console, and one of them types. A second one that wants to type is refused,
     unless it says --take-over. It is `kubectl exec -it POD -c DEVICE -- console`, and takes the same right, to `create`
     `pods/exec`.
 
