@@ -304,6 +304,11 @@ class RoleBinding(msgspec.Struct, frozen=True, rename="camel", gc=False):
         """The usernames that it names; groups are left out."""
         return frozenset(each.username for each in self.subjects or ()) - {""}
 
+    @property
+    def namespaces(self) -> frozenset[str]:
+        """The namespaces of the ServiceAccounts that it names."""
+        return frozenset(each.namespace for each in self.subjects or ()) - {""}
+
     def binds(self, cluster_role: str) -> bool:
         """Return whether it gives a ClusterRole."""
         return (self.role_ref.kind, self.role_ref.name) == ("ClusterRole", cluster_role)

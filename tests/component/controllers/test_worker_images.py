@@ -7,6 +7,7 @@ from tests.component.controllers.looking import is_ready, when
 from tests.component.controllers.running import Running
 from tests.support.apiserver import GROUP, NODES
 from tests.support.cmlapi.simulator import CmlSimulator
+from vkprovider.lablet.observations import WorkerUsage
 from vkpsim.cml.world.definitions import image_id
 from vkpsim.cml.world.platforms import DEFINITIONS
 from vkpsim.http.access_log import Entry
@@ -76,6 +77,17 @@ async def test_the_node_shows_what_the_worker_has_and_asks_once_in_five_minutes(
     await when(lambda: len(asked(simulator)) == 3, "it is asked again")
     await probed(simulator)
     assert len(running.api.matching(rf"^PATCH .*/nodes/vnode.{worker}/status")) == len(writes) + 1, "nothing is new"
+
+
+async def test_a_null_worker_has_no_images_and_no_statistics(world: World) -> None:
+    running = await world.replica()
+    worker = await world.worker(stats="On", images="On")
+    assert images_of(await world.node(worker, is_ready)) == []
+    connection = running.replica.fleet.items[worker].connection
+    assert connection.stats is not None
+    assert connection.images is not None
+    assert await connection.stats.usage() == WorkerUsage()
+    assert await connection.images.ids() == []
 
 
 async def test_a_list_that_does_not_come_is_not_an_empty_one(world: World) -> None:

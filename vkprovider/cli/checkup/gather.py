@@ -42,6 +42,7 @@ from vkprovider.platform.objects import (
     Lease,
     Metadata,
     Node,
+    RoleBinding,
     RuntimeClass,
     SelfSubjectReview,
 )
@@ -65,14 +66,6 @@ _AUTHORIZATION: Final = "authorization.k8s.io/v1"
 
 class _Object(msgspec.Struct, frozen=True):
     metadata: Metadata
-
-
-class _Subject(msgspec.Struct, frozen=True):
-    namespace: str = ""
-
-
-class _Binding(msgspec.Struct, frozen=True):
-    subjects: tuple[_Subject, ...] = ()
 
 
 class Doctor:
@@ -132,14 +125,14 @@ class Doctor:
 
     # --------------------------------------------------------------------------------------------- the installation
 
-    async def _homes(self) -> set[str]:
+    async def _homes(self) -> frozenset[str]:
         """Return the namespaces that the provider's ClusterRoleBinding names; empty if there is none to be read.
 
         Few users may read it, and nothing else depends on it: that is no finding.
         """
         path = f"/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/{wellknown.SERVICE_ACCOUNT}"
-        binding = await self._reading.glance(path, _Binding) or _Binding()
-        return {subject.namespace for subject in binding.subjects if subject.namespace}
+        binding = await self._reading.glance(path, RoleBinding)
+        return binding.namespaces if binding is not None else frozenset()
 
     async def _check_setup(self) -> None:
         for wanted in crds():

@@ -16,6 +16,7 @@ import structlog
 from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.shared.output import Listing, Output
 from vkprovider.cli.shared.place import Scope
+from vkprovider.platform.concurrency import end_tasks
 from vkprovider.platform.kube.informer import Informer
 from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.kube.watch import key_of
@@ -96,8 +97,7 @@ async def follow(
                 shown[key] = row
                 printer.show(row)
     finally:
-        running.cancel()
-        await asyncio.gather(running, return_exceptions=True)
+        await end_tasks((running,))
 
 
 def _log_to_stderr() -> None:

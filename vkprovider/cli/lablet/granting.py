@@ -93,7 +93,7 @@ class Grant(msgspec.Struct, frozen=True):
         """
         if found is None:
             return "missing"
-        if (found.role_ref.kind, found.role_ref.name) != ("ClusterRole", self.role):
+        if not found.binds(self.role):
             place = f" -n {self.namespace}" if self.namespace else ""
             raise click.ClickException(
                 f"{self.about} binds {found.role_ref.kind} {found.role_ref.name}, not ClusterRole {self.role}: make a "
@@ -327,7 +327,7 @@ async def _check(
     if warning := warning_of(namespace, home.metadata.labels):
         click.echo(warning, err=True)
     installed = await Resource(kube, kind(_API, "clusterrolebindings", RoleBinding)).get(wellknown.SERVICE_ACCOUNT)
-    homes = sorted({each.namespace for each in installed.subjects or () if each.namespace}) if installed else []
+    homes = sorted(installed.namespaces) if installed else []
     if not homes:
         raise click.ClickException(
             f"ClusterRoleBinding {wellknown.SERVICE_ACCOUNT} does not exist: vkprovider is not "
@@ -362,8 +362,9 @@ async def _write(kube: KubeClient, wanted: Grant, found: RoleBinding | None) -> 
         await bindings.create(wanted.body())
         return
     meta = found.metadata
+    subjects = found.subjects or ()
     change: dict[str, Any] = {}
-    if wanted.subject is not None and wanted.subject not in (subjects := found.subjects or ()):
+    if wanted.subject is not None and wanted.subject not in subjects:
         change = {"subjects": [msgspec.to_builtins(each) for each in (*subjects, wanted.subject)]}
     elif any(found.metadata.annotations.get(name) != text for name, text in wanted.notes.items()):
         change = {"metadata": {"annotations": wanted.notes}}

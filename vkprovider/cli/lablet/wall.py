@@ -20,6 +20,7 @@ from vkprovider.cli.shared.output import shorten
 from vkprovider.cli.shared.place import Place
 from vkprovider.cli.shared.pods import find_all, named
 from vkprovider.lablet.shownname import by_last_name, with_name
+from vkprovider.platform.concurrency import end_tasks
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.messages import count
 
@@ -270,8 +271,7 @@ async def _watch(lanes: Sequence[ConsoleLane]) -> int:
         codes = watching.result()
         return _SIGNAL_BASE + signal.SIGINT if -signal.SIGINT in codes else int(any(codes))
     finally:
-        watching.cancel()
-        await asyncio.gather(watching, return_exceptions=True)
+        await end_tasks((watching,))
 
 
 async def _follow(lane: ConsoleLane) -> int:
@@ -294,8 +294,7 @@ async def _follow(lane: ConsoleLane) -> int:
             lane.say(f"[{_why(await told) or 'the console has ended'}]")
         return code
     finally:
-        told.cancel()
-        await asyncio.gather(told, return_exceptions=True)
+        await end_tasks((told,))
         with contextlib.suppress(ProcessLookupError):
             process.kill()
         with contextlib.suppress(TimeoutError):  # a login plugin of kubectl may hold its pipes

@@ -28,7 +28,7 @@ from vkprovider.doctor.findings import Finding
 from vkprovider.labs.checks.tunnels import BrokerSeen, check_broker, check_unseen
 from vkprovider.labs.checks.workers import WorkerProbe
 from vkprovider.platform import wellknown
-from vkprovider.platform.concurrency import at_most
+from vkprovider.platform.concurrency import at_most, end_tasks
 from vkprovider.platform.errors import InputError, OutsideError
 from vkprovider.platform.objects import CustomResource
 
@@ -115,8 +115,7 @@ class _Caller:
             asked = [self._heard[name] for name in sorted(self._heard)]
             found = await at_most(_ASKED_MAX, self._ask, asked)
         finally:
-            tending.cancel()
-            await asyncio.gather(tending, return_exceptions=True)
+            await end_tasks((tending,))
         answers = dict(zip((heard.address.name for heard in asked), found, strict=True))
         return BrokerSeen(
             probes={

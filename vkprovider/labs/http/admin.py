@@ -15,7 +15,7 @@ def answering(access: AccessControl, told: Callable[[], Mapping[str, Any]], stat
 
     Args:
         access: Checks the caller's rights.
-        told: Returns the answer; what it does, is done for those alone who have the right.
+        told: Returns the answer; called only after the right was checked.
         status: Of the answer.
     """
 

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
+from vkprovider.platform.concurrency import end_tasks
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.http.answers import Refused
 
@@ -232,8 +233,7 @@ class Reviews:
             if not question.holders:
                 if self._asked.get(key) is question:
                     del self._asked[key]
-                question.task.cancel()
-                await asyncio.gather(question.task, return_exceptions=True)
+                await end_tasks((question.task,))
 
     async def _repeat(self, user: str, key: bytes, ask: Ask, holders: set[tuple[asyncio.Event, ...]]) -> None:
         """Ask until the answer is no."""

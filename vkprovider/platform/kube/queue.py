@@ -19,6 +19,7 @@ from typing import Final, Generic, Literal, TypeVar, get_args
 
 import structlog
 
+from vkprovider.platform.concurrency import end_tasks
 from vkprovider.platform.errors import Fenced
 from vkprovider.platform.histogram import BRIEF_S, COARSE_S, Histogram
 from vkprovider.platform.kube.due import Due, Pauses, Priority
@@ -175,10 +176,7 @@ class KeyedQueue(Generic[K]):
             if self._timer is not None:
                 self._timer.cancel()
                 self._timer, self._timer_s = None, _NEVER_S
-            workers = list(self._workers)
-            for worker in workers:
-                worker.cancel()
-            await asyncio.gather(*workers, return_exceptions=True)
+            await end_tasks(self._workers)
 
     def interrupt(self) -> None:
         """Cancel the reconciles in progress; their keys stay due and run again on the next free worker."""

@@ -123,7 +123,7 @@ def of_class(bindings: Iterable[RoleBinding]) -> tuple[Subject, ...]:
 
 def is_of_class(binding: RoleBinding) -> bool:
     """Return whether a RoleBinding makes people instructors of its namespace."""
-    return (binding.role_ref.kind, binding.role_ref.name) == ("ClusterRole", CLASS_ROLE)
+    return binding.binds(CLASS_ROLE)
 
 
 def is_of_lab(binding: RoleBinding) -> bool:

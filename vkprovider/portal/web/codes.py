@@ -17,6 +17,7 @@ import msgspec
 import structlog
 
 from vkprovider.lablet import names
+from vkprovider.platform.concurrency import end_tasks
 from vkprovider.platform.errors import Conflict, OutsideError
 from vkprovider.platform.http.answers import TooManyReviews
 from vkprovider.platform.kube.flow import TokenBucket
@@ -145,9 +146,7 @@ class Codes:
 
     async def finish(self) -> None:
         """Leave the codes to the other replicas."""
-        for removal in self._removals:
-            removal.cancel()
-        await asyncio.gather(*self._removals, return_exceptions=True)
+        await end_tasks(self._removals)
 
     async def _remove(self, lease: Lease) -> None:
         """Remove a code that nobody has used in time."""

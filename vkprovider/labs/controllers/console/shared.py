@@ -14,6 +14,7 @@ from typing import Final
 from tunnels.base import ByteChannel, ConnectionLost
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.pure.console.writers import Writer, Writers, notices, refusal
+from vkprovider.platform.concurrency import end_tasks
 from vkprovider.platform.errors import InputError, Unavailable
 
 BEHIND_BYTES_MAX: Final = 256 * 1024
@@ -213,8 +214,7 @@ class Console:
         pump, self._pump = self._pump, None
         channel, self._channel = self._channel, None
         if pump is not None:
-            pump.cancel()
-            await asyncio.gather(pump, return_exceptions=True)
+            await end_tasks((pump,))
         if channel is not None:
             await channel.close()
 

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple
 import msgspec
 import structlog
 
+from vkprovider.platform.concurrency import end_tasks
 from vkprovider.platform.http.sse import frame
 from vkprovider.platform.rights import Right
 from vkprovider.portal.web.visitors import Visitor
@@ -395,8 +396,7 @@ class Topics:
             if not topic.listeners:
                 del self._followed[key]
                 self._keep(key, topic)
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+                await end_tasks((task,))
 
     def _begin(self, key: Key) -> tuple[Topic, asyncio.Task[None], asyncio.Event]:
         topic, ready = self._take(key), asyncio.Event()
