@@ -61,7 +61,7 @@ def test_reset_wipes_the_lab_and_starts_it_afresh(cluster: Cluster, namespace: s
     assert done(worker, since) == []
     succeeded(cluster, "reset", "spoilt", "-n", namespace, "--yes", "--wait")
     [again] = cluster.wait_ready(namespace, 1)
-    assert done(worker, since) == ["extract", "stop", "wipe", "start"]
+    assert done(worker, since) == ["extract", "stop", "wipe", "DELETE", "import", "start"]
     assert again["metadata"]["uid"] == ready["metadata"]["uid"]
     assert again["metadata"]["annotations"]["vkprovider.io/username"] == "alice"
     assert container(again)["restartCount"] == 0, "a reset is no failure"

@@ -134,7 +134,7 @@ def test_lent_lablet_comes_back_warm(cluster: Cluster, namespace: str) -> None:
     notes = now["metadata"]["annotations"]
     assert [key for key in notes if key in {USER, LENT_BY} or "timeslot" in key or "desired" in key] == []
     until(lambda: is_ready(cluster.pod(namespace, "lent")), 30)
-    assert done(worker, since) == ["extract", "stop", "wipe", "start"]
+    assert done(worker, since) == ["extract", "stop", "wipe", "DELETE", "import", "start"]
     assert (cluster.lab_of(now) or {})["id"] == (lab or {})["id"]
     reasons = {event["reason"] for event in cluster.events(namespace, "lent")}
     assert {"TimeslotEnded", "Collected", "BackToPool"} <= reasons

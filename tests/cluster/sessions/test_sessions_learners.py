@@ -72,7 +72,7 @@ def test_released_lablet_of_a_pool_has_nothing_of_its_learner(
     released = lablet(cluster, "release", "lent", "-n", namespace)
     assert released.stdout == "pod/lent is warm again in pool evening\n", released.stderr
     assert "pod/lent INSTANTIATING: ReturningToPool" in released.stderr, "each stage is shown"
-    assert done(worker, since) == ["extract", "stop", "wipe", "start"]
+    assert done(worker, since) == ["extract", "stop", "wipe", "DELETE", "import", "start"]
     assert (
         not {"username", "learner", "lds-session-id", "lds-login-url", "lds-base-url", "lent-by"}
         & notes_of(made(cluster, namespace, "lent")).keys()

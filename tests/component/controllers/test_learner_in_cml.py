@@ -49,13 +49,15 @@ async def test_a_lablet_of_a_pool_shows_its_learner_as_long_as_it_has_one(world:
     await is_described(simulator, lablet, f"{ALICE}\n\n{AUTHORS}")
     assert changes(simulator) == 1, "with the notes"
     assert lab.notes.startswith("vkprovider installation=")
-    lab.description = f"{AUTHORS}\r\n{ALICE}\r\nAsk me about area 1."  # somebody edits it
     await give_back(lablet)
-    await is_described(simulator, lablet, f"{AUTHORS}\r\nAsk me about area 1.")
+    assert existing_lab(simulator, lablet.uid) is not lab, "a wipe would bring back what was extracted of alice's work"
+    await is_described(simulator, lablet, AUTHORS)
+    again = existing_lab(simulator, lablet.uid)
+    again.description = f"{AUTHORS}\r\nAsk me about area 1."  # somebody edits it
     await lend(world, lablet, "bob")
     await is_described(simulator, lablet, f"{BOB}\n\n{AUTHORS}\r\nAsk me about area 1.")
-    assert (changes(simulator), lab.title) == (3, title)
-    assert existing_lab(simulator, lablet.uid) is lab
+    assert (changes(simulator), again.title) == (2, title)
+    assert existing_lab(simulator, lablet.uid) is again
 
 
 async def test_a_lablet_that_begins_with_a_learner_shows_it_without_a_request(world: World) -> None:

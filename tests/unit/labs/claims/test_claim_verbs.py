@@ -53,7 +53,14 @@ def changes(row: Claim) -> dict[str, Any]:
         (
             RAN.reset_on("now", "m", UNIX),
             COUNTED
-            | {"uncounted": 1, "resetting": True, "reset": "now", "stopped_at": 0, "last_reason": Happened.RESET},
+            | {
+                "uncounted": 1,
+                "resetting": True,
+                "reimports": True,
+                "reset": "now",
+                "stopped_at": 0,
+                "last_reason": Happened.RESET,
+            },
         ),
         (
             RAN.renewing("m", UNIX),

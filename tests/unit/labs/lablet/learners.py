@@ -368,6 +368,8 @@ class LearnerWorld(World):
                 assert not facts.silent, "a silent worker is called"
                 if answer in {"failed", "lost"}:
                     raise Unavailable("503", status=503)
+                if claim.lab_id in self.cml.labs:
+                    self.extract(self.cml.labs[claim.lab_id])
                 return Archived(self._keep(claim), {})
             case steps.ClearLearner() | steps.ReturnToPool() | steps.RestoreUsername():
                 assert claim is not None

@@ -588,21 +588,45 @@ def test_stop_does_not_count_as_a_failure() -> None:
 # ------------------------------------------------------------------------------------------ reset
 
 
-def test_reset_keeps_the_configurations_then_wipes_and_keeps_the_session() -> None:
+def test_reset_keeps_the_configurations_then_imports_again_and_keeps_the_session() -> None:
+    """CML starts a wiped device with the configuration that it extracted last: a wipe would bring the work back."""
     row = of(READY, STARTED)
     first = ask(row, ALICE | RESET, delivery=LDS, extracted=False)
-    assert (type(first.step), told(first)) == (steps.Extract, "INSTANTIATING Resetting")
+    assert (type(first.step), told(first), changed(first).reimports) == (
+        steps.Extract,
+        "INSTANTIATING Resetting",
+        True,
+    )
     decision = ask(row, ALICE | RESET, delivery=LDS)
     reset = changed(decision)
     assert (type(decision.step), reset.resetting, reset.reset, reset.session) == (steps.Save, True, "now", STARTED)
-    assert [type(ask(reset, ALICE | RESET, states, delivery=LDS).step) for states in (BOOTED, OFF)] == [
+    assert reset.reimports, "somebody may have had a configuration extracted on a console"
+    unsaved = ask(reset, ALICE | RESET, BOOTED, delivery=LDS, claim_saved=False)
+    assert (type(unsaved.step), unsaved.awaits_claim) == (steps.Wait, True)
+    assert [type(ask(reset, ALICE | RESET, states, delivery=LDS).step) for states in (BOOTED, OFF, NEW)] == [
         steps.Stop,
         steps.Wipe,
+        steps.DeleteLab,
     ]
+    gone = reset.lost_lab(UNIX)
+    assert (gone.resetting, gone.reimports, gone.session, gone.reset) == (False, False, STARTED, "now")
+
+
+def test_a_reset_before_anybody_worked_wipes() -> None:
+    reset = changed(ask(msgspec.structs.replace(READY, ready_at=0), ALICE | RESET, NEW, delivery=LDS))
+    assert (reset.resetting, reset.reimports) == (True, False)
     wiped = changed(ask(reset, ALICE | RESET, NEW, delivery=LDS))
     assert not wiped.resetting
     assert type(ask(wiped, ALICE | RESET, NEW, delivery=LDS).step) is steps.Start
-    assert told(ask(changed(ask(wiped, ALICE | RESET, delivery=LDS)), ALICE | RESET, delivery=LDS)) == "RUNNING"
+
+
+def test_a_stop_on_request_waits_until_the_claim_notes_the_extraction() -> None:
+    row = msgspec.structs.replace(READY, stopped_at=UNIX)
+    first = ask(row, STOP, extracted=False)
+    assert (type(first.step), changed(first).reimports) == (steps.Extract, True)
+    unsaved = ask(changed(first), STOP, claim_saved=False)
+    assert (type(unsaved.step), unsaved.awaits_claim) == (steps.Wait, True)
+    assert type(ask(changed(first), STOP).step) is steps.Stop
 
 
 def test_one_word_resets_once() -> None:

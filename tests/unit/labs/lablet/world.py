@@ -86,6 +86,8 @@ class ModelLab:
         shown_ready: Somebody saw it Ready, so that somebody may have worked in it.
         created: Unix seconds.
         copy: Somebody saved it; nobody else may touch it.
+        extracted: CML has extracted configurations of it.
+        tainted: It was wiped after that: CML would start it with them.
     """
 
     id: str
@@ -98,6 +100,8 @@ class ModelLab:
     shown_ready: bool = False
     created: int = 0
     copy: bool = False
+    extracted: bool = False
+    tainted: bool = False
 
 
 @dataclass
@@ -128,6 +132,7 @@ class ModelCml:
 
     def start(self, lab_id: str) -> None:
         lab = self.lab(lab_id)
+        assert not lab.tainted, "a wiped lab begins with what was extracted"
         lab.ever_started, lab.stopping = True, False
         lab.states = [
             observations.QUEUED if s in {observations.DEFINED, observations.STOPPED} else s for s in lab.states
@@ -140,6 +145,7 @@ class ModelCml:
         lab = self.lab(lab_id)
         if set(lab.states) - {observations.STOPPED, observations.DEFINED}:
             raise Invalid("stop it first", status=400)
+        lab.tainted = lab.tainted or lab.extracted
         lab.states = [observations.DEFINED] * self.devices
 
     def delete(self, lab_id: str) -> None:
@@ -580,6 +586,8 @@ class World:
         self._check_destruction(step, facts, claim)
         match step:
             case steps.Extract():
+                if claim.lab_id in cml.labs:
+                    self.extract(cml.labs[claim.lab_id])
                 return Archived(leftovers.of_claim(claim, {}, {}, at=self.wall), {})
             case steps.NoteLearner(claim=noted):
                 lab = cml.lab(claim.lab_id)
@@ -598,6 +606,10 @@ class World:
                 return Acted(gone=True)
         return Acted()
 
+    def extract(self, lab: ModelLab) -> None:
+        """Let CML extract the configurations of the devices that run."""
+        lab.extracted = lab.extracted or observations.BOOTED in lab.states
+
     def _check_destruction(self, step: Step, facts: Facts, claim: Claim) -> None:
         if isinstance(step, steps.Stop | steps.Wipe | steps.DeleteLab):
             assert self.slice is None, f"{step} while a mux leads to the lab"
@@ -608,6 +620,9 @@ class World:
         if isinstance(step, steps.DeleteLab):
             assert not any(device.state == observations.STOPPED for device in facts.devices), "a delete before the wipe"
             replaced = claim.renews == claim.digest or not facts.devices
+            if claim.resetting and claim.reimports:
+                assert self.store.get(self.uid) == claim, "the lab is deleted before the claim says that it is replaced"
+                replaced = True
             assert self.may_end or claim.outcome or replaced, "the lab of a living Pod is deleted"
         destroys = isinstance(step, steps.Stop | steps.Wipe | steps.DeleteLab)
         if destroys and self.somebody_worked_in(self.cml.labs.get(claim.lab_id)):
@@ -722,6 +737,8 @@ class World:
             or claim.closing_reason
             or claim.exposed
             or claim.rest_until
+            or claim.resetting
+            or claim.reimports
             or (session is not None and not session.ready_at)
         )
         stored = self.store.get(self.uid)

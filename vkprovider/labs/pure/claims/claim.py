@@ -82,7 +82,9 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
         later: When a device began to boot that CML had queued, or started in a later stage (Unix seconds), by label; 0
             while it waits. Of all others `started_at` counts.
         begin_from: The id of the saved work whose configurations the lab is imported with; "" for none.
-        reimports: The lab was imported with other configurations than that: the next wipe ends in a new import.
+        reimports: A wipe would not give the devices what they are to begin with: the lab was imported with other
+            configurations, or CML has extracted some since, with which it starts a wiped device. The next wipe ends in
+            a new import.
         ports_fault: Why the ports of a lab that was found after its claim was lost cannot be used; None if they can.
     """
 
@@ -293,13 +295,25 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     def reset_on(self, request: str, message: str, now: int) -> "Claim":
         """Begin afresh on request: the lab is wiped and, if it was stopped on request, started."""
         counted = self.uncounted + 1
+        worked = bool(self.lab_id and self.ready_at)  # a configuration may have been extracted that no claim notes
         return self._afresh(
-            Happened.RESET, message, now, uncounted=counted, reset=request, resetting=True, stopped_at=0
+            Happened.RESET,
+            message,
+            now,
+            uncounted=counted,
+            reset=request,
+            resetting=True,
+            reimports=self.reimports or worked,
+            stopped_at=0,
         )
 
     def beginning_from(self, id_: str) -> "Claim":
         """Have the lab begin from saved work, or from the topology alone, when it is next wiped."""
         return _replace(self, begin_from=id_, reimports=bool(self.lab_id))
+
+    def extracting(self) -> "Claim":
+        """Record that CML is about to extract configurations: it starts a device that is wiped after that with them."""
+        return _replace(self, reimports=True)
 
     def renewing(self, message: str, now: int) -> "Claim":
         """Begin afresh with new content: the lab is deleted, not wiped, so `renews` is set instead of `resetting`."""

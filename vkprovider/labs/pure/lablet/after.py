@@ -94,12 +94,14 @@ def chosen_session(facts: Facts, decision: Decision) -> Session | None:
 
 
 def _is_awaited(before: Claim | None, claim: Claim) -> bool:
-    """Return whether the claim is written at once: at an end, before a session is made, a lab imported or replaced."""
+    """Return whether the claim is written at once: at an end, before a session is made, a lab imported or wiped."""
     if before is not None and (before.learner != claim.learner or before.asked_at != claim.asked_at):
         return True
     if claim.exposed and (before is None or before.exposed != claim.exposed):
         return True
     if before is not None and before.wishes != claim.wishes:
+        return True
+    if before is not None and (before.reimports != claim.reimports or before.resetting != claim.resetting):
         return True
     if claim.renews and (before is None or not before.renews):
         return True

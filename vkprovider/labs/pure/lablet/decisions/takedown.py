@@ -58,8 +58,17 @@ def extract_due(facts: Facts, claim: Claim, limits: LabletSettings) -> bool:
     return any(device.state == observations.BOOTED for device in facts.devices)
 
 
-def extraction(facts: Facts, claim: Claim, kind: type[Extract]) -> Extract:
-    """Return the step that archives the devices' configurations; after a few failures it does without some."""
+def extraction(facts: Facts, claim: Claim, kind: type[Extract], report: Report | None) -> Decision:
+    """Archive the devices' configurations; after a few failures do without some.
+
+    The claim notes that first, and nothing may stop the lab before it is stored: devices that run are extracted again
+    after a crash, those that are off are not.
+    """
+    changed = claim.extracting()
+    return Decision(_extract(facts, changed, kind), report, changed)
+
+
+def _extract(facts: Facts, claim: Claim, kind: type[Extract]) -> Extract:
     insist = facts.memory.failures < _EXTRACT_TRIES
     return kind(claim, facts.devices, claim.bound_to or facts.inputs.username, insist)
 
@@ -80,22 +89,20 @@ def take_down(
         claim: Names the lab.
         report: What to report meanwhile.
         now: Monotonic seconds.
-        limits: Say whether configurations are archived before the stop; None for a lab in which nobody has worked, or
-            whose configurations are archived.
+        limits: Of a lablet that ends: say whether configurations are archived before the stop. None for a lab in which
+            nobody has worked, or whose configurations are archived.
     """
     if is_on(facts.devices):
-        return switch_off(facts, claim, report, now, limits)
+        if limits is not None and extract_due(facts, claim, limits):
+            return Decision(_extract(facts, claim, Extract), report)
+        return switch_off(facts, claim, report, now)
     if any(device.state == observations.STOPPED for device in facts.devices):
         return Decision(Wipe(claim), report, observe=True)
     return Decision(DeleteLab(claim), report)
 
 
-def switch_off(
-    facts: Facts, claim: Claim, report: Report | None, now: float, limits: LabletSettings | None
-) -> Decision:
+def switch_off(facts: Facts, claim: Claim, report: Report | None, now: float) -> Decision:
     """Stop the lab, or wait for an earlier stop; one that has not stopped every device in time is sent again."""
-    if limits is not None and extract_due(facts, claim, limits):
-        return Decision(extraction(facts, claim, Extract), report)
     left = facts.memory.stop_sent_at + _STOP_AGAIN_S - now if facts.memory.stop_sent_at else 0.0
     if left > 0:
         return Decision(WAIT, report, observe=True, after_s=left)

@@ -48,7 +48,7 @@ def while_closing(lablet: Living) -> Decision:
     if not claim.lent_by and had_by_nobody(facts, claim):
         return finish(facts, *_outcome(claim, collected=False))
     if not claim.collected_at:
-        return Decision(extraction(facts, claim, Collect), _during(facts, State.COLLECTING))
+        return extraction(facts, claim, Collect, _during(facts, State.COLLECTING))
     if facts.delivery.grader and claim.verdict is None:
         return Decision(Grade(claim), _during(facts, State.GRADING))
     return finish(facts, *_outcome(claim, collected=True))

@@ -1,5 +1,7 @@
 """A lab that is stopped on request: kept for a while, or wiped to be started afresh."""
 
+from typing import Final
+
 from vkprovider.lablet import observations
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
 from vkprovider.lablet.standing import State
@@ -9,6 +11,9 @@ from vkprovider.labs.pure.lablet.decisions.takedown import extract_due, extracti
 from vkprovider.labs.pure.lablet.facts import UNSURE_S, Decision, Report, phase_of
 from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, Extract, Start
 from vkprovider.platform.messages import Fault, Notice
+
+_SAVED_S: Final = 1.0
+"""How soon to look for a claim that is being written."""
 
 
 @ports(Ports.WITHDRAWN)
@@ -35,14 +40,18 @@ def while_paused(lablet: Living) -> Decision:
         )
     if not is_on(facts.devices):
         return Decision(WAIT, paused, after_s=left if left > 0 else UNSURE_S)
-    return switch_off(facts, claim, paused, lablet.now, limits)
+    if extract_due(facts, claim, limits):
+        return extraction(facts, claim, Extract, paused)
+    if not facts.claim_saved:
+        return _until_saved(paused)
+    return switch_off(facts, claim, paused, lablet.now)
 
 
 @ports(Ports.WITHDRAWN)
 def while_wiping(lablet: Living) -> Decision:
     """Stop and wipe the lab, then let it start afresh.
 
-    One without devices, or that is to begin from other configurations, is deleted and imported again.
+    One without devices, or to begin with other configurations than a wipe leaves, is deleted and imported again.
 
     A lab that is stopped and wiped, to be started again: after a failure, on request, or for the next learner.
     """
@@ -52,18 +61,26 @@ def while_wiping(lablet: Living) -> Decision:
     report = _report(lablet)
     if {device.state for device in facts.devices} == {observations.DEFINED} and not claim.reimports:
         return Decision(SAVE, report, claim.wiped())
-    # A wipe gives no device back that was removed, and none a configuration that it did not begin with.
+    if not facts.claim_saved:
+        return _until_saved(report)
+    # A wipe gives no device back that was removed, and none the configuration of the topology if CML extracted one.
     return take_down(facts, claim, report, lablet.now)
+
+
+def _until_saved(report: Report) -> Decision:
+    """Wait until the claim is stored: a stop or delete that it does not know of is taken for another client's."""
+    return Decision(WAIT, report, after_s=_SAVED_S, awaits_claim=True)
 
 
 def _begin(lablet: Living) -> Decision:
     """Begin on request; the session stays."""
+    lablet = lablet.recalled
     facts, claim, text = lablet.facts, lablet.claim, "the lab is wiped and started again on request"
     report = instantiating(facts, Progress.RESETTING, text)
     if facts.inputs.begin_from != claim.begin_from:  # before the extraction, which spares what the lab begins from
         return Decision(SAVE, report, claim.beginning_from(facts.inputs.begin_from))
     if extract_due(facts, claim, lablet.limits):
-        return Decision(extraction(facts, claim, Extract), report)
+        return extraction(facts, claim, Extract, report)
     changed = claim.reset_on(facts.inputs.reset, text, facts.now_unix)
     event = Notice("Normal", Progress.RESETTING, f"{text} (number {changed.starts_again})")
     return Decision(SAVE, report, changed, retry_at=0.0, forgets_starts=True, events=(event,))
