@@ -18,7 +18,7 @@ from vkprovider.portal.web.consoles.bridge import BrowserConsoles, UpstreamConso
 from vkprovider.portal.web.consoles.frames import ConsoleEnd, Mode, Why
 from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
 from vkprovider.portal.web.consoles.typists import BrowserSession
-from vkprovider.portal.web.lab.given import given_to
+from vkprovider.portal.web.lab.given import given_to, typing_in
 from vkprovider.portal.web.linksite import LinkSite
 
 _log: Final = structlog.get_logger(__name__)
@@ -88,17 +88,23 @@ class SshConsoles:
             mode = Mode.WATCH
         containers = pod.spec.containers
         target = ConsoleTarget(only.namespace, only.pod, containers[0].name if containers else "", device)
-        end = await self._opened(person, mode, target, terminal)
+        may_type = typing_in(site, person.visitor, pod)
+        end = await self._opened(person, mode, target, terminal, None if mode is Mode.WATCH else may_type)
         if end.why is Why.IN_USE:
             terminal.say(logins.watching(end.text, person.login))
-            end = await self._opened(person, Mode.WATCH, target, terminal)
+            end = await self._opened(person, Mode.WATCH, target, terminal, None)
         if end.why is Why.ENDED:
             return 0
         terminal.say(end.text)
         return _FAILED
 
     async def _opened(
-        self, person: SshPerson, mode: Mode, target: ConsoleTarget, terminal: TerminalStream
+        self,
+        person: SshPerson,
+        mode: Mode,
+        target: ConsoleTarget,
+        terminal: TerminalStream,
+        may: Callable[[], bool] | None,
     ) -> ConsoleEnd:
         """Open a console and pass on what comes both ways; return why it has ended.
 
@@ -112,7 +118,7 @@ class SshConsoles:
             _log.info("a console begins by ssh", mode=mode, **about)
             async with (
                 self._site.as_visitor.client(visitor.token) as kube,
-                self._reviews.holding(visitor, target.right) as withdrawn,
+                self._reviews.holding(visitor, target.right, may=may) as withdrawn,
                 self._consoles.typists.session(target, Opening(caller, visitor.user, mode)) as session,
             ):
                 try:

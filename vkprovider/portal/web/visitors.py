@@ -171,17 +171,30 @@ class VisitorReviews:
 
     @asynccontextmanager
     async def holding(
-        self, visitor: Visitor, right: Right, wake: asyncio.Event | None = None
+        self,
+        visitor: Visitor,
+        right: Right,
+        wake: asyncio.Event | None = None,
+        may: Callable[[], bool] | None = None,
     ) -> AsyncIterator[asyncio.Event]:
-        """Yield an event that is set, and with it `wake`, when a visitor has a right no more, or their session ends."""
+        """Yield an event that is set, and with it `wake`, when a visitor has a right no more, or their session ends.
+
+        Args:
+            visitor: Who it is.
+            right: By which they have something open.
+            wake: Set as well.
+            may: Tells whether they still may what the right does not say; the same for all that they have open by it.
+        """
         over = asyncio.Event()
         events = (over, wake) if wake is not None else (over,)
         user, name, token = visitor.known.of_cluster.username, visitor.session, visitor.token
 
         async def ask() -> bool:
+            if may is not None and not may():
+                return False
             return await self._ask(visitor._replace(token=self.sessions.token_of(name, token)), right)
 
-        async with self._reviews.holding(user, _key(visitor, right), ask, *events):
+        async with self._reviews.holding(user, _key(visitor, right, more=may is not None), ask, *events):
             with self.sessions.during(name, token, visitor.ends_at, *events):
                 yield over
 
@@ -228,9 +241,9 @@ class Asking:
         return await self._callers.may(known, right)
 
 
-def _key(visitor: Visitor, right: Right) -> bytes:
+def _key(visitor: Visitor, right: Right, *, more: bool) -> bytes:
     session = visitor.session if visitor.ends_at is not None else visitor.token  # which may be renewed
-    asked = msgspec.json.encode([visitor.known.of_cluster.username, session, right.attributes()])
+    asked = msgspec.json.encode([visitor.known.of_cluster.username, session, right.attributes(), more])
     return hashlib.sha256(asked).digest()
 
 

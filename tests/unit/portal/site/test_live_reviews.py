@@ -62,6 +62,22 @@ async def test_callers_and_rights_are_asked_for_apart() -> None:
         await when(lambda: len(set(answers.asked)) == 3, "each caller and right")
 
 
+async def test_what_else_they_need_ends_only_what_needs_it() -> None:
+    answers, types = Answers(), [True]
+    reviews = VisitorReviews(answers.ask, SHORT)
+    async with (
+        reviews.holding(visitor(), USE) as watching,
+        reviews.holding(visitor(), USE, may=lambda: types[0]) as typing,
+    ):
+        await when(lambda: len(answers.asked) >= 4, "both are asked for")
+        assert not typing.is_set()
+        types[0] = False
+        await typing.wait()
+        asked = len(answers.asked)
+        await when(lambda: len(answers.asked) > asked, "the other one goes on")
+        assert not watching.is_set()
+
+
 async def test_who_comes_back_within_the_minute_causes_no_further_review() -> None:
     answers = Answers()
     reviews = VisitorReviews(answers.ask, ReviewTimes(first_s=0.4, every_s=30, again_s=30))

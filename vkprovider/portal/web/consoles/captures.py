@@ -43,8 +43,10 @@ class CaptureDownload(NamedTuple):
     reviews: VisitorReviews
     consoles: BrowserConsoles
 
-    async def answer(self, request: web.Request, visitor: Visitor, target: ConsoleTarget) -> web.StreamResponse:
-        """Begin the capture of a form, and answer with its file.
+    async def answer(
+        self, request: web.Request, visitor: Visitor, target: ConsoleTarget, may: Callable[[], bool] | None
+    ) -> web.StreamResponse:
+        """Begin the capture of a form, and answer with its file; it ends when the visitor, or `may`, says no.
 
         Raises:
             Rejected: Nothing is captured; the text says why.
@@ -55,7 +57,7 @@ class CaptureDownload(NamedTuple):
             uncount(request)
             async with (
                 self.site.as_visitor.client(visitor.token) as kube,
-                self.reviews.holding(visitor, target.right) as withdrawn,
+                self.reviews.holding(visitor, target.right, may=may) as withdrawn,
             ):
                 sent = _sent(request, kube, target, words, (leaving, withdrawn))
                 return await unless_left(request, sent) or web.Response(status=LEFT)

@@ -239,7 +239,8 @@ BROKEN: Final = ConsoleEnd(Why.LOST, "The way to the device broke off; your lab 
 LEAVING: Final = ConsoleEnd(Why.LOST, "This portal restarts; your lab goes on.")
 SIGNED_OUT: Final = ConsoleEnd(Why.SIGNED_OUT, "Your login has ended: log in again. Your lab goes on.")
 WITHDRAWN: Final = ConsoleEnd(
-    Why.WITHDRAWN, "You may not use this console any more: the right to it was withdrawn, or your login has ended."
+    Why.WITHDRAWN,
+    "You may not use this console any more: the right to it was withdrawn, or to type in it, or your login has ended.",
 )
 MOVED: Final = ConsoleEnd(Why.MOVED, "You have opened this console elsewhere, where you type now.")
 NONSENSE: Final = ConsoleEnd(Why.REFUSED, "The browser sent what is no part of a console; load the page again.")

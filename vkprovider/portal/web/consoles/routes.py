@@ -33,7 +33,7 @@ from vkprovider.portal.web.consoles.captures import LEFT, CaptureDownload
 from vkprovider.portal.web.consoles.frames import Mode, Why
 from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
 from vkprovider.portal.web.consoles.screens import screen_run
-from vkprovider.portal.web.lab.given import given_place, given_to, have_done
+from vkprovider.portal.web.lab.given import given_place, given_to, have_done, typing_in
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.visitors import FORM_BODY, Visitor, VisitorReviews, link
@@ -159,6 +159,7 @@ class LabPlace(NamedTuple):
         pod: The lablet; None if there is none now.
         mine: Whether the visitor is who works in it, or a guest.
         watches: Whether the visitor is a guest who only watches.
+        may_type: Tells whether a visitor who types still may; None: as long as they have the right.
     """
 
     path: str
@@ -166,6 +167,7 @@ class LabPlace(NamedTuple):
     pod: Pod | None
     mine: bool
     watches: bool = False
+    may_type: Callable[[], bool] | None = None
 
     def target(self, device: str) -> ConsoleTarget:
         """Return the console of a device; there is a lablet.
@@ -252,7 +254,8 @@ class LabFinder:
         path, whose = given_place(namespace, name).path, f"My lab of {namespace}"
         if found.guest is not None:
             whose = f"Lab of {learner_in(found.pod)}"
-        return LabPlace(path, whose, found.pod, mine=True, watches=found.guest is GuestMode.WATCH)
+        may_type = typing_in(self._site, visitor, found.pod)
+        return LabPlace(path, whose, found.pod, mine=True, watches=found.guest is GuestMode.WATCH, may_type=may_type)
 
     async def _sees_lab(self, known: KnownCaller, user: str) -> bool:
         """Return whether somebody owns a user's lab, teaches its class, or manages all labs."""
@@ -343,7 +346,9 @@ class ConsoleViews(NamedTuple):
             renewed = partial(self._renewed, visitor)
             async with (
                 self.site.as_visitor.client(visitor.token) as kube,
-                self.reviews.holding(visitor, target.right) as withdrawn,
+                self.reviews.holding(
+                    visitor, target.right, may=place.may_type if mode is not Mode.WATCH else None
+                ) as withdrawn,
             ):
                 return await self.consoles.serve(request, opening, kube, target, withdrawn, renewed)
 
@@ -388,7 +393,7 @@ class ConsoleViews(NamedTuple):
             target = place.target(request.match_info["device"])
             async with (
                 self.site.as_visitor.client(visitor.token) as kube,
-                self.reviews.holding(visitor, target.right) as withdrawn,
+                self.reviews.holding(visitor, target.right, may=place.may_type) as withdrawn,
             ):
                 run = screen_run(kube, target, withdrawn, partial(self._renewed, visitor))
                 return await self.consoles.carried(request, visitor.known.of_cluster.username, run)
@@ -442,7 +447,7 @@ class ConsoleViews(NamedTuple):
         async def capture(request: web.Request) -> web.StreamResponse:
             visitor, place = await self._using(find, request)
             download = CaptureDownload(self.site, self.reviews, self.consoles)
-            return await download.answer(request, visitor, place.target("the lab"))
+            return await download.answer(request, visitor, place.target("the lab"), place.may_type)
 
         return capture
 

@@ -4,7 +4,7 @@ All is done with the learner's own token: consoles and configurations by `exec`,
 reset, which the provider serves inside `exec -c lab`. The portal has no right for any of it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -94,6 +94,17 @@ async def given_to(site: SiteContext, visitor: Visitor, namespace: str, name: st
     if guest is None and await site.callers.attends(visitor.known, namespace):
         return GivenLablet(pod, lab_right("attend", namespace), opens=False)
     raise web.HTTPNotFound
+
+
+def typing_in(site: SiteContext, visitor: Visitor, pod: Pod) -> Callable[[], bool]:
+    """Return what tells whether a visitor who types in a lablet may go on: a guest may only watch by now."""
+    meta, known_as = pod.metadata, names_of(visitor)
+
+    def may_type() -> bool:
+        now = site.lablets.pod(meta.namespace, meta.name)
+        return now is None or is_of(now, known_as) or mode_of(now, known_as) is not GuestMode.WATCH
+
+    return may_type
 
 
 def deeds_for_learner(view: LabView, path: str) -> Iterable[Deed]:
