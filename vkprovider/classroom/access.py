@@ -24,7 +24,7 @@ from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.lablet import names
 from vkprovider.lablet.guests import guests_in, guests_note
 from vkprovider.platform.concurrency import at_most
-from vkprovider.platform.errors import Conflict, Forbidden
+from vkprovider.platform.errors import Conflict, Forbidden, OutsideError
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Kind, Resource, kind
 from vkprovider.platform.messages import listed
@@ -140,34 +140,70 @@ async def open_access(kube: KubeClient, namespace: str, pods: Sequence[LabletPod
     given = [pod for pod in pods if pod.user and not pod.over]
     if not given:
         return ()
-    roles, bindings = Resource(kube, ROLES, namespace), Resource(kube, BINDINGS, namespace)
     try:
-        prefix = await username_prefix(kube, namespace)
-        standing_roles = {each.metadata.name: each for each in await roles.list(labels=_LABELS)}
-        standing = {each.metadata.name: each for each in await bindings.list(labels=_LABELS)}
-        links = await carried(kube, namespace, given)
-
-        async def open_one(pod: LabletPod) -> None:
-            role, name = role_for(pod), names.assignment_name(pod.metadata.name)
-            binding = binding_for(pod, prefix, links.get(pod.metadata.uid, ()))
-
-            async def is_given() -> bool:
-                return await _is_given(kube, pod)
-
-            if not _fits_role(standing_roles.get(name), role):
-                await _replace(roles, role, _fits_role, is_given)
-            if not _fits_binding(standing.get(name), binding):
-                await _replace(bindings, binding, _fits_binding, is_given)
-
-        await at_most(_AT_ONCE, open_one, given)
+        await _open_all(kube, namespace, given)
         await sweep(kube, namespace)
     except Forbidden as error:
         return (_closed(given, error, namespace),)
     return ()
 
 
+async def let_in(kube: KubeClient, namespace: str, pods: Sequence[LabletPod]) -> tuple[str, ...]:
+    """Do as `open_access`, but say in a sentence that the API server did not do it: codes of links wait to be told."""
+    try:
+        return await open_access(kube, namespace, pods)
+    except OutsideError as error:
+        who, has = _people(pods)
+        return (f"{who} {has} the lablet, and may not open it yet: {error.message}. Run the same command again",)
+
+
+async def guests_let_in(kube: KubeClient, pod: LabletPod) -> frozenset[str]:
+    """Return the guests whom the binding of a Pod's assignment names, also those who are none any more.
+
+    Without a right to read it, there are none.
+
+    Raises:
+        OutsideError: It cannot be read.
+    """
+    meta = pod.metadata
+    try:
+        found = await Resource(kube, BINDINGS, meta.namespace).get(names.assignment_name(meta.name))
+    except Forbidden:
+        return frozenset()
+    return frozenset(guests_in(found.metadata.annotations)) if found is not None else frozenset()
+
+
+async def _open_all(kube: KubeClient, namespace: str, pods: Sequence[LabletPod]) -> None:
+    """Write Roles and bindings of Pods where they are not as they should be.
+
+    Raises:
+        OutsideError: The API server did not do it.
+    """
+    roles, bindings = Resource(kube, ROLES, namespace), Resource(kube, BINDINGS, namespace)
+    prefix = await username_prefix(kube, namespace)
+    standing_roles = {each.metadata.name: each for each in await roles.list(labels=_LABELS)}
+    standing = {each.metadata.name: each for each in await bindings.list(labels=_LABELS)}
+    links = await carried(kube, namespace, pods)
+
+    async def open_one(pod: LabletPod) -> None:
+        role, name = role_for(pod), names.assignment_name(pod.metadata.name)
+        binding = binding_for(pod, prefix, links.get(pod.metadata.uid, ()))
+
+        async def is_given() -> bool:
+            return await _is_given(kube, pod)
+
+        if not _fits_role(standing_roles.get(name), role):
+            await _replace(roles, role, _fits_role, is_given)
+        if not _fits_binding(standing.get(name), binding):
+            await _replace(bindings, binding, _fits_binding, is_given)
+
+    await at_most(_AT_ONCE, open_one, pods)
+
+
 async def sweep(kube: KubeClient, namespace: str) -> None:
     """Delete the bindings of a namespace whose learner has the Pod no more.
+
+    One that lets in a former guest, whose removal was interrupted, is written anew: its learner still has the Pod.
 
     Raises:
         OutsideError: The API server did not do it.
@@ -175,7 +211,17 @@ async def sweep(kube: KubeClient, namespace: str) -> None:
     bindings = Resource(kube, BINDINGS, namespace)
     if not (standing := await bindings.list(labels=_LABELS)):
         return
-    over = stale(standing, await pods_in(kube, namespace).list())
+    pods = await pods_in(kube, namespace).list()
+    living = {pod.metadata.uid: pod for pod in pods if pod.user and not pod.over}
+    over, shared = [], []
+    for binding in stale(standing, pods):
+        pod = living.get(_owner(binding.metadata))
+        if pod is not None and pod.user == binding.metadata.annotations.get(names.ANNOTATION_USERNAME, ""):
+            shared.append(pod)
+        else:
+            over.append(binding)
+    if shared:
+        await _open_all(kube, namespace, shared)
 
     async def delete(binding: RoleBinding) -> None:
         meta = binding.metadata
@@ -246,10 +292,15 @@ def _is_of(meta: Metadata, body: Mapping[str, Any]) -> bool:
     return _owner(meta) == owner
 
 
+def _people(pods: Sequence[LabletPod]) -> tuple[str, str]:
+    """Return the names of some learners, and the verb that follows them."""
+    return listed([pod.user for pod in pods], _NAMED_MAX), "has" if len(pods) == 1 else "have"
+
+
 def _closed(pods: Sequence[LabletPod], error: Forbidden, namespace: str) -> str:
     """Say who has a lablet that no account of the cluster opens."""
-    who, verb = listed([pod.user for pod in pods], _NAMED_MAX), "has" if len(pods) == 1 else "have"
+    who, has = _people(pods)
     return (
-        f"{who} {verb} the lablet and no right to open it as a user of the cluster: {error.message}. Whoever has the "
+        f"{who} {has} the lablet and no right to open it as a user of the cluster: {error.message}. Whoever has the "
         f"ClusterRole {names.ROLE_INSTRUCTOR} of this version in namespace {namespace} runs the same command again"
     )

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from vkprovider.classroom.access import open_access
+from vkprovider.classroom.access import let_in
 from vkprovider.classroom.deployments import DEPLOYMENTS, Deployment, GivingError, deployment_in, scaler_of
 from vkprovider.classroom.ledger import (
     GIVING,
@@ -44,7 +44,7 @@ class Given(NamedTuple):
         done: Who has which lablet, and who has none.
         pool: The pool as it was last seen.
         faults: Why giving went no further; nothing if it came to its end.
-        closed: Who has a lablet, and no right to open it, and why: sentences; see `access.open_access`.
+        closed: Who has a lablet, and no right to open it, and why: sentences; see `access.let_in`.
         links: What became of their links, if they were to have some.
     """
 
@@ -94,7 +94,7 @@ async def give_all(
             given = list(done.given.values())
             await name_again(kube, [(done.given[wish.user], wish) for wish in wishes if wish.user in done.given])
             made = await make_links(kube, namespace, given) if links else LinkRound()
-            return Given(done, pool, faults, await open_access(kube, namespace, [*given, *made.left]), made)
+            return Given(done, pool, faults, await let_in(kube, namespace, [*given, *made.left]), made)
         if isinstance(step, Await):
             await asyncio.sleep(_LOOK_EVERY_S)
             continue

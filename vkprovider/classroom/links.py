@@ -21,16 +21,16 @@ import hmac
 import re
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.lablet import names
 from vkprovider.platform.concurrency import at_most
-from vkprovider.platform.errors import Conflict, Forbidden, NotFound
+from vkprovider.platform.errors import Conflict, Forbidden, NotFound, OutsideError
 from vkprovider.platform.kube.api import SERVICE_ACCOUNTS
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import PartialObject, Resource
+from vkprovider.platform.messages import listed
 from vkprovider.platform.objects import Metadata
 
 _LABELS: Final = f"{names.LABEL_COMPONENT}={names.COMPONENT_LINK}"
@@ -204,7 +204,7 @@ async def make_links(kube: KubeClient, namespace: str, pods: Sequence[LabletPod]
         again: Make all links again: those that learners have open nothing any more.
 
     Raises:
-        OutsideError: The API server did not do it.
+        OutsideError: What there is cannot be listed; nothing was made. What fails later is told with what was made.
     """
     given = {pod.user: pod for pod in pods if pod.user and not pod.over}
     if not given:
@@ -213,27 +213,35 @@ async def make_links(kube: KubeClient, namespace: str, pods: Sequence[LabletPod]
     try:
         standing = await links_in(kube, namespace)
         living = {pod.metadata.uid: pod for pod in await pods_in(kube, namespace).list()}
-        codes: dict[str, LinkCode] = {}
-
-        async def make(learner: str) -> None:
-            there, pod = standing.get(learner), given[learner]
-            if there is not None and not again and not there.has_ended(living):
-                await _lead(accounts, there, pod)
-                return
-            if there is not None:
-                await accounts.delete(there.metadata.name, uid=there.metadata.uid)
-            code = new_code(namespace, learner)
-            try:
-                await accounts.create(account_for(code, pod))
-            except Conflict:
-                return  # somebody else makes it, and hands it out
-            codes[learner] = code
-
-        await at_most(_AT_ONCE, make, given)
     except Forbidden as error:
         return LinkRound(faults=(_refused(error, namespace),))
+    codes: dict[str, LinkCode] = {}
+    unmade: dict[str, OutsideError] = {}
+
+    async def make(learner: str) -> None:
+        there, pod = standing.get(learner), given[learner]
+        if there is not None and not again and not there.has_ended(living):
+            await _lead(accounts, there, pod)
+            return
+        if there is not None:
+            await accounts.delete(there.metadata.name, uid=there.metadata.uid)
+        code = new_code(namespace, learner)
+        try:
+            await accounts.create(account_for(code, pod))
+        except Conflict:
+            return  # somebody else makes it, and hands it out
+        codes[learner] = code
+
+    async def make_or_note(learner: str) -> None:
+        try:
+            await make(learner)
+        except OutsideError as error:  # the codes of the others can be read only once
+            unmade[learner] = error
+
+    await at_most(_AT_ONCE, make_or_note, given)
     left = [living[each.pod_uid] for name in given if (each := standing.get(name)) and each.pod_uid in living]
-    return LinkRound(codes, tuple(name for name in given if name not in codes), tuple(left))
+    kept = tuple(name for name in given if name not in codes and name not in unmade)
+    return LinkRound(codes, kept, tuple(left), _unmade(unmade, namespace))
 
 
 async def make_guest_link(kube: KubeClient, pod: LabletPod, guest: str) -> LinkRound:
@@ -254,14 +262,16 @@ async def make_guest_link(kube: KubeClient, pod: LabletPod, guest: str) -> LinkR
     return LinkRound({guest: code})
 
 
-async def end_guest_link(kube: KubeClient, pod: LabletPod, guest: str) -> None:
-    """Take the link of a guest to a Pod back, if there is one and whoever asks may.
+async def end_guest_link(kube: KubeClient, pod: LabletPod, guest: str) -> bool:
+    """Take the link of a guest to a Pod back, if whoever asks may; return whether there was one.
 
     Raises:
         OutsideError: The API server did not do it.
     """
-    with suppress(Forbidden):  # the next one who assigns deletes it
-        await accounts_in(kube, pod.metadata.namespace).delete(names.link_account(guest, pod.metadata.uid))
+    try:
+        return await accounts_in(kube, pod.metadata.namespace).delete(names.link_account(guest, pod.metadata.uid))
+    except Forbidden:
+        return False  # the next one who assigns deletes it
 
 
 async def carried(kube: KubeClient, namespace: str, pods: Iterable[LabletPod]) -> dict[str, list[str]]:
@@ -340,6 +350,21 @@ async def _end(accounts: Resource[PartialObject], link: LinkAccount) -> None:
         await accounts.delete(meta.name, uid=meta.uid, resource_version=meta.resource_version)
     except Conflict:
         return  # somebody leads it to another lablet
+
+
+_NAMED_MAX: Final = 5
+"""How many learners one sentence names."""
+
+
+def _unmade(errors: Mapping[str, OutsideError], namespace: str) -> tuple[str, ...]:
+    """Say who has no link, and why."""
+    if not errors:
+        return ()
+    first = next(iter(errors.values()))
+    if isinstance(first, Forbidden):
+        return (_refused(first, namespace),)
+    who = listed([*errors], _NAMED_MAX)
+    return (f"no link was made for {who}: {first.message}. Run the same command again",)
 
 
 def _refused(error: Forbidden, namespace: str) -> str:

@@ -9,7 +9,7 @@ token no browser sees. Who has a token of the cluster could type by kubectl: RBA
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from vkprovider.classroom.access import open_access
+from vkprovider.classroom.access import guests_let_in, let_in, open_access
 from vkprovider.classroom.links import LinkRound, end_guest_link, make_guest_link
 from vkprovider.classroom.pods import LabletPod, change, pods_in
 from vkprovider.lablet import names
@@ -75,25 +75,27 @@ async def share(
 
     pod = await _written(kube, namespace, name, with_guest)
     made = await make_guest_link(kube, pod, guest) if link else LinkRound()
-    return SharedLablet(pod, made, await open_access(kube, namespace, [pod]))
+    return SharedLablet(pod, made, await let_in(kube, namespace, [pod]))
 
 
 async def unshare(kube: KubeClient, namespace: str, name: str, guest: str) -> SharedLablet:
-    """Let a guest into a lablet no more; what is open ends within a minute.
+    """Let a guest into a lablet no more; what is open ends within a minute. Repeat it where it was interrupted.
 
     Raises:
         SharingError: There is no such guest.
         OutsideError: The API server did not do it.
     """
+    there: set[str] = set()
 
     def without(pod: LabletPod) -> dict[str, GuestMode]:
-        if guest not in pod.guests:
-            there = ", ".join(sorted(pod.guests))
-            raise SharingError(f"{guest} is no guest of pod/{name}" + (f", which has {there}" if there else ""))
+        there.update(pod.guests)
         return {other: mode for other, mode in pod.guests.items() if other != guest}
 
     pod = await _written(kube, namespace, name, without)
-    await end_guest_link(kube, pod, guest)
+    had_link = await end_guest_link(kube, pod, guest)
+    if guest not in there and not had_link and guest not in await guests_let_in(kube, pod):
+        others = ", ".join(sorted(pod.guests))
+        raise SharingError(f"{guest} is no guest of pod/{name}" + (f", which has {others}" if others else ""))
     return SharedLablet(pod, closed=await open_access(kube, namespace, [pod]))
 
 

@@ -217,6 +217,18 @@ async def test_a_lab_is_extended_within_bounds(world: PortalWorld) -> None:
     assert error.value.rejection.grounds is Grounds.UNKNOWN_USER
 
 
+async def test_two_who_extend_a_lab_at_once_both_do(world: PortalWorld) -> None:
+    running = await world.replica(VKPROVIDER_PORTAL_DURATION_MAX_SECONDS="18000")
+    name = await world.define()
+    await ask(world, running, "alice", name)
+    await world.until_phase("alice", "complete")
+    await eventually(lambda: _known(running.replica.index, "alice", "complete"), "the replica knows")
+    before, requests = await _end(world), running.replica.requests
+    ends = await asyncio.gather(*(requests.extend("alice", by, 600) for by in ("alice", "teacher", "alice")))
+    assert sorted(ends) == [before + 600, before + 1200, before + 1800]
+    await world.admin.until(world.pod("alice"), lambda pod: _end_of(pod) == before + 1800)
+
+
 async def test_a_lab_that_ended_is_cleared_away(world: PortalWorld) -> None:
     running, name = await world.replica(), await world.define()
     await ask(world, running, "alice", name)

@@ -8,7 +8,7 @@ from typing import Final
 
 import click
 
-from vkprovider.classroom.access import open_access
+from vkprovider.classroom.access import let_in
 from vkprovider.classroom.attendance import unknown_among
 from vkprovider.classroom.deployments import (
     DEPLOYMENTS,
@@ -119,7 +119,7 @@ def assign(
             pod = await _assign_pod(kube, namespace, pod_name(what), wish)
         await name_again(kube, [(pod, wish)])
         made = await make_links(kube, namespace, [pod]) if links else LinkRound()
-        await tell_doors(kube, namespace, [wish.user], await open_access(kube, namespace, [pod, *made.left]))
+        await tell_doors(kube, namespace, [wish.user], await let_in(kube, namespace, [pod, *made.left]))
         return pod, wish, made
 
     _tell_assigned(*place.run(work), base)

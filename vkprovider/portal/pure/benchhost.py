@@ -12,7 +12,7 @@ import msgspec
 
 COOKIE: Final = "vkprovider-workbench"
 SESSION_S_MAX: Final = 8 * 3600
-"""The longest session in a workbench; its visitor's own ends it before."""
+"""The longest session in a workbench; the end of its visitor's own, if that is not renewed, ends it before."""
 _HOP: Final = frozenset(
     {
         "connection",

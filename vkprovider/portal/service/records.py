@@ -13,7 +13,7 @@ from vkprovider.lablet.podspec import RESTRICTED, lablet_container
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import Conflict
 from vkprovider.platform.kube.client import Guard
-from vkprovider.platform.kube.resources import PartialObject
+from vkprovider.platform.kube.resources import ChangeHow, PartialObject
 from vkprovider.platform.objects import Metadata, Pod, Subject
 from vkprovider.platform.runtime.context import Context
 from vkprovider.portal.pure import portalnames
@@ -208,18 +208,34 @@ class Pods:
             self._wrote(await self._whole.within(namespace).create(body, guard=guard))
 
     async def change(
-        self, pod: Pod, annotations: Mapping[str, str | None], guard: Guard, labels: Mapping[str, str] | None = None
+        self,
+        pod: Pod,
+        annotations: Mapping[str, str | None],
+        guard: Guard,
+        labels: Mapping[str, str] | None = None,
+        *,
+        unchanged: bool = False,
     ) -> None:
         """Set annotations and labels of the Pod that was seen; None removes an annotation.
 
+        Args:
+            pod: As it was seen.
+            annotations: What to set.
+            guard: Checked right before the write.
+            labels: What to set.
+            unchanged: Only if it was not written since it was seen.
+
         Raises:
-            Conflict: Another one has its name.
+            Conflict: Another one has its name, or it was written.
             NotFound: It is gone.
         """
         meta = pod.metadata
         change = {"annotations": dict(annotations), **({"labels": dict(labels)} if labels else {})}
         pods = self._whole.within(meta.namespace)
-        self._wrote(await pods.patch(meta.name, {"metadata": change}, uid=meta.uid, guard=guard))
+        held: ChangeHow = {"uid": meta.uid, "guard": guard}
+        if unchanged:
+            held["resource_version"] = meta.resource_version
+        self._wrote(await pods.patch(meta.name, {"metadata": change}, **held))
 
     async def keep_finalizers(self, pod: Pod, kept: Sequence[str], guard: Guard) -> None:
         """Take all finalizers but some from the Pod that was seen.

@@ -191,8 +191,12 @@ class Workbenches:
                 spec = self._spec(self._bench(lab).config, around)
             except Invalid:  # it is not described any more, and stays as it is until its end
                 continue
-            if self._written.get(lab.record.namespace) != _digest(spec):
+            if self._written.get(lab.record.namespace) == _digest(spec):
+                continue
+            try:
                 await self._write_policy(lab, spec, guard)
+            except OutsideError as error:  # the others get theirs
+                _log.warning("the policy of a workbench is not written", user=lab.key, error=str(error))
 
     def _bench(self, lab: UserLab) -> _Bench:
         """Return the workbench that a lab is to have.

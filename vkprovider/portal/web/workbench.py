@@ -20,7 +20,8 @@ from yarl import URL
 
 from vkprovider.lablet.standing import is_ready
 from vkprovider.platform.concurrency import end_tasks
-from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.errors import OutsideError
+from vkprovider.platform.http.answers import ApiServerUnavailable, Refused
 from vkprovider.platform.http.bodies import streamed
 from vkprovider.platform.http.open import Places, Reviews, ReviewTimes
 from vkprovider.platform.http.origin import is_own
@@ -114,7 +115,8 @@ class BenchDoor:
             raise web.HTTPNotFound
         if lab is None or lab.record.request is None or bench_address(self._hosts, lab) == "":
             raise web.HTTPConflict(text="The workbench is not ready yet.")
-        now = self._site.ctx.wall()
+        latest = self._site.ctx.wall() + SESSION_S_MAX
+        ends_at = latest if visitor.ends_at is None or visitor.renews_s else visitor.ends_at
         session = BenchSession(
             namespace=lab.record.namespace,
             request=lab.record.request.id,
@@ -122,9 +124,12 @@ class BenchDoor:
             class_="" if own else class_,
             username=known.of_cluster.username,
             groups=tuple(known.of_cluster.groups),
-            expires_at=min(now + SESSION_S_MAX, visitor.ends_at or now + SESSION_S_MAX),
+            expires_at=min(latest, ends_at),
         )
-        code = await self._codes.make(msgspec.json.encode(session).decode())
+        try:
+            code = await self._codes.make(msgspec.json.encode(session).decode())
+        except OutsideError as error:
+            raise ApiServerUnavailable(f"the API server lets nobody in now: {error.message}; try again") from None
         there = f"{self._hosts.address_of(lab.key)}{ENTER}{code}"
         if PIECE in request.headers:
             raise web.HTTPSeeOther(there)
@@ -136,6 +141,9 @@ class BenchDoor:
             text = await self._codes.redeem(request.path.removeprefix(ENTER))
         except Refused as refusal:
             raise BenchRefusal(HTTPStatus.TOO_MANY_REQUESTS, refusal.message) from None
+        except OutsideError as error:
+            text = f"The API server lets nobody in now: {error.message}. Open the workbench from its lab again."
+            raise BenchRefusal(HTTPStatus.SERVICE_UNAVAILABLE, text) from None
         session = _session(text.encode()) if text is not None else None
         lab = self._site.index.at(session.namespace) if session is not None else None
         if session is None or lab is None or lab.key != key:

@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import pytest
+
 from tests.component.controllers.looking import eventually
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import RBAC
@@ -15,7 +17,8 @@ from tests.component.portal.site.test_portal_given_pages import class_with
 from tests.component.portal.site.test_portal_links import assigning, cookies, lets_in, linked_class, shows
 from tests.support.apiserver import ApiServer
 from tests.support.page import visiting
-from vkprovider.classroom.sharing import share
+from vkprovider.classroom.access import sweep
+from vkprovider.classroom.sharing import SharingError, share, unshare
 from vkprovider.lablet import names
 from vkprovider.lablet.guests import GuestMode
 
@@ -87,6 +90,33 @@ async def test_a_guest_sees_the_lablet_until_an_instructor_ends_it(world: Portal
             assert (await ada.get(mine)).status_code == 200
 
 
+async def test_a_removal_of_a_guest_that_was_interrupted_is_repeated(world: PortalWorld) -> None:
+    """The Pod names the guest no more, and the binding still does: it is written anew, and the learner stays."""
+    async with class_with(world) as (made, room, _), assigning(world) as kube:
+        prefix, pod = made.people.prefix, f"/api/v1/namespaces/{room.namespace}/pods/warm-1"
+        await room.lablet("warm-1", f"{prefix}ada", message="", state="READY", devices="2/2")
+        await room.known(1)
+        binding = await opened(world.admin, room.namespace, "warm-1", "")
+
+        async def subjects() -> list[str]:
+            found = await world.admin.get(binding)
+            assert found is not None
+            return [each["name"] for each in found["subjects"]]
+
+        repeats = (
+            lambda: unshare(kube, room.namespace, "warm-1", "bob"),
+            lambda: sweep(kube, room.namespace),
+        )
+        for repeat in repeats:
+            assert (await share(kube, room.namespace, "warm-1", "bob", GuestMode.TYPE)).closed == ()
+            assert await subjects() == [f"{prefix}ada", "bob"]
+            await world.admin.patch(pod, {"metadata": {"annotations": {names.ANNOTATION_GUESTS: None}}})
+            await repeat()
+            assert await subjects() == [f"{prefix}ada"]
+        with pytest.raises(SharingError):
+            await unshare(kube, room.namespace, "warm-1", "bob")
+
+
 async def test_a_guest_by_link_has_that_lablet_alone_and_keeps_the_own_link(world: PortalWorld) -> None:
     """Bob has a lablet and a link of his own, and is let into that of ann by another one."""
     async with linked_class(world) as the, Browsing(the.made.client.url) as teacher:
@@ -146,6 +176,8 @@ async def test_who_watches_types_nothing_and_who_types_does(portal_server: ApiSe
                     await typing.shows("two-of-us")
                     await screen.shows("two-of-us")
                     assert "never" not in screen.out
+                    await share(kube, namespace, name, guest, GuestMode.WATCH)
+                    assert (await typing.ends(62))[:2] == (4403, "withdrawn"), "who only watches types no more"
 
 
 async def test_an_instructor_names_guests_in_a_browser(world: PortalWorld) -> None:

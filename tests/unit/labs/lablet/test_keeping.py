@@ -7,7 +7,7 @@ from vkprovider.labs.pure.lablet.leftovers import NAMESPACE_SHARE, StoredWork, s
 
 
 def kept(namespace: str, at: int, size_bytes: int) -> StoredWork:
-    return StoredWork(f"left-{namespace}-{at}", namespace, "p", "u", at, size_bytes)
+    return StoredWork(f"left-{namespace}-{at}", namespace, "p", "u", at, size_bytes, "1")
 
 
 def test_the_oldest_of_the_namespace_that_uses_most_go() -> None:

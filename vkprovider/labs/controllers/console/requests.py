@@ -59,8 +59,10 @@ async def request(ctx: Context, place: FoundLablet, words: Sequence[str], comman
     question, done = _words(word, pod, place)
     if place.claim.closing_reason and word == names.HAND_IN:
         return await _say(command, done, 0)
-    if not options and not await _agrees(question, word, pod, command):
-        return await _say(command, _NOTHING_DONE, 1)
+    if not options:
+        if not await _agrees(question, word, pod, command):
+            return await _say(command, _NOTHING_DONE, 1)
+        pod = _still_of(place, learner_in(pod))
     meta = pod.metadata
     pods = ctx.api.pods.within(meta.namespace).metadata_only
     body = {"metadata": {"annotations": _notes(word, pod, ctx.now_unix)}}
@@ -98,8 +100,10 @@ async def request_of_device(
     if act is DeviceAct.STOP and claim.wishes.get(label) is Wish.OFF:
         raise _nothing(f"{label} is stopped already")
     question = act.question(label)
-    if question and not sure and not await _agrees(question, f"{names.DEVICE} {act} {label}", pod, command):
-        return await _say(command, _NOTHING_DONE, 1)
+    if question and not sure:
+        if not await _agrees(question, f"{names.DEVICE} {act} {label}", pod, command):
+            return await _say(command, _NOTHING_DONE, 1)
+        _still_of(device.place, learner_in(pod))
     await _note_device(ctx, device, written(act, ctx.now_unix))
     return await _say(command, act.told(label), 0)
 
@@ -158,6 +162,18 @@ def _pod_of(place: FoundLablet) -> Pod:
     pod = place.lablet.pod
     if pod is None or has_ended(pod) or pod.metadata.deletion_timestamp is not None:
         raise _nothing(f"pod {place.claim.pod} has ended")
+    return pod
+
+
+def _still_of(place: FoundLablet, learner: str) -> Pod:
+    """Return the Pod, which is still the learner's: the answer to a question may come minutes later.
+
+    Raises:
+        InputError: `NothingToDo`.
+    """
+    pod, claim = _pod_of(place), place.worker.claims.claims.get(place.claim.pod_uid)
+    if claim is None or claim.closing_reason or claim.lent_back or learner_in(pod) != learner:
+        raise _nothing(f"the time of {learner or 'whoever asked'} with {place.claim.pod} is over: {_NOTHING_DONE}")
     return pod
 
 

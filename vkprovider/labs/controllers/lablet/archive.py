@@ -230,6 +230,14 @@ class Archive:
             body["metadata"]["resourceVersion"] = meta.resource_version
             await ctx.api.config_maps.metadata_only.replace(body)
 
+    async def _drop(self, name: str, version: str) -> bool:
+        """Delete what is stored, and return whether it is gone: what was written again since then stays."""
+        try:
+            await self._ctx.api.config_maps.delete(name, resource_version=version)
+        except Conflict:
+            return False
+        return True
+
     async def sweep(self) -> None:
         """Delete leftovers written longer ago than `kept_s`, and the oldest ones where there are too many bytes."""
         config_maps = self._ctx.api.config_maps
@@ -240,13 +248,14 @@ class Archive:
             for config_map in page:
                 written = leftovers.written_at(config_map)
                 if written is not None and written < oldest:
-                    await config_maps.delete(config_map.metadata.name)
+                    await self._drop(config_map.metadata.name, config_map.metadata.resource_version)
                 elif (one := leftovers.kept_of(config_map)) is not None:
                     kept.append(one)
                     if names.LABEL_NAMESPACE not in config_map.metadata.labels:
                         await self._describe(config_map)
         for one in surplus(kept, self._settings.kept_bytes_max):
-            await config_maps.delete(one.name)
+            if not await self._drop(one.name, one.version):
+                continue
             self._ctx.events.emit(
                 ObjectRef("v1", "Pod", one.namespace, one.pod, one.pod_uid),
                 "Warning",

@@ -35,6 +35,7 @@ class StoredWork:
         namespace, pod, pod_uid: The lablet's.
         at: When it was written (Unix seconds).
         size_bytes: As stored.
+        version: The object's `resourceVersion`.
     """
 
     name: str
@@ -43,6 +44,7 @@ class StoredWork:
     pod_uid: str
     at: int
     size_bytes: int
+    version: str
 
 
 def surplus(kept: Iterable[StoredWork], bytes_max: int) -> list[StoredWork]:
@@ -258,7 +260,9 @@ def kept_of(config_map: ConfigMap) -> StoredWork | None:
         return None
     uid = config_map.metadata.name.removeprefix("left-")[:UID_CHARS]
     size_bytes = sum(map(len, config_map.binary_data.values()))
-    return StoredWork(config_map.metadata.name, namespace, pod, uid, at, size_bytes)
+    return StoredWork(
+        config_map.metadata.name, namespace, pod, uid, at, size_bytes, config_map.metadata.resource_version
+    )
 
 
 def written_at(config_map: ConfigMap) -> int | None:
