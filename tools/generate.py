@@ -27,6 +27,7 @@ from vkprovider.lablet.reasons import (
     ConsoleReason,
     EnvironmentReason,
     Happened,
+    KeptReason,
     conditions,
 )
 from vkprovider.lablet.reasons.happened import ExposureReason
@@ -122,6 +123,7 @@ REASONS: Final[Mapping[str, Mapping[str, Reason | Explanation]]] = {
     "`kubectl attach`, `exec`, `logs`, `port-forward` (refusal)": by_word(ConsoleReason),
     "Mux and channel Services (Event)": by_word(MuxReason, ExposureReason),
     "User labs (Namespace, annotations `ending` and `operation`)": by_word(UserLabReason),
+    "What learners have left (log)": by_word(KeptReason),
     "Start of the provider (exit)": by_word(StartReason),
     "Only `vkprovider doctor`": DOCTOR,
 }

@@ -194,6 +194,11 @@ class Node(msgspec.Struct, frozen=True, gc=False):
     spec: NodeSpec = NodeSpec()
     status: NodeStatus = NodeStatus()
 
+    @property
+    def is_ready(self) -> bool:
+        """Whether its condition Ready is True."""
+        return any(each.type == "Ready" and each.status == "True" for each in self.status.conditions)
+
 
 class ConfigMap(msgspec.Struct, frozen=True, rename="camel", gc=False):
     """A ConfigMap with its payload."""

@@ -137,11 +137,6 @@ NO_REASON: Final = ForeignReason.NONE
 class StartReason(Reasons):
     """Errors that end `vkprovider run` at once."""
 
-    KEPT_INVALID = (
-        "KeptInvalid",
-        "The stored work of a lablet is damaged, so that nobody gets it; the provider runs on.",
-        "Restore that ConfigMap from a backup, or delete it; it goes by itself after VKPROVIDER_KEPT_SECONDS.",
-    )
     SETTING_INVALID = (
         "SettingInvalid",
         "A setting is missing or wrong, a file that it names is, or its port is taken.",

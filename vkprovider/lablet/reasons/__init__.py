@@ -9,7 +9,7 @@
 from typing import Final
 
 from vkprovider.lablet.reasons.conditions import CONDITIONS, ConditionReason
-from vkprovider.lablet.reasons.happened import ConsoleReason, EnvironmentReason, Happened
+from vkprovider.lablet.reasons.happened import ConsoleReason, EnvironmentReason, Happened, KeptReason
 from vkprovider.lablet.reasons.pod import Progress, Trouble
 from vkprovider.lablet.reasons.resources import DefinitionReason, WorkerReason
 from vkprovider.platform.reasons import PortReason, by_word
@@ -25,6 +25,7 @@ __all__ = [
     "DefinitionReason",
     "EnvironmentReason",
     "Happened",
+    "KeptReason",
     "Progress",
     "Trouble",
     "WorkerReason",

@@ -274,6 +274,16 @@ class ConsoleReason(Reasons):
     )
 
 
+class KeptReason(Reasons):
+    """Errors of what learners have left."""
+
+    KEPT_INVALID = (
+        "KeptInvalid",
+        "The stored work of a lablet is damaged, so that nobody gets it; the provider runs on.",
+        "Restore that ConfigMap from a backup, or delete it; it goes by itself after VKPROVIDER_KEPT_SECONDS.",
+    )
+
+
 class ExposureReason(Reasons):
     """Reasons of Events about the EndpointSlices of exposed lablets."""
 

@@ -128,7 +128,7 @@ class WorkerReason(Reasons):
     NODE_CONFLICT = (
         "NodeConflict",
         "A Node or Lease with the worker's name belongs to another installation; it is not touched.",
-        "Rename the CMLWorker, or delete that Node.",
+        "Rename the CMLWorker, or delete that Node, and its Lease in the namespace kube-node-lease.",
         Trait.FOREIGN,
     )
     CLAIM_STORE_INVALID = (
@@ -298,7 +298,7 @@ class DefinitionReason(Reasons):
     CONTENT_INVALID = (
         "ContentInvalid",
         "A stored content is damaged.",
-        "Delete that ConfigMap and apply the LabletDefinition again.",
+        "Delete that ConfigMap and apply the LabletDefinition again; of a package: kubectl lablet refresh.",
     )
     RUNTIME_CLASS_CONFLICT = (
         "RuntimeClassConflict",

@@ -138,6 +138,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
     message: str = ""
 
     @property
+    def tick(self) -> str:
+        """What a form sends of it that is about this learner's lab, and not about that of the next one."""
+        return f"{self.key} {self.learner}"
+
+    @property
     def state(self) -> str:
         """How it stands, in plain words, with the score."""
         return words.words_of(self.standing, self.score)

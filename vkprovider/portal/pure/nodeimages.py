@@ -119,9 +119,8 @@ def ordinary_node(node: Node, selector: Mapping[str, str]) -> OrdinaryNode | Non
     if labels.get(names.LABEL_COMPONENT) == names.COMPONENT_VNODE or not selector.items() <= labels.items():
         return None
     images = tuple(frozenset(image.names) for image in node.status.images)
-    ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
     taints = [taint.key for taint in node.spec.taints if taint.effect in {"NoSchedule", "NoExecute"}]
-    why = "cordoned" if node.spec.unschedulable else "" if ready else "not Ready"
+    why = "cordoned" if node.spec.unschedulable else "" if node.is_ready else "not Ready"
     return OrdinaryNode(node.metadata.name, images, why or (f"taint {taints[0]}" if taints else ""))
 
 

@@ -159,8 +159,7 @@ def _hindrance(definition: CustomResource) -> str:
 
 def menu_node(node: Node) -> MenuNode:
     """Return the Node of a worker as the menu sees it: one that lists no image definition does not say what it has."""
-    ready = any(each.type == "Ready" and each.status == "True" for each in node.status.conditions)
-    comment = "cordoned" if node.spec.unschedulable else "" if ready else "not ready"
+    comment = "cordoned" if node.spec.unschedulable else "" if node.is_ready else "not ready"
     environment = node.metadata.labels.get(names.LABEL_ENV, names.DEFAULT_ENVIRONMENT)
     shown = {name for image in node.status.images for name in image.names if name.startswith(names.IMAGE_PREFIX)}
     images = frozenset(name.removeprefix(names.IMAGE_PREFIX) for name in shown)

@@ -319,10 +319,12 @@ async def test_the_whole_story_by_keyboard_alone(world: PortalWorld) -> None:
 
 
 async def tab_to(page: Page, words: str) -> None:
-    """Press Tab until what has the focus has a name."""
-    script = "const a = document.activeElement; return a.textContent.trim().replace(/\\s+/g, ' ')"
+    """Press Tab until what has the focus has a name; each piece of the page follows the lab by itself."""
+    named = "a => a.textContent.trim().replace(/\\s+/g, ' ')"
+    all_ = f"return [...document.querySelectorAll('a, button, summary')].map({named})"
+    await page.until(lambda driver: words in driver.execute_script(all_), f"{words} is there")
     for _ in range(60):
         await page.keys(Keys.TAB)
-        if await page.run(lambda driver: driver.execute_script(script)) == words:
+        if await page.run(lambda driver: driver.execute_script(f"return ({named})(document.activeElement)")) == words:
             return
     raise AssertionError(f"{words} cannot be reached")

@@ -1,19 +1,22 @@
 """What is known of a worker: whether it can be used, and which connections a key of the queue closes."""
 
+import asyncio
 from dataclasses import dataclass, field
 from typing import cast
 
 import pytest
 
+from tunnels.base import ByteChannel
 from vkprovider.lablet.models.worker import parse_worker_spec
 from vkprovider.lablet.reasons import WorkerReason
 from vkprovider.labs.controllers.claims.store import ClaimStore
+from vkprovider.labs.controllers.console.open import OpenConsoles
 from vkprovider.labs.controllers.worker.connection import WorkerConnection
 from vkprovider.labs.controllers.worker.worker import Fleet, Observation, Worker
 from vkprovider.labs.pure.topology.resources import Resources
 from vkprovider.labs.pure.worker.capacity import Capacity
 from vkprovider.labs.pure.worker.node import unhealthy
-from vkprovider.platform.errors import InputError
+from vkprovider.platform.errors import InputError, Unavailable
 
 SPEC = {"url": "https://cml.example.com", "credentialsSecretName": "s"}
 
@@ -76,3 +79,34 @@ def test_what_was_given_up_is_closed_under_its_own_name_only() -> None:
     assert sorted(map(id, fleet.pop_given_up("a"))) == sorted(map(id, (first, again)))
     assert list(fleet.pop_given_up("a")) == []
     assert list(fleet.pop_given_up("b")) == [second]
+
+
+class Channel:
+    """A connection to a port of a lab."""
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+async def test_a_connection_that_comes_about_after_its_worker_was_given_up_is_closed() -> None:
+    consoles, dialled, comes = OpenConsoles(lambda _: None), Channel(), asyncio.Event()
+
+    async def dial() -> ByteChannel:
+        await comes.wait()
+        return cast("ByteChannel", dialled)
+
+    connecting = asyncio.create_task(consoles.connect(worker(), dial))
+    await asyncio.sleep(0)
+    consoles.given_up("w1")
+    comes.set()
+    with pytest.raises(Unavailable):
+        await connecting
+    assert dialled.closed
+    kept = await consoles.connect(worker(), dial)
+    consoles.given_up("w1")
+    dialled.closed = False
+    await asyncio.sleep(0)
+    assert dialled.closed, f"{kept} ends with the worker"

@@ -136,7 +136,7 @@ def test_many_long_warnings_of_an_import_fit_into_one_event() -> None:
             steps.ChangeDevice(ROW, DEVICES[0], DeviceAct.STOP),
             Acted(devices=DEVICES),
             ROW,
-            {"acted_at": NOW, "assumed": DEVICES},
+            {"acted_at": NOW, "assumed": DEVICES, "device_acts": {"r1": (DeviceAct.STOP, NOW + 30.0)}},
             [],
         ),
         (steps.DeleteLab(ROW), Acted(gone=True), ROW, {"absent": True}, []),
@@ -363,6 +363,8 @@ def remembered_of(step: Step, error: OutsideError | None) -> dict[str, Any]:
         expected |= {"hold_until": 0.0, "restored_at": NOW + 7.0}
     if type(step) is steps.Expose:
         expected |= {"hold_until": 0.0, "expose_at": NOW + 7.0}
+    if isinstance(step, steps.ChangeDevice):
+        expected |= {"hold_until": 0.0, "device_acts": {"r1": (DeviceAct.STOP, NOW + 7.0)}}
     if type(step) is steps.Import and not isinstance(error, Unavailable):
         expected["searched"] = True
     if type(step) is steps.ArchiveSession and error is not None:

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,12 +16,12 @@ from vkprovider.lablet.observations import BOOTED, DEFINED, STARTED, STOPPED
 from vkprovider.lablet.reasons import Progress, Trouble
 from vkprovider.labs.pure.claims.claim import Claim, Wish
 from vkprovider.labs.pure.lablet import steps
-from vkprovider.labs.pure.lablet.after import failed
+from vkprovider.labs.pure.lablet.after import after, failed
 from vkprovider.labs.pure.lablet.decisions.decide import decide
 from vkprovider.labs.pure.lablet.decisions.stage import Stage, stage_of
 from vkprovider.labs.pure.lablet.devicework import DeviceWork, work_of
 from vkprovider.labs.pure.lablet.memory import Presence
-from vkprovider.labs.pure.lablet.outcomes import Circumstances, Failure
+from vkprovider.labs.pure.lablet.outcomes import Acted, Circumstances, Failure
 from vkprovider.labs.pure.lablet.status import render
 from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform.errors import Invalid
@@ -153,6 +154,29 @@ def test_a_refused_start_leaves_the_wish() -> None:
     left = failed(facts.memory, decision.claim, decision.step, failure, place)
     assert left.claim is not None
     assert left.claim.wishes == {"r1": Wish.START}
+    again = msgspec.structs.replace(facts, memory=left.memory, claim=left.claim)
+    waits = decide(again, NOW + 1, LabletSettings())
+    assert (waits.step, waits.after_s) == (steps.WAIT, 4.0)
+    assert waits.report is not None
+    assert waits.report.ready, "the lablet is Ready, and its other steps go on"
+    assert isinstance(decide(again, NOW + 6, LabletSettings()).step, steps.ChangeDevice)
+
+
+def test_a_device_is_told_once_until_it_moves() -> None:
+    """CML takes a while to stop a device; it is told again after half a minute, and the next thing at once."""
+    facts = known(NOTHING, wishing(r1=Wish.RESTART), BOOTED, BOOTED)
+    decision = decide(facts, NOW, LabletSettings())
+    assert isinstance(decision.step, steps.ChangeDevice)
+    place = Circumstances(worker="w1", pod=facts.pod, now=NOW, now_unix=UNIX)
+    memory = after(facts.memory, facts.claim, decision.step, Acted(), place).memory
+    told = msgspec.structs.replace(facts, memory=memory)
+    waits = decide(told, NOW + 10, LabletSettings())
+    assert (waits.step, waits.after_s) == (steps.WAIT, 20.0)
+    assert isinstance(decide(told, NOW + 31, LabletSettings()).step, steps.ChangeDevice)
+    off = msgspec.structs.replace(told, devices=devices(STOPPED, BOOTED))
+    assert decide(off, NOW + 10, LabletSettings()).claim is not None, "the next wish is not held"
+    started = msgspec.structs.replace(off, claim=wishing(r1=Wish.START))
+    assert isinstance(decide(started, NOW + 10, LabletSettings()).step, steps.ChangeDevice)
 
 
 def test_its_container_says_so_and_the_pod_is_ready() -> None:

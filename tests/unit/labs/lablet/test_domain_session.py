@@ -612,6 +612,16 @@ def test_reset_keeps_the_configurations_then_imports_again_and_keeps_the_session
     assert (gone.resetting, gone.reimports, gone.session, gone.reset) == (False, False, STARTED, "now")
 
 
+def test_a_lab_that_is_imported_again_on_request_or_for_its_pool_shows_no_failure() -> None:
+    """Also if the lablet was started again before."""
+    reset = READY.reset_on("now", "the lab is wiped and started again on request", UNIX).lost_lab(UNIX)
+    assert told(ask(reset, ALICE | RESET, claim_saved=False)) == "INSTANTIATING Resetting"
+    back = of(reset, lent_by="warm").handed_back()
+    assert told(ask(back, claim_saved=False)) == "INSTANTIATING ReturningToPool"
+    failed = READY.restarted(Trouble.LAB_LOST, "gone", UNIX).lost_lab(UNIX)
+    assert told(ask(failed, claim_saved=False)) == "INSTANTIATING CrashLoopBackOff"
+
+
 def test_a_reset_before_anybody_worked_wipes() -> None:
     reset = changed(ask(msgspec.structs.replace(READY, ready_at=0), ALICE | RESET, NEW, delivery=LDS))
     assert (reset.resetting, reset.reimports) == (True, False)

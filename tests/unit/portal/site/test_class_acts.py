@@ -47,6 +47,17 @@ def test_about_whom_a_form_is() -> None:
     assert "Nobody" in str(acting.rows_of([], "all", ROWS[1:3]))
 
 
+def test_a_tick_is_about_its_learner_and_not_about_the_next_one_of_that_lab() -> None:
+    before = Row(key="pod-1", learner="zoe", pod="1", standing=Standing.READY)
+    ticks = [before.tick, ROWS[1].tick, ROWS[2].tick, "pod-9 zoe"]
+    assert acting.rows_of(ticks, "", ROWS) == ROWS[1:3]
+    [gone] = acting.passed_on(ticks, "", ROWS)
+    assert gone == Outcome("zoe", done=False, words="the lab is that of ann now; nothing was done")
+    [given] = acting.passed_on(["pod-1 "], "", ROWS)
+    assert given.learner == "pod-1", "it was free"
+    assert acting.passed_on(["pod-1", "pod-2 "], "", ROWS) == acting.passed_on(ticks, "all", ROWS) == []
+
+
 def test_the_forms_that_somebody_sees() -> None:
     assert [form.act for form in acting.offered(Powers().acts)] == []
     assert Powers().role == "looks"

@@ -12,7 +12,7 @@ from vkprovider.labs.controllers.console.finding import MOVED, FoundDevice, Foun
 from vkprovider.labs.controllers.console.shared import Console
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.console import writers
-from vkprovider.platform.errors import InputError, NotFound
+from vkprovider.platform.errors import InputError, NotFound, Unavailable
 from vkprovider.platform.runtime.context import Context
 
 
@@ -83,6 +83,9 @@ class OpenConsoles:
             raise InputError(ConsoleReason.TOO_MANY_SESSIONS, text)
         check(worker)
         channel = Tracked(await dial(), open_)
+        if self._connections.get(worker.name) is not open_:  # the worker was given up meanwhile
+            await channel.close()
+            raise Unavailable(MOVED)
         open_.add(channel)
         return channel
 

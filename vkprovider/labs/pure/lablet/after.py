@@ -7,10 +7,11 @@
 All of it is pure; the controllers' turn applies the results and is the only writer of memory and claim.
 """
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
+from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.reasons import Happened, Trouble
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import outcomes, steps
@@ -26,6 +27,8 @@ from vkprovider.platform.messages import Notice
 from vkprovider.platform.times import iso
 
 _replace = msgspec.structs.replace
+_TOLD_AGAIN_S: Final = 30.0
+"""How soon CML is told again to stop or wipe a device that has not moved."""
 
 
 class After(msgspec.Struct, frozen=True, gc=False):
@@ -205,6 +208,8 @@ def _acted(memory: Memory, claim: Claim | None, step: Step, outcome: outcomes.Ac
             notices = (Notice("Normal", Happened.STARTED, f"Started lab {started.title}"),)
         case steps.Stop():  # recorded only now: a refused stop is sent again soon
             changes |= {"stop_sent_at": place.now, "start_sent_at": 0.0}
+        case steps.ChangeDevice(device=device, act=act) if act is not DeviceAct.START:  # the wish is another one then
+            memory = memory.after_act(claim, device.label, act, place.now + _TOLD_AGAIN_S)
         case steps.DeleteLab():
             changes = {"absent": True}
         case _:
@@ -284,8 +289,9 @@ def failed(memory: Memory, claim: Claim | None, step: Step, failure: Failure, pl
             claim = before  # a start that was refused, or not even sent, does not count as an attempt
             if not unsure or not before.started_at:  # a lab that boots all the same gets it from the next observation
                 changes["starting_since"] = 0.0
-        case steps.ChangeDevice(claim=before) if claim is not None:
-            claim = before
+        case steps.ChangeDevice(claim=before, device=device, act=act):
+            claim = before if claim is not None else None
+            memory = memory.after_act(before, device.label, act, place.now + failure.pause_s)
         case steps.RestoreUsername():
             changes["restored_at"] = place.now + failure.pause_s
         case steps.Expose():

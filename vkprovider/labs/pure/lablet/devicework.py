@@ -11,7 +11,7 @@ A device with a wish is no failure, and the lab is judged by the others. One tha
 is a device like any other again: it is started by the lab's recovery.
 """
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final, NamedTuple
 
 from vkprovider.lablet import observations
@@ -49,13 +49,16 @@ def untaken(inputs: Inputs, claim: Claim) -> dict[str, str]:
     return {label: request for label, request in inputs.devices if claim.device_requests.get(label) != request}
 
 
-def work_of(inputs: Inputs, claim: Claim, devices: Iterable[DeviceFact]) -> DeviceWork | None:
+def work_of(
+    inputs: Inputs, claim: Claim, devices: Iterable[DeviceFact], held: Collection[tuple[str, DeviceAct]] = ()
+) -> DeviceWork | None:
     """Return what is next; None if nothing is.
 
     Args:
         inputs: What the Pod asks for.
         claim: Of a lablet that was ready once.
         devices: All of its lab, as they are observed.
+        held: What CML is not told now, by label: it was told a moment ago, or has just refused it.
     """
     if not claim.wishes and not inputs.devices:
         return None
@@ -72,7 +75,7 @@ def work_of(inputs: Inputs, claim: Claim, devices: Iterable[DeviceFact]) -> Devi
     for label, wish in sorted(wishes.items()):
         device = by_label[label]
         act = _act(wish, device.state)
-        if act is not None:
+        if act is not None and (label, act) not in held:
             told = claim.wishing({**wishes, label: Wish.BOOT}) if act is DeviceAct.START else claim
             return DeviceWork(told, device=device, act=act)
     return None

@@ -15,12 +15,12 @@ import msgspec
 
 from vkprovider.lablet import names
 from vkprovider.lablet.archives import UID_CHARS, ArchiveEntry, Leftovers, Verdict, lasting_id, owner_label
+from vkprovider.lablet.reasons import KeptReason
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.objects import ConfigMap, Metadata
 from vkprovider.platform.packing import pack, unpack
-from vkprovider.platform.reasons import StartReason
 
 NAMESPACE_SHARE: Final = 4
 """A namespace may use this part of all: one tenant does not push out the work of the others."""
@@ -248,7 +248,7 @@ def read(config_map: ConfigMap) -> Leftovers:
         return _decoder.decode(unpack(config_map.binary_data[KEY], UNPACKED_BYTES_MAX))
     except (KeyError, ValueError, RecursionError, msgspec.MsgspecError) as error:
         raise InputError(
-            StartReason.KEPT_INVALID, f"ConfigMap {config_map.metadata.name} cannot be read: {error}"
+            KeptReason.KEPT_INVALID, f"ConfigMap {config_map.metadata.name} cannot be read: {error}"
         ) from None
 
 

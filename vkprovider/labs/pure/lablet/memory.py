@@ -6,6 +6,7 @@ starts again that follow a failure and a wipe. Each has its reason, time and num
 counted or not.
 """
 
+from collections.abc import Mapping
 from datetime import datetime
 from enum import Enum, auto
 from typing import Any, Final
@@ -13,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from vkprovider.lablet import names, observations
+from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.observations import DeviceFact
 from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
@@ -92,6 +94,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
         absent: The worker itself said that the lab does not exist.
         extracted: The devices' configurations are archived since they were last started.
         archive_failed: The last try to archive the session failed.
+        device_acts: What CML was last told of single devices, and until when it is not told that again, by label.
         restored_at: When the Pod's username was last put back.
         expose_at: When the slice for a mux may be written again; the informer shows a write a little later.
         access_since: Since when the session waits for a mux; 0 if it does not.
@@ -134,6 +137,7 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
     absent: bool = False
     extracted: bool = False
     archive_failed: bool = False
+    device_acts: Mapping[str, tuple[DeviceAct, float]] = {}
     restored_at: float = -1e9
     expose_at: float = -1e9
     access_since: float = 0.0
@@ -154,7 +158,24 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
         """Return after how many seconds the worker is searched again that has several labs of the lablet."""
         return max(0.0, self.searched_at + _SEARCH_AGAIN_S - now) if self.matches else 0.0
 
+    def held_acts(self, now: float) -> frozenset[tuple[str, DeviceAct]]:
+        """Return what CML is not told of single devices now, each with the label of the device."""
+        if not self.device_acts:
+            return _NO_ACTS
+        return frozenset((label, act) for label, (act, until) in self.device_acts.items() if until > now)
 
+    def acts_in_s(self, now: float) -> list[float]:
+        """Return in how many seconds CML may be told again what it is not told now."""
+        return [until - now for _, until in self.device_acts.values() if until > now]
+
+    def after_act(self, claim: Claim | None, label: str, act: DeviceAct, until: float) -> "Memory":
+        """Note what CML was told of a device; of devices that nothing is wished of any more, nothing is kept."""
+        wished = claim.wishes if claim is not None else {}
+        kept = {other: told for other, told in self.device_acts.items() if other in wished}
+        return msgspec.structs.replace(self, device_acts={**kept, label: (act, until)})
+
+
+_NO_ACTS: Final[frozenset[tuple[str, DeviceAct]]] = frozenset()
 BLANK: Final = Memory()
 
 

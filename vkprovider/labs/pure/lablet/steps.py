@@ -165,7 +165,7 @@ class Wipe(Step, frozen=True, gc=False):
 
 
 class ChangeDevice(Step, frozen=True, gc=False):
-    """Start, stop or wipe one device.
+    """Start, stop or wipe one device; if CML refuses, the lablet stays as it is, and the other steps go on.
 
     Attributes:
         claim: As it was before the decision; a refused start leaves the wish.
@@ -176,6 +176,7 @@ class ChangeDevice(Step, frozen=True, gc=False):
     label: ClassVar[str] = "DEVICE"
     calls: ClassVar[System] = System.WORKER
     changes_lab: ClassVar[bool] = True
+    holds: ClassVar[bool] = False
     claim: Claim
     device: DeviceFact
     act: DeviceAct

@@ -263,16 +263,30 @@ def rows_of(picked: Sequence[str], scope: str, rows: Sequence[Row]) -> list[Row]
     """Return the rows that a form is about, or why it is about none.
 
     Args:
-        picked: The keys of rows that are ticked.
+        picked: What is ticked, as `Row.tick`; a key alone means whoever has the lab.
         scope: `all`, or anything else for those that are ticked.
         rows: All of the class, in the order of the answer.
     """
     if scope == EVERYBODY:
         return everybody(rows) or "Nobody of this class has a lab at present."
-    keys = set(picked)
-    return [row for row in rows if row.key in keys] or (
+    ticks = set(picked)
+    return [row for row in rows if row.tick in ticks or row.key in ticks] or (
         "Nothing was done: tick the rows that are meant, or choose everybody, and send it again."
     )
+
+
+def passed_on(picked: Sequence[str], scope: str, rows: Sequence[Row]) -> list[Outcome]:
+    """Return what becomes of ticked labs that had another learner when the page was sent: nothing; see `rows_of`."""
+    if scope == EVERYBODY:
+        return []
+    now = {row.key: row.learner for row in rows}
+    found = []
+    for key, blank, learner in (tick.partition(" ") for tick in picked):
+        who = now.get(key, learner)
+        if blank and who != learner:
+            words = f"the lab is {f'that of {who}' if who else 'free'} now; nothing was done"
+            found.append(Outcome(learner or key, done=False, words=words))
+    return found
 
 
 def headline(act: str, outcomes: Sequence[Outcome]) -> str:

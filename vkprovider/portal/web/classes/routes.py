@@ -24,6 +24,7 @@ from vkprovider.portal.web.classes.acting import (
     Acting,
     headline,
     offered,
+    passed_on,
     rows_of,
     wanted_of,
 )
@@ -312,11 +313,12 @@ class Classes:
         form = await read_form(request, FORM_BODY)
         wanted = wanted_of(action, form)
         everything = chosen(self._classrooms.rows(namespace), RowFilter())
-        rows = rows_of([str(key) for key in form.getall("row", [])], str(form.get("scope", "")), everything)
-        if isinstance(wanted, str) or isinstance(rows, str):
-            words = wanted if isinstance(wanted, str) else str(rows)
-            return self._site.layout.refusal(request, 422, words)
-        outcomes = await self._acting.ask(visitor, namespace, rows, wanted)
+        picked, scope = [str(tick) for tick in form.getall("row", [])], str(form.get("scope", ""))
+        rows, gone = rows_of(picked, scope, everything), passed_on(picked, scope, everything)
+        if isinstance(wanted, str) or (isinstance(rows, str) and not gone):
+            return self._site.layout.refusal(request, 422, wanted if isinstance(wanted, str) else str(rows))
+        asked = [] if isinstance(rows, str) else await self._acting.ask(visitor, namespace, rows, wanted)
+        outcomes = [*gone, *asked]
         failed = sum(not each.done for each in outcomes)
         _log.info(
             "a class was asked",

@@ -55,7 +55,9 @@ def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         if claim is None:
             return decision
         return around(facts, claim, Ports.WITHDRAWN, decision, now=now, limits=limits)
-    ends = [facts.memory.deadline_at - now] if facts.memory.deadline_at else []
+    ends = facts.memory.acts_in_s(now)
+    if facts.memory.deadline_at:
+        ends.append(facts.memory.deadline_at - now)
     if claim is None:
         decision = start.make(facts, pod)
     else:

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from vkprovider.lablet.observations import DeviceFact
-from vkprovider.lablet.reasons import Progress
+from vkprovider.lablet.reasons import Progress, Trouble
 from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report, phase_of
@@ -86,6 +86,16 @@ def returning(facts: Facts, claim: Claim) -> Report:
     """Report that a lent lablet is on its way back to its pool."""
     text = f"the lab is wiped and started again for pool {claim.lent_by or claim.lent_back}"
     return instantiating(facts, Progress.RETURNING_TO_POOL, text)
+
+
+def begun_afresh(facts: Facts, claim: Claim) -> Report:
+    """Report that the lab is taken down to begin afresh, and why: for a pool, on request, or after a failure."""
+    if claim.lent_back:
+        return returning(facts, claim)
+    if claim.last_reason.asked_for:
+        return instantiating(facts, Progress.RESETTING, claim.last_message)
+    text = f"back-off after {claim.last_reason}: the lab is wiped and started again"
+    return instantiating(facts, Trouble.CRASH_LOOP_BACK_OFF, text)
 
 
 def renewing(facts: Facts) -> Report:

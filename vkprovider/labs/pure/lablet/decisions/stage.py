@@ -78,7 +78,7 @@ def _of_lab(facts: Facts, claim: Claim, now: float) -> Stage:
         return Stage.UNNOTED
     if claim.stopped_at or (facts.inputs.desired is State.STOPPED and claim.ready_at):
         return Stage.PAUSED
-    if claim.ready_at and work_of(facts.inputs, claim, facts.devices) is not None:
+    if claim.ready_at and work_of(facts.inputs, claim, facts.devices, facts.memory.held_acts(now)) is not None:
         return Stage.CHANGING
     states = {device.state for device in facts.judged}
     if states == {observations.BOOTED} or (claim.wishes and not states):

@@ -6,7 +6,7 @@ from vkprovider.lablet import observations
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
 from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.lablet.decisions.exposed import Ports, ports
-from vkprovider.labs.pure.lablet.decisions.living import Living, instantiating, returning
+from vkprovider.labs.pure.lablet.decisions.living import Living, begun_afresh, instantiating
 from vkprovider.labs.pure.lablet.decisions.takedown import extract_due, extraction, finish, is_on, switch_off, take_down
 from vkprovider.labs.pure.lablet.facts import UNSURE_S, Decision, Report, phase_of
 from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, Extract, Start
@@ -58,7 +58,7 @@ def while_wiping(lablet: Living) -> Decision:
     facts, claim = lablet.facts, lablet.claim
     if facts.inputs.reset and facts.inputs.reset != claim.reset:
         return _begin(lablet)
-    report = _report(lablet)
+    report = begun_afresh(facts, claim)
     if {device.state for device in facts.devices} == {observations.DEFINED} and not claim.reimports:
         return Decision(SAVE, report, claim.wiped())
     if not facts.claim_saved:
@@ -84,13 +84,3 @@ def _begin(lablet: Living) -> Decision:
     changed = claim.reset_on(facts.inputs.reset, text, facts.now_unix)
     event = Notice("Normal", Progress.RESETTING, f"{text} (number {changed.starts_again})")
     return Decision(SAVE, report, changed, retry_at=0.0, forgets_starts=True, events=(event,))
-
-
-def _report(lablet: Living) -> Report:
-    facts, claim = lablet.facts, lablet.claim
-    if claim.lent_back:
-        return returning(facts, claim)
-    if claim.last_reason.asked_for:
-        return instantiating(facts, Progress.RESETTING, claim.last_message)
-    text = f"back-off after {claim.last_reason}: the lab is wiped and started again"
-    return instantiating(facts, Trouble.CRASH_LOOP_BACK_OFF, text)

@@ -151,7 +151,7 @@ def while_changing(lablet: Living) -> Decision:
     A lab of which single devices are stopped, wiped or started on request, while the others run.
     """
     facts, claim = lablet.facts, lablet.claim
-    work = work_of(facts.inputs, claim, facts.devices)
+    work = work_of(facts.inputs, claim, facts.devices, facts.memory.held_acts(lablet.now))
     if work is None:
         return Decision(WAIT)
     if work.device is None or work.act is None:

@@ -24,11 +24,11 @@ from vkprovider.labs.pure.lablet.boots import (
 from vkprovider.labs.pure.lablet.decisions.exposed import Ports, ports
 from vkprovider.labs.pure.lablet.decisions.living import (
     Living,
+    begun_afresh,
     instantiating,
     not_ready,
     pending,
     renewing,
-    returning,
     to_import_for,
 )
 from vkprovider.labs.pure.lablet.decisions.takedown import again, again_or_kept, back_off
@@ -84,11 +84,11 @@ def while_claiming(lablet: Living) -> Decision:
     facts, claim = lablet.facts, lablet.claim
     if claim.renews:
         return Decision(WAIT, renewing(facts), after_s=_SAVED_S, awaits_claim=True)
+    if claim.lent_back or claim.last_reason.asked_for:
+        return Decision(WAIT, begun_afresh(facts, claim), after_s=_SAVED_S, awaits_claim=True)
     if claim.starts_again:
         report = pending(Trouble.CRASH_LOOP_BACK_OFF, f"{claim.last_message}; the lab is imported again")
         return Decision(WAIT, report, after_s=_SAVED_S, awaits_claim=True)
-    if claim.lent_back:
-        return Decision(WAIT, returning(facts, claim), after_s=_SAVED_S, awaits_claim=True)
     return Decision(WAIT, _claiming(facts), awaits_claim=True)
 
 
