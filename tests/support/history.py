@@ -6,10 +6,10 @@ from tests.support.simulator import Simulator
 
 
 class History:
-    """What was done to labs since this was made, by whomever, from the access logs of workers."""
+    """What was done to labs since this was made, or ever, by whomever, from the access logs of workers."""
 
-    def __init__(self, *workers: Simulator) -> None:
-        self._workers = {worker.name: (worker, worker.last_request()) for worker in workers}
+    def __init__(self, *workers: Simulator, ever: bool = False) -> None:
+        self._workers = {worker.name: (worker, 0 if ever else worker.last_request()) for worker in workers}
 
     def entries(self) -> list[dict[str, Any]]:
         """List all attempts to change a lab, in order: access log entries, whose `lab` is now always set."""

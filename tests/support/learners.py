@@ -12,6 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from tests.support.cluster import PODS, Cluster, Refused, is_ready
+from tests.support.history import History, operation
 from tests.support.lds import LdsSide
 from tests.support.replicas import CLAIMS
 from tests.support.topologies import pod
@@ -144,21 +145,21 @@ class Observer:
             by_lablet.setdefault(_lablet(one), []).append(one)
         log = self.lds.access_log()
         archived = {e["path"].split("/")[4]: e["arrived_unix_s"] for e in log if e["path"].endswith("/archive")}
-        wiped = [
-            (entry["path"], entry["arrived_unix_s"])
-            for worker in self.cluster.workers
-            for entry in worker.access_log()
-            if entry["path"].endswith("/wipe") and entry["status"] < 300
+        done = [
+            entry
+            for entry in History(*self.cluster.workers, ever=True).entries()
+            if 200 <= entry.get("status", 0) < 300
         ]
-        rows, pairs = self.rows(), 0
+        pairs = 0
         for uid, sessions in by_lablet.items():
-            lab = rows.get(uid, {}).get("labId", "/labs/")
+            labs = {entry["lab"] for entry in done if entry.get("title", "").endswith(uid)}
+            wiped = [e["arrived_unix_s"] for e in done if e["lab"] in labs and operation(e) in {"wipe", "DELETE"}]
             for first, second in pairwise(sorted(sessions, key=_number)):
                 pairs += 1
                 created = _unix(second["created_at"])
                 assert first["state"] == "ARCHIVED", first
                 assert archived[first["id"]] <= created, f"{second['username']} came before {first['username']} left"
-                between = [path for path, at in wiped if _unix(first["created_at"]) < at < created and lab in path]
+                between = [at for at in wiped if _unix(first["created_at"]) < at < created]
                 assert between, f"{second['username']} has the lab of {first['username']}"
         return pairs
 

@@ -341,10 +341,12 @@ class CmlLabs(CmlLabsClient, CmlNodesClient, CmlInterfacesClient):
         """Do nothing: CML knows its labs."""
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self._session.close()
-        if self._streams is not None:
-            await self._streams.close()
+        """Close the connections, each whatever becomes of the other."""
+        try:
+            await self._session.close()
+        finally:
+            if self._streams is not None:
+                await self._streams.close()
 
 
 def _device(node: CmlNode | CmlNodeRow) -> DeviceFact:

@@ -10,7 +10,7 @@ only to the hosts that the Secret itself names, whatever url the CMLWorker has n
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -147,12 +147,11 @@ class WorkerConnection:
     images: WorkerImages | None = None
 
     async def close(self) -> None:
-        """Close the connections."""
-        await self.labs.close()
-        if self.stats is not None:
-            await self.stats.close()
-        if self.images is not None:
-            await self.images.close()
+        """Close the connections, each whatever becomes of the others."""
+        async with AsyncExitStack() as closing:
+            for each in (self.images, self.stats, self.labs):
+                if each is not None:
+                    closing.push_async_callback(each.close)
 
 
 class Connector:

@@ -333,6 +333,8 @@ class Workers:
         for worker in list(self.items.values()):
             await worker.write_rest()
             await worker.connection.close()
+        for given_up in self._fleet.pop_all_given_up():  # their turn did not come any more
+            await given_up.connection.close()
         if self._ownership.membership.living() <= {self._ctx.replica}:  # another one would write its own address
             await asyncio.gather(*(self._withdraw(worker) for worker in list(self.items.values())))
 

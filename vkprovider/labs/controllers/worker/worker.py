@@ -294,3 +294,8 @@ class Fleet:
         while dropped := self._given_up.get(worker):
             yield dropped.pop()
         self._given_up.pop(worker, None)
+
+    def pop_all_given_up(self) -> Iterator[Worker]:
+        """Remove and yield all workers that were given up and not yet closed, as `pop_given_up` does."""
+        for worker in [*self._given_up]:
+            yield from self.pop_given_up(worker)
