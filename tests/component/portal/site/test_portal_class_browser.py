@@ -129,7 +129,7 @@ async def test_a_class_at_a_glance(world: PortalWorld) -> None:
             await page.run(lambda driver: driver.execute_script("return document.forms.acts.elements.row.length")) == 24
         )
         ticked = "return [...document.querySelectorAll('#grid-rows input:checked')].map((each) => each.value)"
-        assert await page.run(lambda driver: driver.execute_script(ticked)) == ["pod-warm-11"]
+        assert await page.run(lambda driver: driver.execute_script(ticked)) == ["pod-warm-11 learner11"]
         await page.keys(Keys.END)
         assert await page.run(focused) == "learner19"
         await page.keys(Keys.HOME, Keys.ARROW_UP)
