@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import msgspec
 
-from vkprovider.classroom.links import carried
+from vkprovider.classroom.links import NAMED_MAX, carried
 from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.lablet import names
 from vkprovider.lablet.guests import guests_in, guests_note
@@ -35,8 +35,6 @@ _API: Final = f"/apis/{GROUP}/v1"
 _LABELS: Final = f"{names.LABEL_COMPONENT}={names.COMPONENT_ASSIGNMENT}"
 _AT_ONCE: Final = 8
 _TRIES: Final = 5
-_NAMED_MAX: Final = 5
-"""How many learners one sentence names."""
 
 
 class AssignedRole(msgspec.Struct, frozen=True):
@@ -153,8 +151,8 @@ async def let_in(kube: KubeClient, namespace: str, pods: Sequence[LabletPod]) ->
     try:
         return await open_access(kube, namespace, pods)
     except OutsideError as error:
-        who, has = _people(pods)
-        return (f"{who} {has} the lablet, and may not open it yet: {error.message}. Run the same command again",)
+        who = listed([pod.user for pod in pods], NAMED_MAX)
+        return (f"who may open the lablet of {who} is not written yet: {error.message}. Run the same command again",)
 
 
 async def guests_let_in(kube: KubeClient, pod: LabletPod) -> frozenset[str]:
@@ -292,15 +290,10 @@ def _is_of(meta: Metadata, body: Mapping[str, Any]) -> bool:
     return _owner(meta) == owner
 
 
-def _people(pods: Sequence[LabletPod]) -> tuple[str, str]:
-    """Return the names of some learners, and the verb that follows them."""
-    return listed([pod.user for pod in pods], _NAMED_MAX), "has" if len(pods) == 1 else "have"
-
-
 def _closed(pods: Sequence[LabletPod], error: Forbidden, namespace: str) -> str:
     """Say who has a lablet that no account of the cluster opens."""
-    who, has = _people(pods)
+    who, verb = listed([pod.user for pod in pods], NAMED_MAX), "has" if len(pods) == 1 else "have"
     return (
-        f"{who} {has} the lablet and no right to open it as a user of the cluster: {error.message}. Whoever has the "
+        f"{who} {verb} the lablet and no right to open it as a user of the cluster: {error.message}. Whoever has the "
         f"ClusterRole {names.ROLE_INSTRUCTOR} of this version in namespace {namespace} runs the same command again"
     )

@@ -39,6 +39,8 @@ _SECRET_CHARS: Final = 26
 """130 bits."""
 _CODE: Final = re.compile(rf"([a-z0-9](?:[a-z0-9-]{{0,61}}[a-z0-9])?)\.([{_LETTERS}]{{16}})\.([{_LETTERS}]{{26}})")
 _AT_ONCE: Final = 8
+NAMED_MAX: Final = 5
+"""How many learners one sentence names."""
 
 
 class LinkCode(NamedTuple):
@@ -352,10 +354,6 @@ async def _end(accounts: Resource[PartialObject], link: LinkAccount) -> None:
         return  # somebody leads it to another lablet
 
 
-_NAMED_MAX: Final = 5
-"""How many learners one sentence names."""
-
-
 def _unmade(errors: Mapping[str, OutsideError], namespace: str) -> tuple[str, ...]:
     """Say who has no link, and why."""
     if not errors:
@@ -363,7 +361,7 @@ def _unmade(errors: Mapping[str, OutsideError], namespace: str) -> tuple[str, ..
     first = next(iter(errors.values()))
     if isinstance(first, Forbidden):
         return (_refused(first, namespace),)
-    who = listed([*errors], _NAMED_MAX)
+    who = listed([*errors], NAMED_MAX)
     return (f"no link was made for {who}: {first.message}. Run the same command again",)
 
 

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from vkprovider.classroom.access import open_access
-from vkprovider.classroom.links import LinkAccount, LinkCode, LinkRound, all_links_in, make_links, take_back
+from vkprovider.classroom.links import NAMED_MAX, LinkAccount, LinkCode, LinkRound, all_links_in, make_links, take_back
 from vkprovider.classroom.pods import LabletPod, pods_in
 from vkprovider.cli.shared.output import SHOWN_NAME, Column, Listing, Output
 from vkprovider.cli.shared.page.address import safe
@@ -17,7 +17,6 @@ from vkprovider.platform.messages import listed
 
 PATH: Final = "/link"
 """The page of the portal that opens links."""
-_NAMED_MAX: Final = 5
 _LINK: Final = "LINK"
 
 
@@ -81,7 +80,7 @@ def tell_links(made: LinkRound) -> None:
     if made.kept:
         has = "has a link" if len(made.kept) == 1 else "have links"
         click.echo(
-            f"{listed(made.kept, _NAMED_MAX)} {has} already; for another one: kubectl lablet links --renew -u LEARNER",
+            f"{listed(made.kept, NAMED_MAX)} {has} already; for another one: kubectl lablet links --renew -u LEARNER",
             err=True,
         )
     for fault in made.faults:
@@ -150,7 +149,7 @@ def _chosen(links: Sequence[LinkAccount], people: Sequence[str]) -> list[LinkAcc
     if lacking := [name for name in people if name not in having]:
         has = "has" if len(lacking) == 1 else "have"
         raise click.ClickException(
-            f"{listed(lacking, _NAMED_MAX)} {has} no link; to make one: kubectl lablet assign POD LEARNER --links"
+            f"{listed(lacking, NAMED_MAX)} {has} no link; to make one: kubectl lablet assign POD LEARNER --links"
         )
     found = [each for each in links if not people or each.learner in people]
     return sorted(found, key=lambda each: (each.is_guests, each.learner, each.pod))
