@@ -99,6 +99,27 @@ async def test_to_hand_in_ends_the_time_and_survives_the_replica(world: World) -
             await late.run("lab", word, "--yes")
 
 
+@pytest.mark.parametrize("words", [("hand-in",), ("reset",), ("device", "wipe", "r1")])
+async def test_an_answer_that_comes_when_the_lablet_is_the_next_learners_does_nothing(
+    world: World, words: tuple[str, ...]
+) -> None:
+    site = await site_of(world, username="alice", lent_by="warm")
+    person = Terminal()
+    asking = asyncio.create_task(site.devices.execute(site.target("lab"), [*words], person))
+    await person.shows("[y/N]: ")
+    await site.lablet.annotate(desired_state="COLLECTING")
+    await site.lablet.until(lambda pod: pod["metadata"]["labels"].get("vkprovider.io/pool"), "not back in its pool")
+    lent = {"vkprovider.io/username": "bob", "vkprovider.io/lent-by": "warm"}
+    await world.admin.patch(
+        site.lablet.path, {"metadata": {"annotations": lent, "labels": {"vkprovider.io/pool": None}}}
+    )
+    await site.lablet.claim(lambda row: row.get("noted") == "bob")
+    person.type("y\r")
+    with pytest.raises(InputError, match=r"NothingToDo: the time of alice with .* is over: Nothing was done"):
+        await asking
+    assert not {"reset", "desired-state", "device-requests"} & notes(await site.lablet.ready()).keys()
+
+
 async def test_what_nobody_has_is_not_handed_in(world: World) -> None:
     site = await site_of(world)
     said = await refused(site, "hand-in", "--yes")
