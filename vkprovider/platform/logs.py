@@ -21,6 +21,16 @@ class _Logger(structlog.PrintLogger):
         self.name = name
 
 
+def _is_news(record: logging.LogRecord) -> bool:
+    """Return whether a line of asyncio says more than that a TLS connection has ended.
+
+    uvloop calls it a fatal error if that was closed here while the other side still sent; other loops say nothing.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    closed = isinstance(error, RuntimeError) and str(error).endswith("the handler is closed")
+    return not (closed and record.getMessage().startswith("Fatal error on SSL protocol"))
+
+
 def set_up(level: str, format_: str) -> None:
     """Configure structlog and, for libraries, the standard logging.
 
@@ -56,4 +66,5 @@ def set_up(level: str, format_: str) -> None:
         )
     )
     logging.basicConfig(level=max(number, logging.WARNING), handlers=[handler], force=True)
+    logging.getLogger("asyncio").addFilter(_is_news)
     logging.getLogger("tunnels").setLevel(number)  # ours: to whom an agent is connected, and why not

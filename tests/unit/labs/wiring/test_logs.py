@@ -71,3 +71,27 @@ def test_no_local_variable_is_shown() -> None:
 def test_less_is_said_on_request() -> None:
     assert "lab imported" not in said("error", "json")
     assert "too little" in said("debug", "json")
+
+
+def test_a_tls_connection_that_has_ended_is_no_error_and_all_else_of_asyncio_is() -> None:
+    """What uvloop says of one that was closed here while the other side still sent."""
+    closed = "unable to perform operation on <TCPTransport closed=True>; the handler is closed"
+    texts = {"Fatal error on SSL protocol\nprotocol: p": [closed, "else"], "Fatal error on transport": [closed]}
+    program = f"""
+import logging
+from vkprovider.platform.logs import set_up
+
+set_up("info", "json")
+set_up("info", "json")
+for text, errors in {texts!r}.items():
+    for error in errors:
+        logging.getLogger("asyncio").error(text, exc_info=RuntimeError(error))
+"""
+    result = subprocess.run(  # noqa: S603 (ours)
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True, cwd=HOME
+    )
+    found = [json.loads(line) for line in result.stderr.splitlines()]
+    assert [(line["event"].split("\n")[0], line["exception"][0]["exc_value"]) for line in found] == [
+        ("Fatal error on SSL protocol", "else"),
+        ("Fatal error on transport", closed),
+    ]
