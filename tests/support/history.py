@@ -6,7 +6,7 @@ from tests.support.simulator import Simulator
 
 
 class History:
-    """What was done to labs since this was made, or ever, by whomever, from the access logs of workers."""
+    """What anybody has done to labs, since this was made or ever, by the access logs of workers."""
 
     def __init__(self, *workers: Simulator, ever: bool = False) -> None:
         self._workers = {worker.name: (worker, 0 if ever else worker.last_request()) for worker in workers}
@@ -24,13 +24,21 @@ class History:
 
     def of(self, pod_uid: str) -> list[str]:
         """List what was done to the labs of a Pod: `import`, `start`, `stop`, `wipe`, `DELETE`; not what failed."""
-        done = [entry for entry in self.entries() if 200 <= entry.get("status", 0) < 300]
-        labs = {entry["lab"] for entry in done if entry.get("title", "").endswith(pod_uid)}
-        return [operation(entry) for entry in done if entry["lab"] in labs]
+        return [operation(entry) for entry in to_labs_of(pod_uid, self.done())]
+
+    def done(self) -> list[dict[str, Any]]:
+        """List the entries that were answered with success."""
+        return [entry for entry in self.entries() if 200 <= entry.get("status", 0) < 300]
 
     def refused(self) -> list[str]:
         """List what was attempted and not answered with success, on any lab."""
         return [operation(entry) for entry in self.entries() if not 200 <= entry.get("status", 0) < 300]
+
+
+def to_labs_of(pod_uid: str, done: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return those of some entries that changed a lab of a Pod; there may be several, one after the other."""
+    labs = {entry["lab"] for entry in done if entry.get("title", "").endswith(pod_uid)}
+    return [entry for entry in done if entry["lab"] in labs]
 
 
 def operation(entry: dict[str, Any]) -> str:

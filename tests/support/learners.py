@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from tests.support.cluster import PODS, Cluster, Refused, is_ready
-from tests.support.history import History, operation
+from tests.support.history import History, operation, to_labs_of
 from tests.support.lds import LdsSide
 from tests.support.replicas import CLAIMS
 from tests.support.topologies import pod
@@ -145,15 +145,9 @@ class Observer:
             by_lablet.setdefault(_lablet(one), []).append(one)
         log = self.lds.access_log()
         archived = {e["path"].split("/")[4]: e["arrived_unix_s"] for e in log if e["path"].endswith("/archive")}
-        done = [
-            entry
-            for entry in History(*self.cluster.workers, ever=True).entries()
-            if 200 <= entry.get("status", 0) < 300
-        ]
-        pairs = 0
+        done, pairs = History(*self.cluster.workers, ever=True).done(), 0
         for uid, sessions in by_lablet.items():
-            labs = {entry["lab"] for entry in done if entry.get("title", "").endswith(uid)}
-            wiped = [e["arrived_unix_s"] for e in done if e["lab"] in labs and operation(e) in {"wipe", "DELETE"}]
+            wiped = [e["arrived_unix_s"] for e in to_labs_of(uid, done) if operation(e) in {"wipe", "DELETE"}]
             for first, second in pairwise(sorted(sessions, key=_number)):
                 pairs += 1
                 created = _unix(second["created_at"])

@@ -201,7 +201,7 @@ async def _open_all(kube: KubeClient, namespace: str, pods: Sequence[LabletPod])
 async def sweep(kube: KubeClient, namespace: str) -> None:
     """Delete the bindings of a namespace whose learner has the Pod no more.
 
-    One that lets in a former guest, whose removal was interrupted, is written anew: its learner still has the Pod.
+    One that still admits a former guest, because the removal was interrupted, is rewritten: its learner has the Pod.
 
     Raises:
         OutsideError: The API server did not do it.

@@ -265,7 +265,7 @@ async def make_guest_link(kube: KubeClient, pod: LabletPod, guest: str) -> LinkR
 
 
 async def end_guest_link(kube: KubeClient, pod: LabletPod, guest: str) -> bool:
-    """Take the link of a guest to a Pod back, if whoever asks may; return whether there was one.
+    """Delete the link of a guest to a Pod, if the caller may; return whether there was one.
 
     Raises:
         OutsideError: The API server did not do it.

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from tests.component.controllers.looking import eventually
-from tests.component.portal.harness import Json, PortalWorld
+from tests.component.portal.harness import Json, PortalWorld, Running
 from tests.component.portal.wishes import ask, refused, wanted
 from vkprovider.platform.times import unix
 from vkprovider.portal.pure.options import Grounds
@@ -200,12 +200,18 @@ async def test_a_lab_is_reset_as_the_command_line_resets_one(world: PortalWorld)
     assert none.value.rejection.grounds is Grounds.UNKNOWN_USER
 
 
-async def test_a_lab_is_extended_within_bounds(world: PortalWorld) -> None:
+async def _of_alice(world: PortalWorld) -> Running:
+    """Return a replica that knows the lab of alice, which is complete and lasts 18,000 s at most."""
     running = await world.replica(VKPROVIDER_PORTAL_DURATION_MAX_SECONDS="18000")
     name = await world.define()
     await ask(world, running, "alice", name)
     await world.until_phase("alice", "complete")
     await eventually(lambda: _known(running.replica.index, "alice", "complete"), "the replica knows")
+    return running
+
+
+async def test_a_lab_is_extended_within_bounds(world: PortalWorld) -> None:
+    running = await _of_alice(world)
     before = await _end(world)
     assert await running.replica.requests.extend("alice", "alice", 1800) == before + 1800
     await world.admin.until(world.pod("alice"), lambda pod: _end_of(pod) == before + 1800)
@@ -218,11 +224,7 @@ async def test_a_lab_is_extended_within_bounds(world: PortalWorld) -> None:
 
 
 async def test_two_who_extend_a_lab_at_once_both_do(world: PortalWorld) -> None:
-    running = await world.replica(VKPROVIDER_PORTAL_DURATION_MAX_SECONDS="18000")
-    name = await world.define()
-    await ask(world, running, "alice", name)
-    await world.until_phase("alice", "complete")
-    await eventually(lambda: _known(running.replica.index, "alice", "complete"), "the replica knows")
+    running = await _of_alice(world)
     before, requests = await _end(world), running.replica.requests
     ends = await asyncio.gather(*(requests.extend("alice", by, 600) for by in ("alice", "teacher", "alice")))
     assert sorted(ends) == [before + 600, before + 1200, before + 1800]

@@ -91,7 +91,7 @@ async def test_a_guest_sees_the_lablet_until_an_instructor_ends_it(world: Portal
 
 
 async def test_a_removal_of_a_guest_that_was_interrupted_is_repeated(world: PortalWorld) -> None:
-    """The Pod names the guest no more, and the binding still does: it is written anew, and the learner stays."""
+    """The Pod no longer names the guest, but the binding does: it is rewritten, and the learner keeps access."""
     async with class_with(world) as (made, room, _), assigning(world) as kube:
         prefix, pod = made.people.prefix, f"/api/v1/namespaces/{room.namespace}/pods/warm-1"
         await room.lablet("warm-1", f"{prefix}ada", message="", state="READY", devices="2/2")

@@ -737,12 +737,10 @@ class World:
             or claim.closing_reason
             or claim.exposed
             or claim.rest_until
-            or claim.resetting
-            or claim.reimports
             or (session is not None and not session.ready_at)
         )
         stored = self.store.get(self.uid)
-        return bool(stored is None or awaited or (stored.learner, stored.asked_at) != (claim.learner, claim.asked_at))
+        return bool(stored is None or awaited or _awaited_of(stored) != _awaited_of(claim))
 
     def _check_awaits(self, facts: Facts, decision: Decision) -> None:
         """A wait that would end otherwise if the claim were stored says that it awaits it."""
@@ -764,6 +762,10 @@ class World:
             or self.attention
         )
         assert wakes, f"nobody would ask again after {decision}, {memory}"
+
+
+def _awaited_of(claim: Claim) -> tuple[object, ...]:
+    return (claim.learner, claim.asked_at, claim.reimports, claim.resetting)
 
 
 def marked(lab: ModelLab) -> MarkedLab:

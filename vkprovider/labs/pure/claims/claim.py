@@ -295,7 +295,6 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
     def reset_on(self, request: str, message: str, now: int) -> "Claim":
         """Begin afresh on request: the lab is wiped and, if it was stopped on request, started."""
         counted = self.uncounted + 1
-        worked = bool(self.lab_id and self.ready_at)  # a configuration may have been extracted that no claim notes
         return self._afresh(
             Happened.RESET,
             message,
@@ -303,7 +302,7 @@ class Claim(msgspec.Struct, frozen=True, rename="camel", omit_defaults=True):
             uncounted=counted,
             reset=request,
             resetting=True,
-            reimports=self.reimports or worked,
+            reimports=self.reimports or bool(self.lab_id and self.ready_at),  # consoles extract and note nothing
             stopped_at=0,
         )
 

@@ -98,17 +98,18 @@ def chosen_session(facts: Facts, decision: Decision) -> Session | None:
 
 def _is_awaited(before: Claim | None, claim: Claim) -> bool:
     """Return whether the claim is written at once: at an end, before a session is made, a lab imported or wiped."""
-    if before is not None and (before.learner != claim.learner or before.asked_at != claim.asked_at):
+    if before is not None and _what_waits(before) != _what_waits(claim):
         return True
     if claim.exposed and (before is None or before.exposed != claim.exposed):
-        return True
-    if before is not None and before.wishes != claim.wishes:
-        return True
-    if before is not None and (before.reimports != claim.reimports or before.resetting != claim.resetting):
         return True
     if claim.renews and (before is None or not before.renews):
         return True
     return bool(claim.outcome or claim.closing_reason) or (claim.session is not None and not claim.session.ready_at)
+
+
+def _what_waits(claim: Claim) -> tuple[object, ...]:
+    """Return the fields of a claim each change of which something waits for."""
+    return (claim.learner, claim.asked_at, claim.wishes, claim.reimports, claim.resetting)
 
 
 def begun(memory: Memory, step: Step) -> Memory:

@@ -159,13 +159,13 @@ class Memory(msgspec.Struct, frozen=True, gc=False):
         return max(0.0, self.searched_at + _SEARCH_AGAIN_S - now) if self.matches else 0.0
 
     def held_acts(self, now: float) -> frozenset[tuple[str, DeviceAct]]:
-        """Return what CML is not told of single devices now, each with the label of the device."""
+        """Return the acts that CML must not be told now, each with the label of its device."""
         if not self.device_acts:
             return _NO_ACTS
         return frozenset((label, act) for label, (act, until) in self.device_acts.items() if until > now)
 
     def acts_in_s(self, now: float) -> list[float]:
-        """Return in how many seconds CML may be told again what it is not told now."""
+        """Return after how many seconds CML may be told each of them again."""
         return [until - now for _, until in self.device_acts.values() if until > now]
 
     def after_act(self, claim: Claim | None, label: str, act: DeviceAct, until: float) -> "Memory":

@@ -46,7 +46,7 @@ class CaptureDownload(NamedTuple):
     async def answer(
         self, request: web.Request, visitor: Visitor, target: ConsoleTarget, may: Callable[[], bool] | None
     ) -> web.StreamResponse:
-        """Begin the capture of a form, and answer with its file; it ends when the visitor, or `may`, says no.
+        """Begin the capture of a form, and answer with its file, which ends when `may` says no, too.
 
         Raises:
             Rejected: Nothing is captured; the text says why.

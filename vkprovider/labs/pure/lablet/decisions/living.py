@@ -17,7 +17,7 @@ from vkprovider.lablet.reasons import Progress, Trouble
 from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report, phase_of
-from vkprovider.labs.pure.lablet.steps import RestoreUsername
+from vkprovider.labs.pure.lablet.steps import WAIT, RestoreUsername
 from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.objects import Pod
@@ -103,6 +103,15 @@ def renewing(facts: Facts) -> Report:
     return instantiating(
         facts, Progress.RENEWING_CONTENT, "the definition has new content: the lab is replaced by one of it"
     )
+
+
+_SAVED_S: Final = 1.0
+"""How soon to look for a lazily written claim, whose write wakes no lablet."""
+
+
+def until_saved(report: Report | None = None) -> Decision:
+    """Wait until the claim is stored, as it is here."""
+    return Decision(WAIT, report, after_s=_SAVED_S, awaits_claim=True)
 
 
 PATCHED_S: Final = 2.0

@@ -1,19 +1,14 @@
 """A lab that is stopped on request: kept for a while, or wiped to be started afresh."""
 
-from typing import Final
-
 from vkprovider.lablet import observations
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
 from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.lablet.decisions.exposed import Ports, ports
-from vkprovider.labs.pure.lablet.decisions.living import Living, begun_afresh, instantiating
+from vkprovider.labs.pure.lablet.decisions.living import Living, begun_afresh, instantiating, until_saved
 from vkprovider.labs.pure.lablet.decisions.takedown import extract_due, extraction, finish, is_on, switch_off, take_down
 from vkprovider.labs.pure.lablet.facts import UNSURE_S, Decision, Report, phase_of
 from vkprovider.labs.pure.lablet.steps import SAVE, WAIT, Extract, Start
 from vkprovider.platform.messages import Fault, Notice
-
-_SAVED_S: Final = 1.0
-"""How soon to look for a claim that is being written."""
 
 
 @ports(Ports.WITHDRAWN)
@@ -42,8 +37,8 @@ def while_paused(lablet: Living) -> Decision:
         return Decision(WAIT, paused, after_s=left if left > 0 else UNSURE_S)
     if extract_due(facts, claim, limits):
         return extraction(facts, claim, Extract, paused)
-    if not facts.claim_saved:
-        return _until_saved(paused)
+    if not facts.claim_saved:  # a stop that the claim does not know of is taken for another client's
+        return until_saved(paused)
     return switch_off(facts, claim, paused, lablet.now)
 
 
@@ -61,15 +56,10 @@ def while_wiping(lablet: Living) -> Decision:
     report = begun_afresh(facts, claim)
     if {device.state for device in facts.devices} == {observations.DEFINED} and not claim.reimports:
         return Decision(SAVE, report, claim.wiped())
-    if not facts.claim_saved:
-        return _until_saved(report)
+    if not facts.claim_saved:  # a delete that the claim does not know of is, too
+        return until_saved(report)
     # A wipe gives no device back that was removed, and none the configuration of the topology if CML extracted one.
     return take_down(facts, claim, report, lablet.now)
-
-
-def _until_saved(report: Report) -> Decision:
-    """Wait until the claim is stored: a stop or delete that it does not know of is taken for another client's."""
-    return Decision(WAIT, report, after_s=_SAVED_S, awaits_claim=True)
 
 
 def _begin(lablet: Living) -> Decision:

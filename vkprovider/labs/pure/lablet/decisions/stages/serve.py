@@ -17,6 +17,7 @@ from vkprovider.labs.pure.lablet.decisions.living import (
     not_ready,
     renewing,
     state_of,
+    until_saved,
 )
 from vkprovider.labs.pure.lablet.decisions.session import await_access, via, warm, without_access
 from vkprovider.labs.pure.lablet.decisions.takedown import again_or_kept, labels, take_down
@@ -41,8 +42,6 @@ from vkprovider.platform.messages import Notice
 
 _LOOK_AGAIN_S: Final = 5.0
 """How soon to look again for an LDS with free capacity; no event says when there is one."""
-_SAVED_S: Final = 1.0
-"""How soon to look for a lazily written claim, whose write wakes no lablet."""
 
 
 @ports(Ports.LENT)
@@ -105,7 +104,7 @@ def _keep(lablet: Living) -> Decision:
         changed = claim.ready(max(facts.now_unix, claim.last_at))  # a clock that is set back must not undo it for ever
         return Decision(SAVE, None if is_new and not claim.ready_at else report, changed, events=(event,))
     if is_new and not facts.claim_saved:  # a crash must not lose `ready_at`
-        return Decision(WAIT, after_s=_SAVED_S, awaits_claim=True)
+        return until_saved()
     if claim.lent_back:
         rest = rest_left_s(claim.rest_until, now_unix=facts.now_unix, rest_s=lablet.limits.port_rest_s)
         if rest:

@@ -30,6 +30,7 @@ from vkprovider.labs.pure.lablet.decisions.living import (
     pending,
     renewing,
     to_import_for,
+    until_saved,
 )
 from vkprovider.labs.pure.lablet.decisions.takedown import again, again_or_kept, back_off
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report, boots_of, phase_of
@@ -43,8 +44,6 @@ _COUNTS: Final = (
     "nothing of this pod runs here: this node runs lablets only. It counts as available, so that its DaemonSet goes on "
     "with updates; to keep it away, add nodeSelector {kubernetes.io/os: linux} to the DaemonSet's template"
 )
-_SAVED_S: Final = 1.0
-"""How soon to look for a lazily written claim, whose write wakes no lablet."""
 
 
 def await_claims(facts: Facts) -> Decision:
@@ -83,12 +82,12 @@ def while_claiming(lablet: Living) -> Decision:
     """
     facts, claim = lablet.facts, lablet.claim
     if claim.renews:
-        return Decision(WAIT, renewing(facts), after_s=_SAVED_S, awaits_claim=True)
+        return until_saved(renewing(facts))
     if claim.lent_back or claim.last_reason.asked_for:
-        return Decision(WAIT, begun_afresh(facts, claim), after_s=_SAVED_S, awaits_claim=True)
+        return until_saved(begun_afresh(facts, claim))
     if claim.starts_again:
         report = pending(Trouble.CRASH_LOOP_BACK_OFF, f"{claim.last_message}; the lab is imported again")
-        return Decision(WAIT, report, after_s=_SAVED_S, awaits_claim=True)
+        return until_saved(report)
     return Decision(WAIT, _claiming(facts), awaits_claim=True)
 
 
@@ -195,7 +194,7 @@ def while_unnoted(lablet: Living) -> Decision:
     stored = facts.claim_saved and facts.claim is not None and facts.claim.learner == claim.learner
     if stored or not claim.learner:
         return Decision(NoteLearner(claim))
-    return Decision(WAIT, after_s=_SAVED_S, awaits_claim=True)
+    return until_saved()
 
 
 @ports(Ports.LENT)
