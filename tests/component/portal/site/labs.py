@@ -51,7 +51,8 @@ class LearnersLab:
         await when(known, "the portal knows the devices")
 
     async def until_pod(self) -> None:
-        """Wait until the Pod of the lab is on a Node."""
+        """Wait until the Pod of the lab is on a Node; it gets one now, if the test had it wait for that."""
+        self.world.stage.binds = True
         await self.world.admin.until(self.world.pod("alice"), lambda pod: bool(pod["spec"].get("nodeName")), "is bound")
 
     async def write(self, waits: dict[str, str], *, ready: bool = False, **notes: str) -> None:

@@ -226,6 +226,7 @@ async def test_the_page_on_a_phone_does_not_scroll_sideways(world: PortalWorld) 
             assert await page.run(lambda driver: driver.execute_script(_BROKEN)) == []
             await page.judge(html=False)
             if step is None:
+                lab.world.stage.binds = False
                 await page.press("#lab-start button")
                 await page.shows("Your lab waits")
 
@@ -293,6 +294,7 @@ async def test_the_page_prints_without_buttons(world: PortalWorld) -> None:
 async def test_the_whole_story_by_keyboard_alone(world: PortalWorld) -> None:
     """Tab and Enter, as one who sees no pointer: start, open the console, reset, end."""
     async with learner(world) as (lab, page):
+        lab.world.stage.binds = False
         await tab_to(page, "Start the lab")
         await page.keys(Keys.ENTER)
         await page.shows("Your lab waits to be started")
