@@ -10,6 +10,7 @@ import io
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import Final, NamedTuple
 
 import msgspec
@@ -71,8 +72,9 @@ def _words(text: str) -> dict[str, int]:
 
 
 _USERS: Final = _words(
-    "username benutzername anmeldename user users sisloginid loginid login loginname kennung benutzerkennung\n"
-    "userprincipalname upn participantidupn\n"
+    "username benutzername anmeldename user users sisloginid loginid login loginname kennung benutzerkennung account "
+    "accountname konto netid\n"
+    "userprincipalname upn participantidupn teilnehmeridupn\n"
     "identifier\n"
     "id\n"
     "githubusername"
@@ -80,16 +82,29 @@ _USERS: Final = _words(
 """Headings of the user, without blanks and marks; those of an earlier line are taken before those of a later one."""
 _ALONE: Final = frozenset({"learner", "learners", "name", "student", "students", "teilnehmer", "lernende"})
 """Headings of the user in a list of which no other heading says so."""
-_MAILS: Final = frozenset({"email", "emailaddress", "emailadresse", "mail", "mailadresse"})
+_MAILS: Final = frozenset({"email", "emailaddress", "emailadresse", "mail", "mailadresse", "studentemail"})
 _FIRSTS: Final = frozenset({"firstname", "vorname", "givenname"})
 _LASTS: Final = frozenset({"lastname", "nachname", "surname", "familyname", "familienname"})
-_SHOWN: Final = frozenset({"name", "fullname", "displayname", "anzeigename", "student", "learner", "teilnehmer"})
+_SHOWN: Final = frozenset(
+    {"name", "fullname", "displayname", "anzeigename", "student", "studentname", "learner", "teilnehmer"}
+)
+_CANVAS: Final = "sisloginid"
+"""The heading of the user in what Canvas writes."""
+_NOBODY: Final = frozenset({"", "Points Possible", "Student, Test"})
+"""What Canvas writes instead of a student's name in rows that are nobody's; "" is a row of its settings."""
 _OTHERS: Final = _words(
-    "class group groups gruppe section role rolle remark bemerkung seat platz idnumber studentid sisuserid githubid "
+    "class klasse course kurs group groups gruppe section team role rolle remark bemerkung seat platz idnumber "
+    "studentid sisuserid githubid "
     "matrikelnummer institution department lastaccess firstjoin lastleave duration inmeetingduration availability "
     "childcourseid"
 ).keys()
 _KNOWN: Final = _USERS.keys() | _ALONE | _MAILS | _FIRSTS | _LASTS | _SHOWN | _OTHERS
+_SECTION: Final = re.compile(r"\d+\. .+")
+"""The line that begins a section of a report, such as `2. Participants`."""
+_EXCELS: Final = re.compile(r"\"?sep=([,;\t])", re.IGNORECASE)
+"""The first line by which a file tells Excel what parts its columns."""
+_OPEN_QUOTE: Final = "unexpected end of data"
+"""What `csv` says of a quote that is never closed."""
 
 
 def decoded(content: bytes) -> tuple[str, str]:
@@ -109,7 +124,8 @@ def decoded(content: bytes) -> tuple[str, str]:
 def read_roster(content: bytes | str, source: str) -> Roster:
     """Read a list.
 
-    Records without text and those that begin with `#` are left out. Without headings the first column is the user.
+    Records without text, those that begin with `#`, and those of Canvas that are nobody's are left out. Of a report in
+    sections, as Teams writes it, the one counts that has users. Without headings the first column is the user.
 
     Args:
         content: A file, or a text.
@@ -120,7 +136,7 @@ def read_roster(content: bytes | str, source: str) -> Roster:
             the user.
     """
     text, note = decoded(content) if isinstance(content, bytes) else (content.removeprefix("\ufeff"), "")
-    records = list(_records(unicodedata.normalize("NFC", text), source))
+    records = _of_users(list(_records(unicodedata.normalize("NFC", text), source)), source)
     columns, rest = _columns(records, source)
     found: dict[str, Learner] = {}
     for number, cells in rest:
@@ -144,21 +160,55 @@ def as_list(roster: Roster) -> str:
 
 def _records(text: str, source: str) -> Iterator[tuple[int, list[str]]]:
     """Yield the records that have text, each with the number of its last line."""
-    reader = csv.reader(io.StringIO(text), delimiter=_separator(text))
+    reader = csv.reader(io.StringIO(text), delimiter=_separator(text), strict=True)
+    at_first = True
     while True:
+        begins = reader.line_num + 1
         try:
             cells = next(reader, None)
         except csv.Error as error:
-            raise RosterError(f"{source}, line {reader.line_num}: {error}") from None
+            why = "a quote that opens here is never closed" if str(error) == _OPEN_QUOTE else error
+            raise RosterError(f"{source}, line {begins}: {why}") from None
         if cells is None:
             return
         cells = [cell.strip() for cell in cells]
-        if any(cells) and not cells[0].startswith("#"):
+        if not any(cells) or (begins == 1 and _EXCELS.match(text)):
+            continue
+        if not cells[0].startswith("#") or (at_first and _numbered(cells)):
+            at_first = False
             yield reader.line_num, cells
 
 
+def _numbered(cells: list[str]) -> bool:
+    """Return whether a record that begins with `#` is the headings of numbered lines, and no remark."""
+    first = _key(cells[0])
+    return (not first or first in _KNOWN) and any(_key(cell) in _KNOWN for cell in cells[1:])
+
+
+def _of_users(records: list[tuple[int, list[str]]], source: str) -> list[tuple[int, list[str]]]:
+    """Return the table of a report in sections whose headings name the user; all records of what is no such report.
+
+    Raises:
+        RosterError: The report has no such table.
+    """
+    begins = [at for at, (_, cells) in enumerate(records) if _SECTION.fullmatch(cells[0]) and not any(cells[1:])]
+    if not begins or begins[0] != 0 or len(begins) == len(records):
+        return records
+    for start, end in pairwise((*begins, len(records))):
+        table = records[start + 1 : end]
+        if table and (_USERS.keys() | _MAILS).intersection(map(_key, table[0][1])):
+            return table
+    sections = listed([records[at][1][0] for at in begins], _SHOWN_MAX)
+    raise RosterError(
+        f"{source}: none of its sections {sections} has a table with a column of users; keep that table alone, and "
+        "call the column username"
+    )
+
+
 def _separator(text: str) -> str:
-    """Return what parts the columns of a list: the mark that most of its lines have outside of quotes."""
+    """Return what parts the columns: what the list says, or the mark that most of its lines have outside of quotes."""
+    if (said := _EXCELS.match(text)) is not None:
+        return said[1]
     outside = re.sub(r'"(?:[^"]|"")*"', "", text).splitlines()
     counts = {mark: sum(mark in line for line in outside if not line.startswith("#")) for mark in _SEPARATORS}
     return max(_SEPARATORS, key=lambda mark: counts[mark])
@@ -181,12 +231,15 @@ def _columns(records: list[tuple[int, list[str]]], source: str) -> tuple[_Column
     users = sorted((_USERS[key], at) for at, key in enumerate(keys) if key in _USERS)
     mail = _first(keys, _MAILS)
     user = users[0][1] if users else mail
-    if user is None and not _first(keys, _FIRSTS) and not _first(keys, _LASTS):
+    if user is None and _first(keys, _FIRSTS | _LASTS) is None:
         user = _first(keys, _ALONE)
     if user is None:
         raise _unknown(cells, f"{source}, line {number}")
     shown = next((at for at, key in enumerate(keys) if key in _SHOWN and at != user), None)
-    return _Columns(user, _first(keys, _FIRSTS), _first(keys, _LASTS), shown, mail), records[1:]
+    rest = records[1:]
+    if keys[user] == _CANVAS and shown is not None:
+        rest = [(at, each) for at, each in rest if (each[shown] if shown < len(each) else "") not in _NOBODY]
+    return _Columns(user, _first(keys, _FIRSTS), _first(keys, _LASTS), shown, mail), rest
 
 
 def _key(cell: str) -> str:
@@ -199,10 +252,13 @@ def _first(keys: Sequence[str], among: frozenset[str]) -> int | None:
 
 
 def _looks_like_headings(cells: list[str], rest: list[list[str]]) -> bool:
-    """Return whether a first record is unlike the others: they have addresses or numbers in the first column."""
-    firsts = [others[0] for others in rest if others]
-    marked = sum(_is_marked(first) for first in firsts)
-    return len(cells) > 1 and len(firsts) > 1 and not _is_marked(cells[0]) and marked == len(firsts)
+    """Return whether a first record is unlike the others: each of them has an address or a number in some column."""
+    if len(cells) == 1 or not rest:
+        return False
+    return any(
+        not _is_marked(cell) and all(at < len(others) and _is_marked(others[at]) for others in rest)
+        for at, cell in enumerate(cells)
+    )
 
 
 def _is_marked(text: str) -> bool:

@@ -13,6 +13,18 @@ from vkprovider.classroom.roster import (
     read_roster,
 )
 
+CANVAS = (
+    "Student,ID,SIS User ID,SIS Login ID,Section,OSPF\n,,,,,Manual Posting\n    Points Possible,,,,,20\n"
+    '"Huber, Anna",17,s17,anna,Friday,\n"Student, Test",99,,5f1c0de,Friday,'
+)
+TEAMS = (
+    "1. Summary\nMeeting title\tOSPF, again\nAttended participants\t1\nStart time\t11/27/26, 9:00:00 AM\n\n"
+    "2. Participants\n"
+    "Name\tFirst Join\tEmail\tParticipant ID (UPN)\tRole\n"
+    "Anna Huber\t11/27/26, 9:00:12 AM\ta@x.org\tanna@x.org\tAttendee\n\n"
+    "3. In-Meeting Activities\nName\tJoin Time\tEmail\nAnna Huber\t11/27/26, 9:00:12 AM\tanother@x.org\n"
+)
+
 
 def users(content: bytes | str) -> tuple[str, ...]:
     return tuple(learner.user for learner in read_roster(content, "names.csv").learners)
@@ -31,6 +43,11 @@ def users(content: bytes | str) -> tuple[str, ...]:
         ("username,name\nemil,Emil\n,,\n,,", ("emil",)),
         ("jos\u00e9\njose\u0301\n", ("jos\u00e9",)),
         ('user,remark\nanna,"two\nlines"\nbob,x', ("anna", "bob")),
+        ("sep=;\nusername;name\nalice;Alice, A\n", ("alice",)),
+        ("# the class of Friday\n#,Name,Username\n1,Anna,anna\n# away\n2,Ben,ben", ("anna", "ben")),
+        ("# name\nbob", ("bob",)),
+        ("1. Anna\n2. Ben", ("1. Anna", "2. Ben")),
+        ("Account;Klasse\nalice;10a\nbob;10a", ("alice", "bob")),
     ],
 )
 def test_the_learners_of_a_list(text: str, learners: tuple[str, ...]) -> None:
@@ -55,7 +72,7 @@ def test_the_learners_of_a_list(text: str, learners: tuple[str, ...]) -> None:
         ("Vorname;Nachname;Anmeldename\nJ\u00f6rg;M\u00fcller;jm", Learner("jm", "M\u00fcller, J\u00f6rg")),
         ("Benutzername;Name\njo;Jo Blau", Learner("jo", "Jo Blau")),
         (
-            'Student,ID,SIS User ID,SIS Login ID,Section\n"Huber, Anna",17,s17,anna,Friday',
+            CANVAS,
             Learner("anna", "Huber, Anna"),
         ),
         (
@@ -63,12 +80,27 @@ def test_the_learners_of_a_list(text: str, learners: tuple[str, ...]) -> None:
             Learner("anna", "Huber, Anna"),
         ),
         (
+            TEAMS,
+            Learner("anna@x.org", "Anna Huber", "a@x.org"),
+        ),
+        (
             "Name\tFirst Join\tEmail\tParticipant ID (UPN)\tRole\nAnna Huber\t9:00\ta@x.org\tanna@x.org\tAttendee",
             Learner("anna@x.org", "Anna Huber", "a@x.org"),
         ),
         ("Nachname;Vorname;E-Mail-Adresse\nHuber;Anna;anna@x.org", Learner("anna@x.org", "Huber, Anna", "anna@x.org")),
     ],
-    ids=["github", "nbgrader", "moodle", "moodle-de", "excel-de", "canvas", "blackboard", "teams", "mail-alone"],
+    ids=[
+        "github",
+        "nbgrader",
+        "moodle",
+        "moodle-de",
+        "excel-de",
+        "canvas",
+        "blackboard",
+        "teams",
+        "teams-table",
+        "mail-alone",
+    ],
 )
 def test_a_list_as_its_program_wrote_it(text: str, learner: Learner) -> None:
     assert read_roster(text, "names.csv").learners == (learner,)
@@ -90,7 +122,20 @@ def test_a_file_in_each_encoding(encoding: str, notes: int) -> None:
         ("alice\nb\x1bob\n", "names.csv, line 2, column 1: vkprovider.io/username is not a name"),
         ("\n".join(f"l{n}" for n in range(1001)), "names 1001 learners, more than 1000"),
         ("First name,Section\nAnna,Friday", "line 1: none of the headings 'First name', 'Section' says which column"),
-        ("K\u00fcrzel;Kurs\nah17;x\nbm18;x", "line 1: none of the headings 'K\u00fcrzel', 'Kurs' says which column"),
+        ("K\u00fcrzel;Raum\nah17;x\nbm18;x", "line 1: none of the headings 'K\u00fcrzel', 'Raum' says which column"),
+        ("Kunde;Raum\nalice;10a\n", "line 1: none of the headings 'Kunde', 'Raum' says which column"),
+        (
+            "Vorname;Name\nAnna;M\u00fcller\nBen;M\u00fcller",
+            "line 1: none of the headings 'Vorname', 'Name' says which",
+        ),
+        (
+            "Name;Vorname\nM\u00fcller;Anna\nM\u00fcller;Ben",
+            "line 1: none of the headings 'Name', 'Vorname' says which",
+        ),
+        ('username,name\nalice,"Alice A\nbob,Bob\n', "line 2: a quote that opens here is never closed"),
+        ('username,name\nalice,"Alice" A\nbob,Bob\n', "line 2: ',' expected after '\"'"),
+        ("1. Summary\nTitle\tOSPF\n2. Rooms\nRoom\tSeats\nA\t3", "none of its sections 1. Summary, 2. Rooms has a"),
+        ('Student,SIS Login ID\n"Huber, Anna",\n', "line 2: column 2 is empty, and has the user"),
     ],
 )
 def test_a_list_that_cannot_be_used(text: str, says: str) -> None:
