@@ -1,15 +1,16 @@
 """The work of learners as files: one for each device, and a folder for each learner. Pure."""
 
-import re
+import unicodedata
 from collections.abc import Iterable
+from itertools import groupby
 from typing import Final
 
 import msgspec
 
 from vkprovider.lablet.archives import Leftovers
 
-_UNSAFE: Final = re.compile(r"[^A-Za-z0-9._-]+")
-_FILE_CHARS_MAX: Final = 100
+_FILE_BYTES_MAX: Final = 200
+"""A file system takes 255, and a number and an ending come after it."""
 
 
 def files_of(left: Leftovers) -> dict[str, str]:
@@ -24,18 +25,34 @@ def files_of(left: Leftovers) -> dict[str, str]:
 def safe(text: str, otherwise: str, taken: set[str]) -> str:
     """Return a text as the name of a file that no other text has, and add it to `taken`.
 
+    Letters and digits of all scripts are kept, so that one sees whose it is.
+
     Args:
         text: Anything.
         otherwise: The name of a text that leaves nothing.
-        taken: Names in lower case, because some file systems ignore case.
+        taken: Names as file systems compare them that ignore case.
     """
-    stem = _UNSAFE.sub("-", text)[:_FILE_CHARS_MAX].lstrip(".-") or otherwise
+    parts = groupby(unicodedata.normalize("NFC", text), _is_safe)
+    kept = "".join("".join(part) if is_safe else "-" for is_safe, part in parts)
+    stem = kept.encode()[:_FILE_BYTES_MAX].decode(errors="ignore").lstrip(".-") or otherwise
     name, number = stem, 1
-    while name.lower() in taken:
+    while _compared(name) in taken:
         number += 1
         name = f"{stem}-{number}"
-    taken.add(name.lower())
+    taken.add(_compared(name))
     return name
+
+
+def _is_safe(char: str) -> bool:
+    return char.isalnum() or char in "._-" or unicodedata.category(char) in _MARKS
+
+
+_MARKS: Final = ("Mn", "Mc")
+"""Categories of marks that belong to the letter before them, such as vowels in Hindi and Thai."""
+
+
+def _compared(name: str) -> str:
+    return unicodedata.normalize("NFKC", name).casefold()
 
 
 def folders_of(found: Iterable[Leftovers]) -> dict[str, str]:

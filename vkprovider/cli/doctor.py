@@ -15,8 +15,7 @@ from vkprovider.carriers.settings import DoctorProcessSettings
 from vkprovider.cli.checkup.gather import Doctor
 from vkprovider.cli.environment import faults_of
 from vkprovider.cli.shared.options import cluster_options
-from vkprovider.doctor.findings import DoctorReport, json_of, text_of, unchecked
-from vkprovider.doctor.reasons import DoctorReason
+from vkprovider.doctor.findings import DoctorReport, json_of, text_of, unanswered, unchecked
 from vkprovider.doctor.rights import SHIPPED_NAMESPACE
 from vkprovider.platform import shipped
 from vkprovider.platform.errors import InputError, OutsideError, VkproviderError
@@ -89,8 +88,7 @@ async def _examine(
     except InputError as error:
         return DoctorReport(name, server, findings=(unchecked("Kubeconfig", error.reason, error.message),))
     except OutsideError as error:
-        text = f"the API server cannot be asked: {error.message}"
-        return DoctorReport(name, server, findings=(unchecked("Cluster", DoctorReason.API_UNAVAILABLE, text),))
+        return unanswered(name, server, error)
 
 
 def broker_from(environment: Mapping[str, str]) -> Broker | InputError | None:

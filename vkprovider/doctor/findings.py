@@ -10,6 +10,7 @@ import msgspec
 from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.lablet.reasons import Trouble
 from vkprovider.lablet.reasons.conditions import ADMISSION
+from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.messages import count
 from vkprovider.platform.reasons import Reason
 
@@ -102,6 +103,12 @@ def note(about: str, reason: Reason, message: str, remedy: str = "") -> Finding:
 def unchecked(about: str, reason: Reason, message: str, remedy: str = "") -> Finding:
     """Return a finding about what could not be checked."""
     return Finding(Level.UNCHECKED, about, reason, message, remedy)
+
+
+def unanswered(context: str, server: str, error: OutsideError) -> DoctorReport:
+    """Return the report about a cluster whose API server cannot be asked."""
+    text = f"the API server cannot be asked: {error.message}"
+    return DoctorReport(context, server, findings=(unchecked("Cluster", DoctorReason.API_UNAVAILABLE, text),))
 
 
 def remedy_of(table: Mapping[str, Reason], reason: str, default: str = "") -> str:

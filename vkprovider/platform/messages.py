@@ -1,5 +1,6 @@
 """A reason with its message, and words of messages: singular and plural, lists of which only the first are shown."""
 
+import codecs
 from collections.abc import Sequence
 from typing import Literal
 
@@ -46,6 +47,27 @@ def plain(text: str) -> str:
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def plain_lines(text: str) -> str:
+    """Do as `plain`, but keep the ends of lines and tabs."""
+    lines = (line.removesuffix("\r").split("\t") for line in text.split("\n"))
+    return "\n".join("\t".join(map(plain, cells)) for cells in lines)
+
+
+def in_utf8(content: bytes) -> str:
+    """Return the text of a file that is UTF-8, with or without a byte order mark.
+
+    Raises:
+        ValueError: It is another one; the text says which, and what to do.
+    """
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        encoding = "UTF-16" if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "ISO-8859-1"
+    raise ValueError(
+        f"not UTF-8, probably {encoding}: convert it (iconv -f {encoding} -t UTF-8 FILE > NEW) or save it as UTF-8"
+    )
 
 
 class Fault(msgspec.Struct, frozen=True, gc=False):

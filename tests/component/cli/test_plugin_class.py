@@ -20,11 +20,13 @@ from tests.component.controllers.looking import eventually
 from tests.component.controllers.test_sessions_flow import TOKEN
 from tests.support.faultyapi import Fault
 from tests.support.topologies import topology
+from vkprovider.lablet.names import LABEL_LINKS, LINKS_ALLOWED
 from vkpsim.lds.server import LdsSimulator
 from vkpsim.lds.settings import LdsSettings
 
 POOL, USER, UNTIL = "vkprovider.io/pool", "vkprovider.io/username", "vkprovider.io/timeslot-end"
 NAME = "vkprovider.io/shown-name"
+PORTAL = "https://labs.example.com"
 LABELS = {"app": "netlab", POOL: "warm"}
 
 
@@ -54,6 +56,11 @@ class Warm:
 
     async def replicas(self) -> int:
         return int((await self.deployment())["spec"]["replicas"])
+
+    async def allow_links(self) -> None:
+        """Have learners of the namespace get links."""
+        labels = {"metadata": {"labels": {LABEL_LINKS: LINKS_ALLOWED}}}
+        await self.world.admin.patch(f"/api/v1/namespaces/{self.world.namespace}", labels)
 
     async def act(self) -> None:
         """Release Pods that have left the pool, delete one that is too much, and report, as the controllers do."""
@@ -156,6 +163,19 @@ async def test_killed_after_each_write_and_run_again(warm: Warm, desk: Desk, tmp
     assert {row["link"] for row in rows.values()} == {f"{pages}/{pod}" for pod in given.values()}
     for pod in await warm.pods():
         assert (UNTIL in pod["metadata"]["annotations"]) is (USER in pod["metadata"]["annotations"])
+
+
+async def test_links_are_printed_whatever_cannot_be_read_after_them(warm: Warm, desk: Desk, tmp_path: Path) -> None:
+    """They can be read only once: another run finds that there are links already."""
+    await warm.allow_links()
+    api, kubeconfig = await desk.proxied()
+    api.fault(r"^GET .*/rolebindings", count=None, status=429)
+    words = ["deployment/warm", "--from-file", names(tmp_path, "alice", "bob"), "--links", "--portal", PORTAL]
+    given = await desk.lablet("assign", *words, f"--kubeconfig={kubeconfig}")
+    assert given.code == 0, given
+    assert given.out.count(f"{PORTAL}/link#") == 2, given
+    assert "who may open the lablet of alice, bob is not written yet" in given.err
+    assert "whether all of them attend the class is not known" in given.err
 
 
 async def test_two_instructors_at_once(warm: Warm, desk: Desk, tmp_path: Path) -> None:

@@ -110,6 +110,19 @@ async def test_it_says_when_the_namespace_may_not_run_a_definition(
         await desk.kubectl("delete", "-f", str(policy))
 
 
+async def test_what_cannot_be_asked_is_no_fault(desk: Desk) -> None:
+    api, kubeconfig = await desk.proxied()
+    words = ("doctor", "-o", "json", f"--kubeconfig={kubeconfig}")
+    api.fault("^POST .*/selfsubjectaccessreviews$", count=None, status=429)
+    busy = await desk.lablet(*words)
+    assert (busy.code, busy.json["exitCode"]) == (2, 2)
+    found = {each["object"]: each["reason"] for each in busy.json["findings"] if each["level"] == "unchecked"}
+    assert found["ClusterRole/vkprovider-instructor"] == "NotReadable"
+    await api.refuse()
+    away = await desk.lablet(*words)
+    assert (away.code, [each["reason"] for each in away.json["findings"]]) == (2, ["ApiUnavailable"])
+
+
 async def test_a_namespace_that_does_not_exist_is_a_fault(desk: Desk) -> None:
     answer = await desk.lablet("doctor", "-n", "nowhere", "-o", "json")
     assert (answer.code, answer.json["exitCode"]) == (1, 1)

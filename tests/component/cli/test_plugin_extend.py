@@ -9,6 +9,7 @@ import pytest
 from tests.component.cli.desk import Desk
 from tests.component.controllers.harness import World
 from tests.component.controllers.podhandle import Lablet
+from tests.support.faultyapi import Fault
 
 END = "2999-01-31T12:00:00Z"
 USER, UNTIL = "vkprovider.io/username", "vkprovider.io/timeslot-end"
@@ -136,8 +137,17 @@ async def test_one_that_fails_does_not_keep_the_others_from_it(world: World, des
         f"pod/{two.name} stopped",
     }
     assert f"Error: pod/{ended.name} has ended (Succeeded)" in result.err
-    said = await desk.succeeds("start", one.name, two.name, one.name, "--wait", "--timeout", "80s")
+    api, kubeconfig = await desk.proxied()
+    away: list[Fault] = []
+
+    async def go_away() -> None:
+        away.append(api.fault(rf"^GET .*/pods/{one.name}$", count=2, status=503))
+
+    api.fault(rf"^PATCH .*/pods/{one.name}$", then=go_away)
+    words = ("--wait", "--timeout", "80s", f"--kubeconfig={kubeconfig}")
+    said = await desk.succeeds("start", one.name, two.name, one.name, *words)
     assert len(said.splitlines()) == 2
+    assert [each.met for each in away] == [2], "the wait outlives an API server that is away"
     nothing = await desk.lablet("stop", "-l", "group=nobody")
     assert (nothing.code, nothing.out) == (0, "")
     assert nothing.err.startswith("No lablets found in")

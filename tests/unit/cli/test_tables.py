@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.cli.shared.output import Cell, Table, shorten
-from vkprovider.platform.messages import plain
+from vkprovider.platform.messages import plain, plain_lines
 
 WORDS = st.text(string.ascii_letters, min_size=1, max_size=200)
 ROWS = st.lists(st.lists(WORDS, min_size=3, max_size=3), min_size=1, max_size=5)
@@ -65,6 +65,14 @@ def test_nothing_that_a_terminal_obeys_is_shown(text: str) -> None:
     assert shown.isprintable()
     assert len(shown) == len(text)
     assert plain(shown) == shown
+
+
+@given(st.lists(st.text(), min_size=1))
+def test_nothing_that_a_terminal_obeys_is_shown_of_several_lines(texts: list[str]) -> None:
+    shown = plain_lines("\r\n".join(texts))
+    assert all(part.isprintable() for line in shown.split("\n") for part in line.split("\t"))
+    assert shown.count("\n") == len(texts) - 1 + sum(text.count("\n") for text in texts)
+    assert plain_lines("a\tb\r\nc\n") == "a\tb\nc\n"
 
 
 @given(WORDS, st.integers(2, 50))

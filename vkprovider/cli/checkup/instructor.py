@@ -9,7 +9,7 @@ import yaml
 
 from vkprovider import __version__
 from vkprovider.cli.checkup import setup, workloads
-from vkprovider.doctor.findings import DoctorReport, Finding, Level, fault, unchecked
+from vkprovider.doctor.findings import DoctorReport, Finding, Level, fault, unanswered, unchecked
 from vkprovider.doctor.reading import UserReading
 from vkprovider.doctor.reasons import DoctorReason
 from vkprovider.doctor.rights import INSTRUCTOR, INSTRUCTOR_DEFINITIONS, CheckedRight, grant_command, rights_in
@@ -44,7 +44,13 @@ class Classroom:
         self._reading = UserReading(kube)
 
     async def examine(self) -> DoctorReport:
-        """Check everything."""
+        """Check everything that can be checked."""
+        try:
+            return await self._examine()
+        except OutsideError as error:
+            return unanswered(self._context, self._kube.server, error)
+
+    async def _examine(self) -> DoctorReport:
         version = await self._kube.version()
         found = await self._check_namespace()
         if not found:
@@ -71,7 +77,11 @@ class Classroom:
         found = []
         for role, namespace in ((INSTRUCTOR, self._namespace), (INSTRUCTOR_DEFINITIONS, "")):
             rights = list(rights_in(self._roles[role], namespace))
-            answers = await asyncio.gather(*(self._may(right) for right in rights))
+            try:
+                answers = await asyncio.gather(*(self._may(right) for right in rights))
+            except OutsideError as error:
+                found.append(unchecked(f"ClusterRole/{role}", DoctorReason.NOT_READABLE, error.message))
+                continue
             missing = [right for right, allowed in zip(rights, answers, strict=True) if not allowed]
             found += classroom.check_rights(role, missing, command)
         return found

@@ -1,6 +1,7 @@
 """`kubectl lablet configs`: the archived configurations of a lablet, also when its Pod is gone."""
 
 import re
+import sys
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,6 +21,7 @@ from vkprovider.cli.shared.pods import UID, pod_name
 from vkprovider.cli.shared.times import rfc3339
 from vkprovider.lablet.archives import ArchiveEntry, Leftovers
 from vkprovider.platform.kube.client import KubeClient
+from vkprovider.platform.messages import plain, plain_lines
 
 _KEPT: Final = re.compile(rf"{UID.pattern}(-\d+)?")
 """A Pod's UID, and the time at which an earlier learner of that Pod left it."""
@@ -75,15 +77,17 @@ def configs(
         return
     click.echo(_about(left), err=True)
     for label, why in sorted(chosen.faults.items()):
-        click.echo(f"{label or 'besides'}: {why}", err=True)
+        click.echo(plain(f"{label or 'besides'}: {why}"), err=True)
     if directory:
         for path, text in sorted(files_of(chosen).items()):
             write(Path(directory), path, text)
     else:
         for label, text in sorted(chosen.configs.items()):
             if device is None:
-                click.echo(f"==> {label} <==")
-            click.echo(text if text.endswith("\n") else f"{text}\n", nl=False)
+                click.echo(f"==> {plain(label)} <==")
+            # Learners write it. A file or a program gets each character as it is; a terminal would obey some.
+            shown = plain_lines(text) if sys.stdout.isatty() else text
+            click.echo(shown if shown.endswith("\n") else f"{shown}\n", nl=False)
 
 
 def _of_device(left: Leftovers, device: str | None) -> Leftovers:

@@ -25,6 +25,7 @@ from vkprovider.cli.shared.pods import ports_of
 from vkprovider.cli.shared.times import local
 from vkprovider.lablet import names
 from vkprovider.platform.concurrency import at_most
+from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.messages import count
 
@@ -179,7 +180,7 @@ async def _logins(
                     refusals.append(refusal.message)
 
             await at_most(_LOGINS_AT_ONCE, ask, with_session)
-    except click.ClickException as error:
+    except (click.ClickException, OutsideError) as error:  # the hand-out, with codes of links, is not printed yet
         refusals.append(error.message)
     if refusals:
         lacking = count(len(with_session) - len(found), "login URL")

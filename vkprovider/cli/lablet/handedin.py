@@ -28,7 +28,7 @@ from vkprovider.lablet.shownname import by_last_name
 from vkprovider.lablet.standing import standing_of
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.kube.client import KubeClient
-from vkprovider.platform.messages import count
+from vkprovider.platform.messages import count, plain
 
 
 def save_class(
@@ -67,10 +67,10 @@ def save_class(
         for name, text in files.items():
             path = Path(directory or "") / name
             write(path.parent, path.name, text)
-    click.echo(f"{count(len(found), 'learner')}: {', '.join(left.username for left in found)}", err=True)
+    click.echo(plain(f"{count(len(found), 'learner')}: {', '.join(left.username for left in found)}"), err=True)
     for left in found:
         for label, why in sorted(left.faults.items()):
-            click.echo(f"{left.username}, {label or 'besides'}: {why}", err=True)
+            click.echo(plain(f"{left.username}, {label or 'besides'}: {why}"), err=True)
 
 
 async def _newest(archives: NamespaceArchives, selector: str) -> list[Leftovers]:

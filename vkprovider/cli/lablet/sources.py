@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from vkprovider.platform.messages import in_utf8
+
 
 def read_bytes(source: str) -> bytes:
     """Return the content of a file.
@@ -25,6 +27,6 @@ def read_text(source: str) -> str:
         ClickException: It cannot be read.
     """
     try:
-        return read_bytes(source).decode()
-    except UnicodeDecodeError as error:
-        raise click.ClickException(f"{source} cannot be read: {error}") from None
+        return in_utf8(read_bytes(source))
+    except ValueError as error:
+        raise click.ClickException(f"{source} is {error}") from None

@@ -44,7 +44,7 @@ from vkprovider.lablet import names
 from vkprovider.lablet.inputs import inputs_of
 from vkprovider.lablet.shownname import tidied
 from vkprovider.lablet.standing import State
-from vkprovider.platform.errors import Conflict, Forbidden, NotFound
+from vkprovider.platform.errors import Conflict, Forbidden, NotFound, OutsideError
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.messages import sentences
@@ -159,8 +159,14 @@ async def check_names(kube: KubeClient, namespace: str, learners: Sequence[str],
 
 
 async def tell_doors(kube: KubeClient, namespace: str, learners: Iterable[str], closed: Iterable[str]) -> None:
-    """Warn of learners who cannot open what they were given, or are nobody who attends the class."""
-    unknown = await unknown_among(kube, namespace, learners)
+    """Warn of learners who cannot open what they were given, or are nobody who attends the class.
+
+    What was given is not told yet when this is called, so that it raises nothing.
+    """
+    try:
+        unknown = await unknown_among(kube, namespace, learners)
+    except OutsideError as error:
+        unknown = f"whether all of them attend the class is not known: {error.message}"
     for text in (*closed, *([unknown] if unknown else [])):
         click.echo(f"Warning: {text}", err=True)
 

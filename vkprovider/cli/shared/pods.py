@@ -16,7 +16,7 @@ from vkprovider.lablet.devices import Port, reported_ports
 from vkprovider.lablet.models.status import DefinitionStatus
 from vkprovider.lablet.standing import State, state_of, why
 from vkprovider.platform import wellknown
-from vkprovider.platform.errors import Forbidden
+from vkprovider.platform.errors import Forbidden, Throttled, Unavailable
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource, kind
 
@@ -224,6 +224,8 @@ def check_not_collecting(pod: LabletPod) -> None:
 _LOOK_EVERY_S: Final = 0.5
 _LOOK_EACH_S: Final = 0.05
 """The pause for each awaited lablet: however many there are, at most 20 requests are sent in a second."""
+_AWAY_S: Final = 2.0
+"""The pause while the API server is away."""
 
 
 async def wait_for(
@@ -235,7 +237,7 @@ async def wait_for(
     what: str,
     progress: ProgressLine,
 ) -> LabletPod | None:
-    """Poll a Pod until a condition holds; None if the Pod is gone.
+    """Poll a Pod until a condition holds; None if the Pod is gone. An API server that is away is asked again.
 
     Args:
         kube: The API server.
@@ -252,7 +254,14 @@ async def wait_for(
     pods, name = pods_in(kube, pod.metadata.namespace), pod.metadata.name
     deadline = time.monotonic() + timeout_s
     while True:
-        now = await pods.get(name)
+        try:
+            now = await pods.get(name)
+        except Unavailable as error:
+            if time.monotonic() > deadline:
+                raise
+            progress.stage(f"pod/{name}", error.message)
+            await asyncio.sleep(error.after_s if isinstance(error, Throttled) else _AWAY_S)
+            continue
         if now is not None and now.metadata.uid != pod.metadata.uid:
             now = None
         if done(now):

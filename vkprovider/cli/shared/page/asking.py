@@ -139,8 +139,18 @@ def trust(base: str, cacert: str, *, given: bool) -> Any:
         base: The URL.
         cacert: A file with the CA of the user; "" for the system's.
         given: Whether the user names the URL: see `is_verified`.
+
+    Raises:
+        UsageError: The file holds no certificate, or cannot be read.
     """
-    return ssl.create_default_context(cafile=cacert) if cacert else is_verified(base, given=given)
+    if not cacert:
+        return is_verified(base, given=given)
+    try:
+        return ssl.create_default_context(cafile=cacert)
+    except ssl.SSLError:
+        raise click.UsageError(f"--cacert {cacert} holds no certificate; name a file with the CA's, as PEM") from None
+    except OSError as error:
+        raise click.UsageError(f"--cacert {cacert} cannot be read: {error.strerror}") from None
 
 
 async def _login(kube: KubeClient, namespace: str, place: Place, options: PageOptions) -> tuple[str, str]:

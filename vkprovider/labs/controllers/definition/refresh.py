@@ -7,7 +7,6 @@ store that does not answer is asked again.
 """
 
 import base64
-import codecs
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -26,7 +25,7 @@ from vkprovider.labs.pure.definition.refresh import RefreshOutcome
 from vkprovider.labs.pure.definition.status import SourceRead
 from vkprovider.labs.pure.session.delivery import terms_of
 from vkprovider.platform.errors import Forbidden, InputError
-from vkprovider.platform.messages import Fault, count
+from vkprovider.platform.messages import Fault, count, in_utf8
 from vkprovider.platform.objects import CustomResource
 from vkprovider.platform.runtime.context import Context, ref_of
 
@@ -67,14 +66,10 @@ def _text(where: ConfigMapSource, data: bytes) -> str:
         InputError: `TopologyInvalid`: it is not UTF-8.
     """
     try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        encoding = "UTF-16" if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)) else "ISO-8859-1"
-    raise InputError(
-        DefinitionReason.TOPOLOGY_INVALID,
-        f"{where.key!r} of ConfigMap {where.namespace}/{where.name} is not UTF-8, probably {encoding}: convert it "
-        f"(iconv -f {encoding} -t UTF-8 FILE > NEW) or save it as UTF-8, and create the ConfigMap again",
-    )
+        return in_utf8(data)
+    except ValueError as error:
+        text = f"{where.key!r} of ConfigMap {where.namespace}/{where.name} is {error}, and create the ConfigMap again"
+        raise InputError(DefinitionReason.TOPOLOGY_INVALID, text) from None
 
 
 @dataclass(frozen=True, slots=True)
