@@ -74,9 +74,11 @@ class Follower:
     def change(self) -> None:
         self.changes += 1
 
-    async def see(self, status: dict[str, Any], **metadata: Any) -> tuple[list[str], str]:
+    async def see(
+        self, status: dict[str, Any], *, wrong: dict[str, Any] | None = None, **metadata: Any
+    ) -> tuple[list[str], str]:
         """Reconcile the definition as it is now; return its usable versions and its fault."""
-        spec = {"version": "1.0", "source": {"inline": TEXT}}
+        spec = {"version": "1.0", "source": {"inline": TEXT}} | (wrong or {})
         meta = {"name": "netlab", "uid": "u1", **metadata}
         self.resource = msgspec.convert({"metadata": meta, "spec": spec, "status": status}, CustomResource)
         await self.definitions.reconcile("netlab")
@@ -97,8 +99,33 @@ async def test_versions_and_faults_are_those_of_the_leader(follower: Follower, s
     assert not server.seen
 
 
+TWICE = [{"name": "SITE"}, {"name": "SITE"}]
+
+
+@pytest.mark.parametrize("leads", [False, True], ids=["follows", "leads"])
+@pytest.mark.parametrize(
+    ("wrong", "cpu"),
+    [
+        ({"parameters": TWICE, "resources": {"cpu": "4"}}, 4000),
+        ({"resources": {"cpu": "2 cores"}}, 1000),
+        ({"keepVersions": 99, "bootTimeoutSeconds": 1}, 1000),
+    ],
+)
+async def test_after_a_restart_a_wrong_spec_has_the_versions_of_the_one_before(
+    follower: Follower, server: ScriptedServer, wrong: dict[str, Any], cpu: int, *, leads: bool
+) -> None:
+    """Lablets run them: what these need is charged, and their devices are known."""
+    server.next(refuse(404, "not found"), when="labletdefinitions/netlab/status", times=9)
+    follower.leads = leads
+    assert await follower.see(READY, wrong=wrong) == (["1.0"], "SpecInvalid")
+    [content] = follower.definitions.contents.values()
+    assert content.need is not None
+    assert content.need.cpu_m == cpu
+    assert {seen.path.rpartition("/")[2] for seen in server.seen} == ({"status"} if leads else set())
+
+
 async def test_a_deleted_definition_accepts_no_pods_before_its_leader_says_so(follower: Follower) -> None:
-    deleted = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
+    deleted: dict[str, Any] = {"deletionTimestamp": "2026-01-01T00:00:00Z"}
     assert await follower.see(READY, **deleted) == ([], "Deleting")
     assert await follower.see(REFUSED, **deleted) == ([], "TopologyInvalid")
 
@@ -176,3 +203,23 @@ async def test_request_that_makes_an_older_version_current_has_one_answer(
         await leader.see(READY, finalizers=[names.FINALIZER], annotations=request)
     answers = [seen.json["status"]["lastRefresh"]["result"] for seen in server.seen if seen.path.endswith("/status")]
     assert answers == ["Stored", "Stored"]
+
+
+async def test_an_older_version_that_the_last_leader_deleted_is_stored_again_when_it_is_asked_for(
+    leader: Follower, server: ScriptedServer
+) -> None:
+    """The replica followed, and had it in memory."""
+    [stored] = leader.stored
+    leader.stored.append(version("2.0", OTHER, 2))
+    leader.leads = False
+    await leader.see(READY)
+    leader.stored.remove(stored)
+    leader.definitions.content_changed(stored, None)
+    leader.definitions.content_changed(None, stored)
+    leader.leads = True
+    server.next(refuse(404, "not found"), when=f"GET /api/v1/namespaces/{SYSTEM}/configmaps/{stored.metadata.name}")
+    request = {names.ANNOTATION_REFRESH: refresh.write("jane", "2026-01-01T00:00:00Z", force=False)}
+    versions, fault = await leader.see(READY, finalizers=[names.FINALIZER], annotations=request)
+    assert (versions[0], fault) == ("1.0", "")
+    [again] = created(server)
+    assert again.json["metadata"]["annotations"][contents.ANNOTATION_SEQUENCE] == "3"

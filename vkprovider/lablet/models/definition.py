@@ -1,6 +1,7 @@
 """`LabletDefinition`: what a lablet is, a topology and the terms on which it runs."""
 
-from typing import Annotated, Final, Self
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Self
 
 import pydantic
 from pydantic import ConfigDict, Field
@@ -229,3 +230,18 @@ def parse_definition_spec(spec: object) -> LabletDefinitionSpec:
         InputError: `SpecInvalid`, with every field that is wrong.
     """
     return parse(LabletDefinitionSpec, spec)
+
+
+_OF_VERSIONS: Final = ("environment", "resources", "keepVersions")
+_UNREAD: Final = {"version": "unread", "source": {"inline": "unread"}}
+
+
+def version_terms_of(spec: Mapping[str, Any]) -> LabletDefinitionSpec:
+    """Read what stored versions need of a spec that is invalid; all else, and what is unreadable, counts as unset."""
+    given = {key: spec[key] for key in _OF_VERSIONS if key in spec}
+    try:
+        return LabletDefinitionSpec.model_validate(_UNREAD | given)
+    except pydantic.ValidationError as error:
+        for each in error.errors(include_input=False):
+            given.pop(str(each["loc"][0]), None)
+        return LabletDefinitionSpec.model_validate(_UNREAD | given)

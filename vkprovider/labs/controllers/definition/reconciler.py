@@ -10,7 +10,7 @@ from typing import Final
 
 from vkprovider.lablet import names
 from vkprovider.lablet.exposure import expose_of
-from vkprovider.lablet.models.definition import LabletDefinitionSpec, parse_definition_spec
+from vkprovider.lablet.models.definition import LabletDefinitionSpec, parse_definition_spec, version_terms_of
 from vkprovider.lablet.models.status import ResourceCondition, definition_status, stored
 from vkprovider.lablet.reasons import DefinitionReason
 from vkprovider.labs.content.spi import Parser
@@ -136,7 +136,7 @@ class Definitions:
         try:
             spec = parse_definition_spec(resource.spec)
         except InputError as error:
-            return await self._refuse(resource, error.fault) if self._leads() else Result()
+            return await self._refuse(resource, error.fault)
         if not self._leads():
             await self._follow(resource, spec)
             return Result()
@@ -188,13 +188,20 @@ class Definitions:
         self._show(resource, kept, fault, spec.environment)
 
     async def _refuse(self, resource: CustomResource, fault: Fault) -> Result:
-        """Report a wrong spec; the versions of an earlier spec stay, and a deletion continues."""
+        """Report a wrong spec; the versions of an earlier spec stay, also after a restart, and a deletion continues."""
+        before = self.items.get(resource.metadata.name)
+        if before is not None and before.versions:
+            kept, environment = list(before.versions), before.environment
+        else:
+            spec = version_terms_of(resource.spec)
+            (kept, _), environment = await self._versions.sort(resource, spec), spec.environment
+        if not self._leads():
+            self._show(resource, kept, fault, environment)
+            return Result()
         after_s = None
         if resource.metadata.deletion_timestamp is not None:
             fault, after_s = await self._finalize(resource), _DELETING_S
-        before = self.items.get(resource.metadata.name)
-        kept, environment = (before.versions, before.environment) if before is not None else ((), "default")
-        await self._publish(resource, list(kept), fault, SourceRead(), environment)
+        await self._publish(resource, kept, fault, SourceRead(), environment)
         return Result(after_s)
 
     def _forget_others(self, name: str, uid: str) -> None:

@@ -18,7 +18,7 @@ from vkprovider.labs.pure.definition.content import Content
 from vkprovider.labs.pure.definition.package import Package
 from vkprovider.labs.pure.topology.resources import NodeDefinition, need_of
 from vkprovider.labs.pure.topology.topology import Topology
-from vkprovider.platform.errors import Conflict, InputError, NotFound, Unavailable
+from vkprovider.platform.errors import Conflict, InputError, Unavailable
 from vkprovider.platform.objects import ConfigMap, CustomResource
 from vkprovider.platform.ports.allocator import check_count
 from vkprovider.platform.runtime.context import Context
@@ -162,7 +162,9 @@ class Versions:
             self._check(found.topology, spec)
             if found.sequence == newest:
                 return found, False
-            return await self._raise_sequence(found, newest + 1, request), True
+            if (raised := await self._raise_sequence(found, newest + 1, request)) is not None:
+                return raised, True
+            del self.contents[digest]  # the replica that led before has deleted it
         if (fault := definitionstatus.refused_content(resource, digest)) is not None:
             raise ContentRefusedError(InputError(fault.reason, fault.message), digest)
         topology = await self._parse(digest, package)
@@ -194,16 +196,15 @@ class Versions:
             raise Unavailable(f"ConfigMap {name} existed, and was deleted before it could be read")
         return found
 
-    async def _raise_sequence(self, content: Content, sequence: int, request: str) -> Content:
+    async def _raise_sequence(self, content: Content, sequence: int, request: str) -> Content | None:
         """Make an older version the current one, by its annotation: data of an immutable ConfigMap cannot change.
 
-        Raises:
-            NotFound: The ConfigMap was deleted.
+        None if the ConfigMap was deleted.
         """
         handle = self._ctx.api.config_maps.unstructured
         document = await handle.get(content.config_map)
         if document is None:
-            raise NotFound(f"ConfigMap {content.config_map} was deleted", status=404)
+            return None
         document["metadata"]["annotations"] |= {
             contents.ANNOTATION_SEQUENCE: str(sequence),
             names.ANNOTATION_REFRESH: request,
