@@ -1,5 +1,7 @@
 """The backends of channels, as EndpointSlices have them, and the Pods that vouch for suspicious addresses."""
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
@@ -16,7 +18,9 @@ from vkprovider.platform.runtime.context import Context
 
 _IP: Final = frozenset({"IPv4", "IPv6"})
 _ASKED_MAX: Final = 64
-"""Pods that are asked about for one channel, at most; further suspicious addresses have none."""
+"""Pods that are asked about for one namespace in a pass, at most; further suspicious addresses have none."""
+_POD: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
+"""The name of a Pod; whoever writes a slice may write anything else."""
 _REMEMBER_S: Final = 30.0
 _REMEMBER_REFUSED_S: Final = 3.0
 _REMEMBERED_MAX: Final = 4096
@@ -56,7 +60,9 @@ class Vouching:
     async def vouched(self, endpoint: Endpoint, namespace: str) -> bool:
         """Return whether a Pod of a namespace has the addresses of an endpoint."""
         ref = endpoint.target_ref
-        if ref is None or ref.kind != "Pod" or not ref.name or (ref.namespace or namespace) != namespace:
+        if ref is None or ref.kind != "Pod" or (ref.namespace or namespace) != namespace:
+            return False
+        if not _POD.fullmatch(ref.name):
             return False
         key = (namespace, ref.name, ref.uid, endpoint.addresses[0])
         found = self._known.get(key)
@@ -88,7 +94,7 @@ class ChannelBackends(NamedTuple):
 
 
 async def backends_of(
-    slices: Iterable[EndpointSlice], namespace: str, reserved: Reserved, vouching: Vouching
+    slices: Iterable[EndpointSlice], namespace: str, reserved: Reserved, vouching: Vouching, asked: Counter[str]
 ) -> ChannelBackends:
     """Return the backends of a channel.
 
@@ -97,8 +103,9 @@ async def backends_of(
         namespace: Its namespace.
         reserved: Addresses for which a Pod must vouch.
         vouching: Asks for it.
+        asked: How many Pods were asked about in this pass, by namespace.
     """
-    found, asked = ChannelBackends([], {}), 0
+    found = ChannelBackends([], {})
     for each in sorted(slices, key=lambda each: each.metadata.name):
         if each.address_type not in _IP:
             continue
@@ -106,8 +113,8 @@ async def backends_of(
         for endpoint in each.endpoints or ():
             what = next((what for address in endpoint.addresses if (what := suspicion(address, reserved))), "")
             if what:
-                asked += 1
-                if asked > _ASKED_MAX or not await vouching.vouched(endpoint, namespace):
+                asked[namespace] += 1
+                if asked[namespace] > _ASKED_MAX or not await vouching.vouched(endpoint, namespace):
                     found.refused[endpoint.addresses[0]] = what
                     continue
             taken.append(endpoint)

@@ -1,5 +1,6 @@
 """One pass over a mux: read what is there, decide, write what is to be remembered, then what differs."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
@@ -24,12 +25,12 @@ from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.pure.slices import MuxObject, Source
 from vkprovider.mux.settings import MuxSettings
 from vkprovider.platform.concurrency import at_most
-from vkprovider.platform.errors import Forbidden, InputError, Invalid, Unavailable
+from vkprovider.platform.errors import Conflict, Forbidden, InputError, Invalid, Unavailable
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.kube.queue import DONE, Result
 from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.leases import Duty
-from vkprovider.platform.messages import Fault
+from vkprovider.platform.messages import Fault, listed
 from vkprovider.platform.runtime.context import Context
 from vkprovider.platform.runtime.ownership import Ownership
 
@@ -132,6 +133,9 @@ class Muxes:
         self._memory.ends_since.pop(key, None)
         try:
             return await self._serve(key, service, guard)
+        except Conflict as error:  # something was written since it was read: its watch shows that, or the next pass
+            _log.debug("a mux has changed in the middle of a pass", mux=key, error=error.message)
+            return Result(_TAKE_AGAIN_S)
         except InputError as error:
             fault = error.fault
         except (Forbidden, Invalid) as error:
@@ -181,11 +185,12 @@ class Muxes:
         found: dict[Owner, Sequence[Source]] = {}
         refused: dict[Owner, Mapping[str, str]] = {}
         reserved = reserved_addresses(self._objects, self._index, self._ctx, self._refused)
+        asked: Counter[str] = Counter()
         for each in services:
             owner = each.owner
             if owner in plan.mapped:
                 slices = self._index.slices_of(owner.namespace, owner.service)
-                its = await backends_of(slices, owner.namespace, reserved, self._vouching)
+                its = await backends_of(slices, owner.namespace, reserved, self._vouching, asked)
                 found[owner], refused[owner] = its
         for lablet in lablets:
             source = Source(lablet.slice.metadata.name, lablet.slice.address_type, lablet_backends(lablet.exposure))
@@ -254,14 +259,19 @@ class Muxes:
         told += [
             Told(about[each.channel.owner], each.fault) for each in seen.plan.refused if each.channel.owner in about
         ]
-        for owner, refused in seen.refused.items():
-            told += [Told(about[owner], _of_backend(owner, address, what)) for address, what in refused.items()]
+        told += [Told(about[owner], _of_backends(owner, its)) for owner, its in seen.refused.items() if its]
         if not seen.service.spec.load_balancer_source_ranges and any(o.learner is not None for o in seen.plan.mapped):
             text = f"mux {seen.service.ref} leads to consoles of lablets, and has no spec.loadBalancerSourceRanges"
             told.append(Told(seen.service.about, Fault(MuxReason.MUX_OPEN_TO_ALL, text)))
         self._events.found(key, told, guard)
 
 
-def _of_backend(owner: Owner, address: str, what: str) -> Fault:
-    text = f"backend {address} is {what}, and no Pod of namespace {owner.namespace} has it: nothing leads there"
+def _of_backends(owner: Owner, refused: Mapping[str, str]) -> Fault:
+    """Return one fault of a channel for all its addresses: whoever writes slices decides how many there are."""
+    named = listed([f"{address} is {what}" for address, what in refused.items()], _NAMED_MAX)
+    it, they = ("it", "backend") if len(refused) == 1 else ("them", "backends")
+    text = f"{they} {named}, and no Pod of namespace {owner.namespace} has {it}: nothing leads there"
     return Fault(MuxReason.MUX_BACKEND_REFUSED, text)
+
+
+_NAMED_MAX: Final = 3

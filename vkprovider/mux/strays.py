@@ -14,7 +14,7 @@ from vkprovider.mux.index import SERVICES, MuxIndex, Service, finalizer, is_chan
 from vkprovider.mux.pure.facts import MuxRef, is_marked, unfit_for_mux
 from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.settings import MuxSettings
-from vkprovider.platform.errors import Conflict, Fenced, InputError, OutsideError
+from vkprovider.platform.errors import Conflict, Fenced, Forbidden, InputError, Invalid, OutsideError
 from vkprovider.platform.kube.events import ObjectRef
 from vkprovider.platform.kube.informer import Informer
 from vkprovider.platform.kube.resources import Resource
@@ -71,7 +71,10 @@ class Strays:
         ]
         self._events.found(_KEY, told, self._ownership.membership.check_leads)
         for ref in self._missing():
-            await self._leaving.clear(ref, self._ownership.membership.check_leads)
+            try:
+                await self._leaving.clear(ref, self._ownership.membership.check_leads)
+            except (Forbidden, Invalid) as error:
+                _log.warning("cannot clear up after a mux", mux=str(ref), error=error.message)
         await self._delete_leases()
 
     async def _wrong_types(self) -> list[Told]:
@@ -87,6 +90,8 @@ class Strays:
                         await self._leaving.end(service, self._ownership.membership.check_leads)
                     except Conflict:  # it changes: look again later
                         continue
+                    except (Forbidden, Invalid) as error:  # whoever made it so holds up nothing of others
+                        told.append(Told(service.about, Fault(MuxReason.MUX_WRITE_REFUSED, error.message)))
         return told
 
     def _lost_channels(self) -> list[Told]:

@@ -50,6 +50,8 @@ async def test_addresses_of_others_are_no_backends_unless_a_pod_of_the_namespace
     await eventually(told, "both are refused by Events")
     theirs = await pod(world, "theirs", world.edge, WORKER)
     forged = await world.slice("api", (WORKER,), ports=PORTS, target=theirs)
+    for name in ("..", "other/log", "x" * 300):
+        await world.slice("api", (WORKER,), ports=PORTS, target={"kind": "Pod", "name": name, "uid": "x"})
     other = await pod(world, "other", world.team, "10.1.0.77")
     await world.slice("api", (WORKER,), ports=PORTS, target=other)
     ours = await pod(world, "ours", world.team, WORKER)
@@ -59,6 +61,48 @@ async def test_addresses_of_others_are_no_backends_unless_a_pod_of_the_namespace
     await world.slice("api", (WORKER,), ports=[{**PORTS[0], "port": 9001}], target=ours)
     await world.until_forwards({20000: {"10.1.0.1:8080", f"{WORKER}:9001"}})
     assert running.replica.queue.failures_total == 0
+
+
+async def test_many_refused_addresses_are_one_event_of_their_channel(world: MuxWorld) -> None:
+    running = await world.replica(DAEMON_QUEUE_TIMEOUT="0.5")
+    await world.mux()
+    await world.channel("api", "http:auto", backends=())
+    await world.slice("api", ("10.1.0.1", *(f"240.0.0.{n}" for n in range(1, 100))), ports=PORTS)
+    await world.until_forwards({20000: {"10.1.0.1:8080"}})
+    selector = "fieldSelector=reason=MuxBackendRefused,involvedObject.name=api"
+
+    async def told() -> list[str]:
+        events = await world.admin.items(f"/api/v1/namespaces/{world.team}/events?{selector}")
+        return [event["message"] for event in events]
+
+    [message] = await eventually(told, "they are refused by an Event")
+    assert message.startswith("backends 240.0.0.1 is ")
+    assert f" and 96 more, and no Pod of namespace {world.team} has them: nothing leads there" in message
+    await world.channel("web", "web:auto", ports={"web": 80})
+    await world.until_ports(20000, 20001)
+    assert await told() == [message]
+    assert running.replica.queue.failures_total == 0
+
+
+async def test_a_slice_that_lost_its_labels_is_told(world: MuxWorld) -> None:
+    """It is followed no more, and its name is taken: whoever reads the Events of the mux learns which one to delete."""
+    await world.replica(DAEMON_QUEUE_TIMEOUT="0.5")
+    await world.mux()
+    await world.channel("api", "http:auto")
+    await world.until_ports(20000)
+
+    async def own() -> list[Json]:
+        return await world.own_slices()
+
+    [slice_] = await eventually(own, "a slice is written")
+    name = slice_["metadata"]["name"]
+    path = f"/apis/discovery.k8s.io/v1/namespaces/{world.edge}/endpointslices/{name}"
+    taken = {"metadata": {"labels": {"endpointslice.kubernetes.io/managed-by": None}}}
+    await world.admin.patch(path, taken)
+    event = await world.until_event("MuxWriteRefused", "mux")
+    assert f"EndpointSlice {world.edge}/{name} lacks the labels of mux {world.edge}/mux" in event["message"]
+    await world.admin.delete(path)
+    await eventually(own, "it is written again")
 
 
 async def test_no_service_and_no_metadata_of_a_cloud_is_a_backend(world: MuxWorld) -> None:

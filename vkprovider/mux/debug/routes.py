@@ -63,11 +63,20 @@ class DebugCaller:
         """
         if self._user is None:
             return sorted(keys)
-        user, found = self._user, []
+        by_namespace: dict[str, list[str]] = {}
         for key in sorted(keys):
-            namespace, _, name = key.partition("/")
-            if await self._access.may(user, Right("get", "services", namespace, name)):
-                found.append(key)
+            by_namespace.setdefault(key.partition("/")[0], []).append(key)
+        user, found = self._user, []
+
+        async def may_get(namespace: str, name: str = "") -> bool:
+            return await self._access.may(user, Right("get", "services", namespace, name))
+
+        sees_all = await may_get("")  # most may see all, or all of a namespace: one question for each mux is too many
+        for namespace, within in by_namespace.items():
+            if sees_all or await may_get(namespace):
+                found += within
+            else:
+                found += [key for key in within if await may_get(*key.split("/"))]
         return found
 
 

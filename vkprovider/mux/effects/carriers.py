@@ -12,7 +12,7 @@ from vkprovider.mux.pure.facts import MuxRef
 from vkprovider.mux.pure.muxnames import MuxReason
 from vkprovider.mux.pure.slices import MuxObject, Sources
 from vkprovider.platform.concurrency import at_most
-from vkprovider.platform.errors import Conflict, NotFound
+from vkprovider.platform.errors import Conflict, InputError, NotFound
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.kube.resources import Resource, kind
 from vkprovider.platform.messages import count as counted
@@ -103,9 +103,16 @@ class Carriers:
         slices, name = self._slices.within(ref.namespace).metadata_only, str(body["metadata"]["name"])
         key = f"{ref.namespace}/{name}"
         if found is None:
-            await self._writes.send_once(
-                "create EndpointSlice", None, key, body, lambda: slices.create(body, guard=guard)
-            )
+            try:
+                await self._writes.send_once(
+                    "create EndpointSlice", None, key, body, lambda: slices.create(body, guard=guard)
+                )
+            except Conflict:  # it is there: the watch will show it, unless somebody took its labels
+                own = muxslices.own_labels(ref).items()
+                there = await slices.list(fields=f"metadata.name={name}")
+                if any(own - each.metadata.labels.items() for each in there):
+                    text = f"EndpointSlice {key} lacks the labels of mux {ref}, and is not followed; delete it"
+                    raise InputError(MuxReason.MUX_WRITE_REFUSED, text) from None
             return
         change = {field: body[field] for field in ("endpoints", "ports")} | {
             "metadata": {field: body["metadata"][field] for field in ("labels", "annotations", "ownerReferences")}

@@ -41,6 +41,7 @@ class Writes:
         """
         self._dry = dry
         self._sent: dict[str, dict[str, tuple[str, bytes]]] = {}
+        self._under_way: set[str] = set()
         self._logged: dict[str, bytes] = {}
         self.total = 0
 
@@ -81,12 +82,20 @@ class Writes:
         mark = (seen.resource_version if seen is not None else "", msgspec.json.encode(wanted, order="sorted"))
         if self._sent.get(name, {}).get(what) == mark:
             return
-        await self.send(f"{what} {name}", wanted, call)
-        self._sent.setdefault(name, {})[what] = mark
+        self._under_way.add(name)
+        try:
+            await self.send(f"{what} {name}", wanted, call)
+            if name in self._under_way:
+                self._sent.setdefault(name, {})[what] = mark
+        finally:
+            self._under_way.discard(name)
 
     def seen(self, old: Any, new: Any) -> None:
         """Note that the watch shows a change of an object: what is remembered about it may be out of date."""
-        self._sent.pop(key_of((new or old).metadata), None)
+        name = key_of((new or old).metadata)
+        self._sent.pop(name, None)
+        if new is None:
+            self._under_way.discard(name)  # it is gone before the answer to its deletion is here
 
 
 _ROLE: Final = "vkprovider-mux-store"

@@ -109,7 +109,9 @@ class _Lane:
             Refused: 429: there are too many.
         """
         if not self._bucket.take():
-            raise TooManyReviews("too many unknown callers at once; try again")
+            raise TooManyReviews(
+                "the API server is asked too much at once who callers are, or what they may; try again"
+            )
         async with self._at_once:
             return await review()
 
