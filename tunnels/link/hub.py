@@ -155,7 +155,7 @@ class Hub:
             self._streams.received(peer, message)
         elif not (
             isinstance(message, wire.Refusal)
-            and self._streams.refused(message.op, refusals.error_of(message, address.name))
+            and self._streams.refused(peer, message.op, refusals.error_of(message, address.name))
         ):
             self._handle(address.name, calling, calling.received(address.boot, message, _now_s()))
 

@@ -14,9 +14,14 @@ LEFT: Final = "the other side has left"
 
 
 class ByteStream:
-    """A `ByteChannel` through a tunnel; made by `StreamPort`."""
+    """A `ByteChannel` through a tunnel; made by `StreamPort`.
 
-    def __init__(self, port: "StreamPort", stream: str) -> None:
+    Attributes:
+        peer: Where it leads.
+    """
+
+    def __init__(self, port: "StreamPort", stream: str, peer: str) -> None:
+        self.peer: Final = peer
         self._port = port
         self._stream: Final = stream
         self._arrived: deque[bytes] = deque()
@@ -119,7 +124,7 @@ class StreamPort:
             DeadlineExceeded: It was not accepted in time.
             TransportError: It was refused.
         """
-        end = self._ends[opening.stream] = ByteStream(self, opening.stream)
+        end = self._ends[opening.stream] = ByteStream(self, opening.stream, peer)
         self._handle(self._streams.open(peer, opening, opens=True, now_s=_now_s()))
         try:
             async with asyncio.timeout(deadline_s):
@@ -137,7 +142,7 @@ class StreamPort:
 
     def accept(self, peer: str, opening: StreamOpen) -> ByteStream:
         """Accept a stream that a peer opens."""
-        end = self._ends[opening.stream] = ByteStream(self, opening.stream)
+        end = self._ends[opening.stream] = ByteStream(self, opening.stream, peer)
         self._handle(self._streams.open(peer, opening, opens=False, now_s=_now_s()))
         return end
 
@@ -152,9 +157,9 @@ class StreamPort:
         """Acknowledge an opening that came twice."""
         self._handle(self._streams.again(stream, _now_s()))
 
-    def refused(self, stream: str, error: TransportError) -> bool:
-        """End a stream that the other end did not accept; False if there is none."""
-        if (end := self._ends.get(stream)) is None:
+    def refused(self, peer: str, stream: str, error: TransportError) -> bool:
+        """End a stream that a peer did not accept; False if there is none to that peer."""
+        if (end := self._ends.get(stream)) is None or end.peer != peer:
             return False
         end.note(error)
         self._handle(self._streams.refused(stream, str(error)))

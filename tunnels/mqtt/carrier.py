@@ -13,6 +13,7 @@ import asyncio
 import logging
 import random
 import re
+import secrets
 from collections import Counter
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -130,10 +131,12 @@ class CallerSide:
         self._topics = topics
         self._caller = caller
         self._subscriptions = topics.of_caller(caller)
+        # Agents read the identity in their topics; whoever connects under the name of a client ends its connection.
+        self._client = f"caller-{secrets.token_hex(8)}"
 
     def client(self) -> Client:
         """See `Side`."""
-        return Client(f"caller-{self._caller}", self._subscriptions)
+        return Client(self._client, self._subscriptions)
 
     def topic(self, peer: str) -> str | None:
         """See `Side`."""

@@ -165,6 +165,7 @@ def body(
     seconds: int,
     metadata: dict[str, Any],
     takes_over: bool = False,
+    beyond: int = 0,
 ) -> dict[str, Any]:
     """Build a Lease held by `holder`; the epoch grows when the holder changes, or acquires it again.
 
@@ -178,6 +179,7 @@ def body(
         seconds: `leaseDurationSeconds`.
         metadata: Labels, annotations and owners.
         takes_over: The holder acquires it: the previous holder of the same name was an earlier process.
+        beyond: An epoch that the one of a new holder exceeds.
     """
     spec = old.spec if old is not None else None
     same = spec is not None and spec.holder_identity == holder and not takes_over
@@ -195,7 +197,7 @@ def body(
             "leaseDurationSeconds": seconds,
             "acquireTime": spec.acquire_time if same and spec is not None else renewed,
             "renewTime": renewed,
-            "leaseTransitions": transitions if same or spec is None or not holder else transitions + 1,
+            "leaseTransitions": transitions if same or spec is None or not holder else max(transitions, beyond) + 1,
         },
     }
 
@@ -210,6 +212,12 @@ def term_of(lease: Lease) -> int:
     except ValueError:
         created_s = 0
     return (created_s << _EPOCH_BITS) + (lease.spec.lease_transitions or 0) + 1
+
+
+def epoch_in(term: int, lease: Lease) -> int | None:
+    """Return the epoch of a Lease that a term stands for; None if it is of a Lease that was created at another time."""
+    epoch = term - term_of(lease) + (lease.spec.lease_transitions or 0)
+    return epoch if 0 <= epoch < 1 << _EPOCH_BITS else None
 
 
 UNCLAIMED_S: Final = 5.0

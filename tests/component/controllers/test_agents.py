@@ -10,7 +10,7 @@ from typing import Protocol
 import pytest
 
 from tests.component.controllers.harness import PASSWORD, World
-from tests.component.controllers.looking import condition, imports, is_ready, labs, requests
+from tests.component.controllers.looking import condition, imports, is_ready, labs, requests, when
 from tests.component.controllers.running import SHORT, WITH_PASSES, Groups, Running
 from tests.support import topologies
 from tests.support.apiserver import GROUP
@@ -244,6 +244,24 @@ async def test_lablets_live_and_end_through_an_agent(place: Place) -> None:
         await lablet.gone()
     assert not labs(simulator)
     assert len(requests(simulator, "POST", "/authenticate")) == 1, "only the agent logs in, and once"
+
+
+async def test_an_agent_that_knows_a_later_owner_than_the_cluster_is_led_on(place: Place) -> None:
+    """As after a restore of etcd: the Lease counts on from what the backup says, and the agent from its file."""
+    world, name = place.world, place.names[0]
+    await place.replica()
+    await place.worker(name)
+    agent = place.agent(name)
+    await world.node(name, is_ready)
+    heard = EpochFile(place.folder / f"{name}.epoch")
+    await when(heard.read, "the agent has heard its owner")
+    before = (await world.lease(name))["leaseTransitions"]
+    await ended(agent)
+    heard.keep(heard.read() + 4)
+    place.agent(name)
+    lablet = await world.pod(await world.define(), name)
+    await lablet.ready()
+    assert (await world.lease(name))["leaseTransitions"] == before + 5
 
 
 async def test_an_unknown_agent_awaits_approval(place: Place) -> None:

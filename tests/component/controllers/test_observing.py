@@ -42,7 +42,7 @@ async def worker(mini: MiniCml, ctx: Context) -> AsyncIterator[Worker]:
     spec = {"url": mini.url, "credentialsSecretName": "s"}
     labs_ = open_labs(mini.url, Secret().read)
     connection = WorkerConnection(
-        parse_worker_spec(spec), labs_, LabIndex(ctx.installation, "w1", labs_), lambda: None, lambda: False
+        parse_worker_spec(spec), labs_, LabIndex(ctx.installation, "w1", labs_), lambda: None, int, lambda: False
     )
     worker = Worker(
         "w1", "uid-w1", spec, connection, claims, lambda: None, Finalizer(ctx, "w1", lambda: None, lambda _: None)

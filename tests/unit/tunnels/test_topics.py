@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tunnels.link.carrier import ALL, NAME, WORD, Address
-from tunnels.mqtt.carrier import EVERYBODY, TopicGrammar
+from tunnels.mqtt.carrier import EVERYBODY, CallerSide, TopicGrammar
 
 TOPICS = TopicGrammar("vkprovider/prod")
 ADDRESS = Address("w1.lab", "b00t")
@@ -72,3 +72,11 @@ def test_a_caller_that_could_be_mistaken_is_refused(caller: str) -> None:
         TOPICS.of_caller(caller)
     with pytest.raises(ValueError, match="identity"):
         TOPICS.down(ADDRESS, caller)
+
+
+def test_nobody_who_knows_a_caller_can_take_its_connection() -> None:
+    """A broker ends a connection when somebody connects under its name; agents read the caller's in their topics."""
+    caller, again = CallerSide(TOPICS, "replica-1"), CallerSide(TOPICS, "replica-1")
+    assert caller.client() == caller.client(), "it comes back under its name"
+    assert caller.client().identity != again.client().identity
+    assert "replica-1" not in caller.client().identity

@@ -1,9 +1,12 @@
 """Streams of bytes over a network that loses, doubles and reorders: complete, in order, bounded."""
 
+import asyncio
 import random
 
 import pytest
 
+from tunnels.base import ConnectFailed
+from tunnels.link.stream import StreamPort
 from tunnels.protocol.streams import (
     ALIVE_S,
     DEAD_S,
@@ -178,3 +181,16 @@ def test_who_leaves_after_its_direction_ended_is_written_to_no_more() -> None:
     assert pair.ended == [(1, Ended("c1-1")), (1, Ended("c1-1", "left"))]
     assert not pair.write(1, b"too late")
     assert pair.ends[1].is_over("c1-1")
+
+
+async def test_only_the_peer_of_a_stream_refuses_it() -> None:
+    """Another agent can guess what a stream is called: names of one caller count up."""
+    port = StreamPort(lambda _peer, _message: None)
+    opening = asyncio.create_task(port.open("cml-7/boot", OPENING, 60.0))
+    await asyncio.sleep(0)
+    assert not port.refused("cml-8/boot", OPENING.stream, ConnectFailed("of another"))
+    await asyncio.sleep(0)
+    assert not opening.done()
+    assert port.refused("cml-7/boot", OPENING.stream, ConnectFailed("of its own"))
+    with pytest.raises(ConnectFailed, match="of its own"):
+        await opening

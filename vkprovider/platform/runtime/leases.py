@@ -100,7 +100,7 @@ class Leases:
         return lease.metadata.annotations.get(wellknown.ANNOTATION_INSTALLATION) == self._ctx.installation
 
     async def write(
-        self, key: str, old: Lease | None, uid: str, *, holder: str, takes_over: bool = False
+        self, key: str, old: Lease | None, uid: str, *, holder: str, takes_over: bool = False, beyond: int = 0
     ) -> Lease | None:
         """Write a key's Lease; None if another client has written it since.
 
@@ -110,6 +110,7 @@ class Leases:
             uid: The UID of the Lease's owner, if it has one, so that the epoch outlives what the key stands for.
             holder: The replica that holds it; "" releases it.
             takes_over: The holder takes it over: the epoch grows.
+            beyond: An epoch that the new one of a take-over exceeds.
         """
         kind = self._kind
         owner = kind.owner(key, uid)
@@ -121,6 +122,7 @@ class Leases:
             now=self._ctx.now_utc,
             seconds=kind.seconds,
             takes_over=takes_over,
+            beyond=beyond,
             metadata={
                 "labels": {**kind.labels, wellknown.LABEL_INSTALLED_IN: self._ctx.namespace},
                 "annotations": {wellknown.ANNOTATION_INSTALLATION: self._ctx.installation},

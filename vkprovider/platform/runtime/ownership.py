@@ -200,10 +200,23 @@ class Ownership:
             self._ctx.events.emit(about, "Warning", self.kind.taken_over, note, guard=guard)
         return True
 
-    async def _write(self, key: str, old: Lease | None, uid: str, *, takes_over: bool = False) -> bool:
+    def epoch_in(self, key: str, term: int) -> int | None:
+        """Return the epoch for which a `term` stands in the Lease of a key that is ours; None if it is of another."""
+        lease = self._held.get(key)
+        return leases.epoch_in(term, lease) if lease is not None else None
+
+    async def take_anew(self, key: str, *, beyond: int) -> None:
+        """Give up a key that is ours, and take it in an epoch beyond another one, if it still is ours."""
+        async with self._turns.setdefault(key, asyncio.Lock()):
+            lease = self._held.get(key)
+            self.forget(key)
+            if lease is not None and not self.is_fenced:
+                await self._write(key, lease, owner_uid_of(lease), takes_over=True, beyond=beyond)
+
+    async def _write(self, key: str, old: Lease | None, uid: str, *, takes_over: bool = False, beyond: int = 0) -> bool:
         """Write the Lease of a key; return whether this replica owns the key by it."""
-        began = self._ctx.now()
-        lease = await self._leases.write(key, old, uid, holder=self._ctx.replica, takes_over=takes_over)
+        began, holder = self._ctx.now(), self._ctx.replica
+        lease = await self._leases.write(key, old, uid, holder=holder, takes_over=takes_over, beyond=beyond)
         if not takes_over:
             lease = lease or await self._write_again(key, old, holder=self._ctx.replica)
             if self._held.get(key) is not old:

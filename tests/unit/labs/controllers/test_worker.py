@@ -30,7 +30,7 @@ class Claims:
 
 
 def worker(name: str = "w1", claims_fault: InputError | None = None, **seen: object) -> Worker:
-    connection = WorkerConnection(parse_worker_spec(SPEC), None, None, lambda: None, lambda: False)  # type: ignore[arg-type]  # (not asked)
+    connection = WorkerConnection(parse_worker_spec(SPEC), None, None, lambda: None, int, lambda: False)  # type: ignore[arg-type]  # (not asked)
     claims = cast("ClaimStore", Claims(claims_fault))
     return Worker(name, f"uid-{name}", SPEC, connection, claims, lambda: None, None, Observation(**seen))  # type: ignore[arg-type]  # (words)
 

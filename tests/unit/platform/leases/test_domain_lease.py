@@ -178,3 +178,12 @@ def test_the_term_grows_with_every_owner_also_of_a_lease_that_was_made_anew() ->
     terms = [*map(leases.term_of, day), leases.term_of(owned("2026-01-01T12:00:01Z", 0))]
     assert terms[0] == terms[1] < terms[2] < terms[3] < 2**53
     assert leases.term_of(owned("", 0)) == 1, "0 stands for a caller that may only read"
+
+
+def test_a_term_of_a_lease_is_its_epoch_and_one_of_another_lease_is_none() -> None:
+    ours = owned("2026-01-01T12:00:00Z", 3)
+    for transitions in (0, 3, 9):
+        assert leases.epoch_in(leases.term_of(owned("2026-01-01T12:00:00Z", transitions)), ours) == transitions
+    assert leases.epoch_in(leases.term_of(owned("2026-01-01T12:00:01Z", 0)), ours) is None
+    assert leases.epoch_in(leases.term_of(owned("2026-01-01T11:59:59Z", 5)), ours) is None
+    assert leases.epoch_in(0, ours) is None

@@ -133,6 +133,7 @@ class WorkerConnection:
         labs: For labs.
         lab_index: The labs that no claim names.
         away: Returns why the agent between here and the worker cannot be asked; None if it can, or there is none.
+        heard_term: Returns the number of the latest owner that the agent has heard; 0 if there is none.
         is_watched: Returns whether an agent reports every change of the worker, so that nobody need ask for it.
         stats: For statistics; None unless the CMLWorker asks for them.
         images: For image definitions; the same.
@@ -142,6 +143,7 @@ class WorkerConnection:
     labs: Labs
     lab_index: LabIndex
     away: Callable[[], Health | None]
+    heard_term: Callable[[], int]
     is_watched: Callable[[], bool]
     stats: WorkerStats | None = None
     images: WorkerImages | None = None
@@ -184,10 +186,13 @@ class Connector:
         stats = self._open_stats(spec, way) if spec.stats == "On" else None
         images = self._open_images(spec, way) if spec.images == "On" else None
         away = partial(self._tunnels.away, spec.tunnel, name)
+        heard_term = partial(self._tunnels.heard_term, spec.tunnel, name)
         lab_index = LabIndex(self._ctx.installation, name, labs)
-        return WorkerConnection(
-            spec, labs, lab_index, away, lambda: self._tunnels.facts(spec.tunnel, name).watches, stats, images
-        )
+
+        def is_watched() -> bool:
+            return self._tunnels.facts(spec.tunnel, name).watches
+
+        return WorkerConnection(spec, labs, lab_index, away, heard_term, is_watched, stats, images)
 
     def open_reader(self, name: str, spec: CMLWorkerSpec) -> Labs:
         """Open a connection to a worker's labs for a caller that only reads.

@@ -19,7 +19,7 @@ from vkprovider.labs.controllers.worker.finalizer import Finalizer
 from vkprovider.labs.controllers.worker.node_writer import NodeConflict, NodeWriter
 from vkprovider.labs.controllers.worker.observer import Observer
 from vkprovider.labs.controllers.worker.worker import FOREVER, NEVER, Fleet, Worker, WorkerLablets
-from vkprovider.labs.pure.worker.capacity import capacity
+from vkprovider.labs.pure.worker.capacity import Capacity, capacity
 from vkprovider.labs.pure.worker.identity import Identities, entries_of, evidence_of, same_controller
 from vkprovider.labs.pure.worker.reach import destination_of, entries_of_address, same_address
 from vkprovider.labs.pure.worker.registration import unapproved
@@ -180,16 +180,14 @@ class Workers:
         except InputError as fault:
             self._stop_using(name, fault)
             return await self._refuse(resource, fault)
-        before, seen = worker.offer, worker.seen
+        if await self._begin_term_anew(worker):
+            return Result(_TAKE_AGAIN_S)
+        before = worker.offer
         if self._observer.is_due(worker) and (news := await self._observer.observe(worker)):
             self._lablets.wake(news)
         await self._observer.check_login(worker)
         await self._observer.ask_more(worker)
-        offered = capacity(worker.spec, seen.usage, self._ports.range, self._nodes.known(name))
-        own = worker.spec.port_range
-        first, last = self._ports.range if own is None else (own.start, own.end)
-        left = sum(first <= port <= last for _, port in worker.lab_index.ports - worker.claims.ports.holders.keys())
-        worker.capacity = offered.without_ports(worker.claims.count_foreign(first, last) + left)
+        worker.capacity = self._capacity(worker)
         worker.running = self._lablets.count_running(name)
         self._identify(resource, worker)
         if worker.offer != before:  # whether or not the Node can be written: the next run finds nothing new
@@ -215,6 +213,28 @@ class Workers:
             return None
         self._queue.add(name)  # behind the others that a replica left when it died: their Leases expire
         return Result()
+
+    def _capacity(self, worker: Worker) -> Capacity:
+        """Return what a worker offers, without the ports that others hold there."""
+        offered = capacity(worker.spec, worker.seen.usage, self._ports.range, self._nodes.known(worker.name))
+        own = worker.spec.port_range
+        first, last = self._ports.range if own is None else (own.start, own.end)
+        left = sum(first <= port <= last for _, port in worker.lab_index.ports - worker.claims.ports.holders.keys())
+        return offered.without_ports(worker.claims.count_foreign(first, last) + left)
+
+    async def _begin_term_anew(self, worker: Worker) -> bool:
+        """Take a Node anew whose agent has heard a later owner than this one; return whether that was so.
+
+        The later one is another replica, or was one in a time that the cluster has forgotten: etcd was restored. The
+        agent refuses each of our requests until our number is the greater one. A Lease that is another's stays so.
+        """
+        name, heard = worker.name, worker.connection.heard_term()
+        ours, beyond = self._ownership.term(name), self._ownership.epoch_in(name, heard)
+        if heard <= ours or beyond is None:
+            return False
+        _log.warning("an agent has heard a later owner; takes the node anew", worker=name, heard=heard, ours=ours)
+        await self._ownership.take_anew(name, beyond=beyond)
+        return True
 
     def _identify(self, resource: CustomResource, worker: Worker) -> None:
         """Record the identity of the worker's controller, and whether an earlier CMLWorker has it, or its ports."""

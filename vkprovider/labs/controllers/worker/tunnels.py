@@ -114,6 +114,12 @@ class Tunnels:
         hub = self.hubs.get(kind)
         return _away(name, hub.view(name)) if hub is not None else None
 
+    def heard_term(self, kind: str, name: str) -> int:
+        """Return the number of the latest owner that an agent has heard; 0 if there is no agent."""
+        hub = self.hubs.get(kind)
+        view = hub.view(name) if hub is not None else AgentView()
+        return view.epoch if view.state is AgentState.THERE else 0
+
 
 def _away(name: str, view: AgentView) -> Health | None:
     match view.state:
