@@ -219,6 +219,19 @@ async def test_a_failed_write_is_tried_again(api: FaultyApi, running: EventRecor
     assert running.dropped_total == 0
 
 
+async def test_a_namespace_that_is_throttled_holds_up_only_its_own_events(
+    api: FaultyApi, running: EventRecorder
+) -> None:
+    noisy = ObjectRef("v1", "Pod", "noisy", "b", "uid-b")
+    fault = api.fault("^POST .*/namespaces/noisy/", status=429, headers={"Retry-After": "600"}, count=None)
+    for number in range(20):
+        running.emit(noisy, "Warning", "Bad", f"number {number}")
+    running.emit(POD, "Warning", "Good", "")
+    await until(lambda: running.written_total == 1)
+    assert fault.met == 1, "what is refused once is not tried with each Event"
+    assert running.dropped_total == 0
+
+
 @pytest.mark.parametrize("options", [{"backoff_s": (0.0, 0.0)}])
 async def test_a_try_that_got_through_unheard_counts_as_written(api: FaultyApi, running: EventRecorder) -> None:
     """The API server answers the second try that the Event exists."""

@@ -59,7 +59,7 @@ class EmittedEvent:
     written_s: float | None = None
     count: int = 1
     sent: int = 0  # the count as last sent
-    fenced: int = 0  # how often its guard raised `Fenced`
+    put_back: int = 0  # how often it was left for later: its guard raised `Fenced`, or its namespace is throttled
     due: bool = True  # queued, or waiting for its next patch
 
     @property
@@ -163,6 +163,7 @@ class EventRecorder:
         self._normals_of: dict[str, list[int]] = {}
         self._repeats: list[tuple[float, int, EmittedEvent]] = []
         self._known: OrderedDict[tuple[str, str, str, str], EmittedEvent] = OrderedDict()
+        self._quiet_until: dict[str, float] = {}
         self._serial = 0
         self._stamp_ns = 0
         self._work = asyncio.Event()
@@ -249,10 +250,12 @@ class EventRecorder:
         return bool(self.depth or (self._repeats and (hurry or self._repeats[0][0] <= self._now())))
 
     def _repeat(self, event: EmittedEvent, *, after_s: float = 0.0) -> None:
-        """Schedule a count for the end of the Event's minute, or, if it was never written, in `after_s`."""
+        """Schedule a count for the end of the Event's minute, or later, or, if it was never written, in `after_s`."""
         event.due = True
         self._serial += 1
-        due_s = self._now() + after_s if event.written_s is None else event.written_s + _REPEAT_S
+        due_s = self._now() + after_s
+        if event.written_s is not None:
+            due_s = max(due_s, event.written_s + _REPEAT_S)
         heapq.heappush(self._repeats, (due_s, self._serial, event))
         self._work.set()
 
@@ -288,32 +291,40 @@ class EventRecorder:
         return event
 
     async def _write(self, event: EmittedEvent) -> None:
-        """Write one Event; retry a few times while the API server is unavailable, then drop it."""
+        """Write one Event; retry a few times while the API server is unavailable, then drop it.
+
+        A namespace that is throttled, as by the API server's EventRateLimit, holds up only its own.
+        """
+        namespace, fault = event.regarding.namespace, "its namespace is throttled"
+        if (quiet_s := self._quiet_until.get(namespace, 0.0) - self._now()) > 0:
+            self._put_back(event, fault, after_s=quiet_s)
+            return
         try:
             async with self._writing:
                 for attempt in range(1, _TRIES_MAX + 1):
                     try:
                         await self._send(event)
                     except Unavailable as error:
-                        if attempt == _TRIES_MAX:
+                        if attempt == _TRIES_MAX or isinstance(error, Throttled):
                             raise
-                        after_s = error.after_s if isinstance(error, Throttled) else 0.0
                         first_s, cap_s = self._backoff_s
                         wait_s = delay_s(attempt, first_s=first_s, cap_s=cap_s, dice=random.random(), floor=0)
-                        await asyncio.sleep(after_s + wait_s)
+                        await asyncio.sleep(wait_s)
                     else:
                         break
         except asyncio.CancelledError:
             self._repeat(event)  # `flush` still finds it
             raise
-        except Fenced as error:
-            event.fenced += 1
-            if event.fenced < _TRIES_MAX:  # this replica may act again soon; other Events go on
-                self._repeat(event, after_s=_FENCED_S)
-                return
-            self._drop(event, error)
+        except Fenced as error:  # this replica may act again soon
+            self._put_back(event, str(error), after_s=_FENCED_S)
+            return
+        except Throttled as error:
+            self._quiet_until = {each: until for each, until in self._quiet_until.items() if until > self._now()}
+            self._quiet_until[namespace] = self._now() + error.after_s
+            self._put_back(event, str(error), after_s=error.after_s)
+            return
         except OutsideError as error:  # the namespace is going, rights are missing
-            self._drop(event, error)
+            self._drop(event, str(error))
         else:
             event.written_s = self._now()
             self.written_total += 1
@@ -321,10 +332,19 @@ class EventRecorder:
         if event.count > event.sent:
             self._repeat(event)  # emitted again while it was being written
 
-    def _drop(self, event: EmittedEvent, error: Exception) -> None:
+    def _put_back(self, event: EmittedEvent, why: str, *, after_s: float) -> None:
+        """Leave an Event for later, while others go on; drop it after a few times, or if there are too many."""
+        event.put_back += 1
+        if event.put_back < _TRIES_MAX and len(self._repeats) < self._queued_max + self._remembered_max:
+            self._repeat(event, after_s=after_s)
+            return
+        self._drop(event, why)
+        event.due = False
+
+    def _drop(self, event: EmittedEvent, why: str) -> None:
         self.dropped_total += 1
         if self.dropped_total & (self.dropped_total - 1) == 0:  # the first one, and each doubling
-            _log.warning("events dropped", total=self.dropped_total, reason=event.reason, error=str(error))
+            _log.warning("events dropped", total=self.dropped_total, reason=event.reason, error=why)
 
     async def _send(self, event: EmittedEvent) -> None:
         """Create the Event, or patch its count if it has been written before.

@@ -219,13 +219,15 @@ class Flow:
                 self._admit()
             raise
 
-    def leave(self, entered_at: float, error: BaseException | None) -> None:
+    def leave(self, lane: Lane, entered_at: float, error: BaseException | None) -> None:
         """Note the end of a request that was sent at `entered_at`."""
         now = self.now()
         full = not self._window.admits(self.in_flight)
         self.in_flight -= 1
         self.took_s += (now - entered_at - self.took_s) / _AVERAGED
         match error:
+            case Throttled() if lane is Lane.NEWS:
+                pass  # the API server may limit Events of one namespace; that says nothing of other requests
             case Throttled():
                 self._window.refused(entered_at, now, error.after_s)
             case Unavailable():
@@ -288,4 +290,4 @@ class Turn:
 
     async def __aexit__(self, _type: object, error: BaseException | None, _traceback: object) -> None:
         if self._lane is not Lane.AT_ONCE:
-            self._flow.leave(self._entered_at, error)
+            self._flow.leave(self._lane, self._entered_at, error)

@@ -95,6 +95,20 @@ async def test_nothing_but_leases_is_sent_while_the_server_asks_for_silence() ->
         assert loop.time() - asked_at >= 3.0
 
 
+@pytest.mark.looptime
+async def test_a_namespace_that_may_write_no_more_events_holds_up_nothing_else() -> None:
+    loop = asyncio.get_running_loop()
+    flow = Flow(4, now=loop.time)
+    for _ in range(8):
+        with pytest.raises(Throttled):
+            async with flow.turn(Lane.NEWS):
+                raise Throttled("limit reached on type Namespace", after_s=3.0)
+    assert flow.limit == 4
+    asked_at = loop.time()
+    async with flow.turn(Lane.RESULT):
+        assert loop.time() == asked_at
+
+
 async def test_time_to_answer_is_a_moving_average() -> None:
     now = [0.0]
     flow = Flow(1, now=lambda: now[0])
