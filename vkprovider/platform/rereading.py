@@ -32,6 +32,7 @@ class Reread(Generic[T]):
         self._files: Final = [name for name in files if name]
         self._read: Final = read
         self._stamp = self._look()
+        self._fault = ""
         try:
             self._held = before() if before is not None and not any(self._stamp) else read()
         except (OSError, ValueError) as error:
@@ -41,19 +42,22 @@ class Reread(Generic[T]):
         """Return the content of the files; the last usable one if they cannot be used."""
         stamp = self._look()
         if stamp != self._stamp:
-            self._stamp = stamp
             try:
                 self._held = self._read()
+            except (InputError, OSError, ValueError) as error:  # perhaps a passing one: the next call tries again
+                if (fault := str(error)) != self._fault:
+                    self._fault = fault
+                    _log.warning("files cannot be read again", files=", ".join(self._files), error=fault)
+            else:
+                self._stamp, self._fault = stamp, ""
                 _log.info("files were read again", files=", ".join(self._files))
-            except (InputError, OSError, ValueError) as error:
-                _log.warning("files cannot be read again", files=", ".join(self._files), error=str(error))
         return self._held
 
-    def _look(self) -> list[tuple[int, int, int] | None]:
+    def _look(self) -> list[tuple[int, ...] | None]:
         return [_stamp_of(name) for name in self._files]
 
 
-def _stamp_of(name: str) -> tuple[int, int, int] | None:
+def _stamp_of(name: str) -> tuple[int, ...] | None:
     """Return a stamp that changes when the file is rewritten or replaced; None while it does not exist."""
     try:
         status = Path(name).stat()

@@ -52,6 +52,26 @@ def test_a_file_that_becomes_unusable_changes_nothing_and_is_logged_once(tmp_pat
     assert word.current() == "two"
 
 
+def test_a_file_that_could_not_be_read_for_a_while_is_read_when_it_can_be(tmp_path: Path) -> None:
+    """Also if nothing of the file has changed: an admin gave the right to read it, or the process had too many open."""
+    path, may = tmp_path / "word", [True]
+    path.write_text("one")
+
+    def read() -> str:
+        if not may[0]:
+            raise PermissionError(13, "Permission denied")
+        return path.read_text()
+
+    word = Reread([str(path)], read)
+    may[0] = False
+    replace(path, "two")
+    with structlog.testing.capture_logs() as logs:
+        assert [word.current() for _ in range(3)] == ["one"] * 3
+    assert [line["log_level"] for line in logs] == ["warning"]
+    may[0] = True
+    assert word.current() == "two"
+
+
 def test_a_file_that_cannot_be_used_at_the_start_is_named(tmp_path: Path) -> None:
     path = tmp_path / "none"
     with pytest.raises(InputError, match=str(path)):
