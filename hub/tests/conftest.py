@@ -35,7 +35,8 @@ def portal(served_portal: Portal) -> Iterator[Portal]:
         if name not in ("url", "tasks"):
             setattr(served_portal, name, value)
     yield served_portal
-    served_portal.silent, served_portal.hold, served_portal.refusal = False, None, None
+    served_portal.silent, served_portal.foreign = False, None
+    served_portal.hold, served_portal.refusal = None, None
 
 
 @pytest.fixture(scope="module")

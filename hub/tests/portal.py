@@ -67,6 +67,7 @@ class Portal:
         fails: Why creations fail; None if they do not.
         refusal: Status and body of the answer to each creation, if it is given.
         silent: Every request gets 503.
+        foreign: Status and text with which something before the portal answers every request, if it is given.
         cuts: After how many messages the next streams are cut, one number each.
         ids: Whether messages have ids.
         raw: What each stream begins with.
@@ -81,6 +82,7 @@ class Portal:
     refusal: tuple[int, Any] | None = None
     stream_refusal: int | None = None
     silent: bool = False
+    foreign: tuple[int, str] | None = None
     cuts: list[int] = field(default_factory=list)
     ids: bool = True
     raw: bytes = b": the portal is here\n\n"
@@ -148,6 +150,10 @@ class Portal:
         self.asked.append((request.method, request.path, token))
         if self.silent:
             return web.Response(status=503, text="<html>no upstream</html>")
+        if self.foreign is not None:
+            status, text = self.foreign
+            headers = {"Location": "https://login.example.com/"} if text == "" else {}
+            return web.Response(status=status, text=text, content_type="text/html", headers=headers)
         if "/nublado/" not in request.path:
             return await handler(request)  # type: ignore[no-any-return]
         hub_only = request.method == "DELETE" or request.path.rpartition("/")[0].endswith("/labs")

@@ -11,6 +11,7 @@ from unittest import mock
 import pytest
 from jupyterhub.tests.utils import add_user, api_request, async_requests, get_page, public_url
 from jupyterhub.user import User
+from jupyterhub_vkprovider.errors import LabError
 
 from hub.tests.portal import HUB_TOKEN, Portal, user_token
 
@@ -282,6 +283,31 @@ async def test_poll_is_what_the_portal_says_and_silence_changes_nothing(app: Any
         portal.silent = False
     portal.labs.clear()
     assert await spawner.poll() == 0
+
+
+@pytest.mark.parametrize(
+    "foreign",
+    [(404, "default backend - 404"), (200, "<!doctype html><html><body>Log in</body></html>"), (302, "")],
+    ids=["ingress", "login", "redirect"],
+)
+async def test_what_something_before_the_portal_answers_changes_nothing(
+    app: Any, user: User, portal: Portal, foreign: tuple[int, str]
+) -> None:
+    """A route without its portal, or a proxy that asks for a login: no lab ends, and none is taken for begun."""
+    await running(app, user)
+    portal.foreign = foreign
+    assert await user.spawner.poll() is None
+    user.spawner.stop_timeout = 0.5
+    with pytest.raises(LabError, match="has not ended"):
+        await user.spawner.stop()
+    assert user.name in portal.labs
+    other = add_user(app.db, app, name="another")
+    other.spawner.silence_timeout = 0.1
+    await spawn(app, other)
+    await until(lambda: not other.spawner.active)
+    assert portal.creations == 1
+    portal.foreign = None
+    assert await user.spawner.poll() is None
 
 
 @pytest.mark.usefixtures("no_patience")

@@ -8,6 +8,8 @@ from typing import Final
 TEXT_CHARS_MAX: Final = 600
 BUSY_TYPES: Final = frozenset({"lab_exists", "operation_in_progress"})
 """The types of conflicts that pass by themselves, or with the lab that is there."""
+ABSENT_TYPE: Final = "unknown_user"
+"""The type of the 404 of a user who has no lab; a proxy's 404 has none."""
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 import asyncio
 import json
+import re
 import ssl
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from http import HTTPStatus
@@ -14,7 +15,7 @@ from urllib.parse import quote
 import aiohttp
 from yarl import URL
 
-from jupyterhub_vkprovider.refusals import Refusal, refusal_of
+from jupyterhub_vkprovider.refusals import ABSENT_TYPE, Refusal, refusal_of
 from jupyterhub_vkprovider.stream import Message, Parser
 
 PREFIX: Final = "/nublado/spawner/v1"
@@ -28,7 +29,7 @@ _QUIET_S: Final = 45.0
 
 
 class SilentError(Exception):
-    """The portal has not answered, or not as a server that is in order."""
+    """The portal has not answered: nobody has, a server out of order, or something else, such as a page of login."""
 
 
 class RefusedError(Exception):
@@ -86,8 +87,11 @@ class Service:
             SilentError: No answer.
             RefusedError: The answer is no.
         """
-        answer = await self._ask("GET", f"/lab-form/{self._name}", token)
-        return answer.body.decode(errors="replace")
+        answer = await self._ask("GET", f"/lab-form/{self._name}", token, codes=_SHOWN)
+        form = answer.body.decode(errors="replace")
+        if _WHOLE_PAGE.search(form):
+            raise SilentError(f"the form of {self.user} {_FOREIGN}")
+        return form
 
     async def create(self, token: str, options: Mapping[str, Any], env: Mapping[str, str]) -> None:
         """Ask for a lab.
@@ -96,7 +100,8 @@ class Service:
             SilentError: No answer; the lab may have been asked for.
             RefusedError: The answer is no.
         """
-        await self._ask("POST", f"/labs/{self._name}/create", token, {"options": dict(options), "env": dict(env)})
+        body = {"options": dict(options), "env": dict(env)}
+        await self._ask("POST", f"/labs/{self._name}/create", token, body, codes=_BEGUN)
 
     async def delete(self) -> bool:
         """Ask for the end of the lab, as the hub; return whether it has gone already.
@@ -106,7 +111,8 @@ class Service:
             RefusedError: The answer is no.
             TokenFileError: There is no token of the hub.
         """
-        answer = await self._ask("DELETE", f"/labs/{self._name}", self.hub_token(), answer_s=_DELETE_S, absent=True)
+        path = f"/labs/{self._name}"
+        answer = await self._ask("DELETE", path, self.hub_token(), answer_s=_DELETE_S, codes=_ENDED)
         return answer.code in (HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
 
     async def status(self) -> Answer:
@@ -117,7 +123,7 @@ class Service:
             RefusedError: The answer is no.
             TokenFileError: There is no token of the hub.
         """
-        return await self._ask("GET", f"/labs/{self._name}", self.hub_token(), absent=True)
+        return await self._ask("GET", f"/labs/{self._name}", self.hub_token(), codes=(*_SHOWN, HTTPStatus.NOT_FOUND))
 
     async def events(self, token: str, last_id: str = "") -> AsyncGenerator[Message, None]:
         """Yield the messages of the current operation until the connection ends.
@@ -132,9 +138,8 @@ class Service:
         timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT_S, sock_read=self.quiet_s)
         path = f"/labs/{self._name}/events"
         async with self._request("GET", path, token, headers=headers, timeout=timeout) as answer:
-            if answer.status != HTTPStatus.OK:
-                await _checked(answer)
-                raise SilentError(f"a stream was answered with HTTP {answer.status}")
+            if answer.status != HTTPStatus.OK or answer.content_type != "text/event-stream":
+                await _checked(answer, ())
             parser = Parser(last_id)
             async for received in answer.content.iter_any():
                 for message in parser.feed(received):
@@ -165,16 +170,14 @@ class Service:
         token: str,
         body: Any = None,
         *,
+        codes: Collection[int],
         answer_s: float = _ANSWER_S,
-        absent: bool = False,
     ) -> Answer:
-        """Send a request and read its answer; with `absent`, 404 is one as well."""
+        """Send a request and read its answer; see `_checked`."""
         timeout = aiohttp.ClientTimeout(total=answer_s, sock_connect=_CONNECT_S)
         data = None if body is None else aiohttp.JsonPayload(body, dumps=_json)
         async with self._request(method, path, token, data=data, timeout=timeout) as answer:
-            if absent and answer.status == HTTPStatus.NOT_FOUND:
-                return Answer(HTTPStatus.NOT_FOUND, b"")
-            return await _checked(answer)
+            return await _checked(answer, codes)
 
     @asynccontextmanager
     async def _request(
@@ -202,17 +205,36 @@ def _json(body: Any) -> str:
     return json.dumps(body, default=lambda value: bytes(value).decode(errors="replace"))
 
 
-async def _checked(answer: aiohttp.ClientResponse) -> Answer:
-    """Return the answer, if it is no refusal.
+_SHOWN: Final = (HTTPStatus.OK,)
+_BEGUN: Final = (HTTPStatus.CREATED, HTTPStatus.ACCEPTED, HTTPStatus.SEE_OTHER)
+_ENDED: Final = (HTTPStatus.ACCEPTED, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
+_WHOLE_PAGE: Final = re.compile(r"<html[\s>]", re.IGNORECASE)
+_FOREIGN: Final = (
+    "was answered by something else than the lab service, such as a page of login; see c.Spawner.service_url"
+)
+
+
+async def _checked(answer: aiohttp.ClientResponse, codes: Collection[int]) -> Answer:
+    """Return the answer, if it is one of the portal's that was asked for.
+
+    Args:
+        answer: As it came; perhaps of a proxy before the portal.
+        codes: The statuses that it may have; 404 is that of a lab that does not exist.
 
     Raises:
-        SilentError: A proxy or server is out of order, which passes.
+        SilentError: A proxy or server is out of order, which passes, or answers for the portal.
         RefusedError: The answer is no.
     """
-    body = await answer.read()
-    if answer.status < HTTPStatus.BAD_REQUEST:
-        return Answer(answer.status, body, answer.headers.get("Date", ""))
-    refusal = refusal_of(answer.status, body)
-    if answer.status in _PASSING or (answer.status >= HTTPStatus.INTERNAL_SERVER_ERROR and not refusal.types):
-        raise SilentError(f"HTTP {answer.status}: {refusal.text}")
+    body, status = await answer.read(), answer.status
+    refusal = refusal_of(status, body)
+    known: dict[int, bool] = {
+        HTTPStatus.SEE_OTHER: "/labs/" in answer.headers.get("Location", ""),
+        HTTPStatus.NOT_FOUND: ABSENT_TYPE in refusal.types,
+    }
+    if status in codes and known.get(status, True):
+        return Answer(status, body, answer.headers.get("Date", ""))
+    if status in codes or status < HTTPStatus.BAD_REQUEST or (status == HTTPStatus.NOT_FOUND and not refusal.types):
+        raise SilentError(f"{answer.method} {answer.url} (HTTP {status}) {_FOREIGN}")
+    if status in _PASSING or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and not refusal.types):
+        raise SilentError(f"HTTP {status}: {refusal.text}")
     raise RefusedError(refusal)

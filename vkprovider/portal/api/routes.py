@@ -135,6 +135,7 @@ class PortalApi:
     async def _lab(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
         user = request.match_info["username"]
         await self._callers.as_manager(known, user, self._class_of(user))
+        await self._requests.find(user)  # a hub takes our 404 for the end of the lab, and ends its own part of it
         return self._shown(user)
 
     async def _delete(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
@@ -235,7 +236,7 @@ class PortalApi:
     async def _user_status(self, _: web.Request, known: KnownCaller) -> web.StreamResponse:
         caller = known.caller
         await self._callers.check_owner(known, caller.user)
-        await self._requests.find(caller)
+        await self._requests.find(caller.user)
         return self._shown(caller.user)
 
     # ------------------------------------------------------------------------------------------ what they share
@@ -255,7 +256,7 @@ class PortalApi:
     async def _find(self, caller: LabCaller, user: str) -> None:
         """Look for the lab of a caller who asks for the own one, if it is missing here."""
         if caller.user == user:
-            await self._requests.find(caller)
+            await self._requests.find(user)
 
     def _class_of(self, user: str) -> str:
         lab = self._index.lab(user)
