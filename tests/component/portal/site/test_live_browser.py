@@ -162,7 +162,7 @@ async def test_nine_tabs_have_one_stream_and_all_are_live_also_when_the_one_that
         host.write("lab", "ready")
         host.write("other", "ready")
         await page.until(lambda driver: len(tabs_showing(driver, "ready")) == 9, "all nine are ready")
-        assert len(host.streams) == 1
+        await when(lambda: len(host.streams) == 1, "one stream follows all")
 
         def close_first(driver: Chrome) -> None:
             driver.switch_to.window(first)
