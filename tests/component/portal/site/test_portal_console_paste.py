@@ -14,6 +14,8 @@ from tests.support.apiserver import ApiServer
 from tests.support.page import Page, visiting
 
 BAUD = 9600
+STOPPED = 300
+"""The lines of a paste that is stopped: so many that the stop comes before its end."""
 LINES = [f"ip route 10.{at // 250}.{at % 250}.0 255.255.255.0 192.0.2.{at % 250 + 1}" for at in range(398)]
 
 
@@ -31,6 +33,7 @@ def pastes(driver: Chrome) -> bool:
     return driver.find_element("id", "console-pasting").is_displayed()
 
 
+@pytest.mark.timeout(240)  # 398 lines go one after the other, each over all hops and back
 async def test_a_paste_of_400_lines_arrives_whole_and_can_be_stopped(bench: Bench) -> None:
     ann, node = token(await bench.teacher("ann")), bench.site.node("r1")
     async with visiting(bench.url) as page:
@@ -42,19 +45,19 @@ async def test_a_paste_of_400_lines_arrives_whole_and_can_be_stopped(bench: Benc
 
         for stop in (Keys.ESCAPE, Keys.CONTROL + "c", ""):
             before = len(node.learned)
-            await paste(page, "\n".join(LINES[:100]) + "\n")
-            await page.shows("of 100", "#console-paste-left")
+            await paste(page, "\n".join(LINES[:STOPPED]) + "\n")
+            await page.shows(f"of {STOPPED}", "#console-paste-left")
             await page.until(lambda _, before=before: len(node.learned) > before + 3, "some lines arrive")  # type: ignore[misc]  # (mypy#15459)
             await (page.keys(stop) if stop else page.press("#console-paste-stop"))
             await page.until(lambda driver: not pastes(driver), "it stops")
             arrived = len(node.learned) - before
             said = await page.text("#console-unsent")
             left = int(said.removeprefix("The paste was stopped: ").partition(" ")[0])
-            assert said.endswith(f"from “{LINES[100 - left]}” on."), said
-            assert 100 - left - arrived in {0, 1}, "no more than the line that was under way"
+            assert said.endswith(f"from “{LINES[STOPPED - left]}” on."), said
+            assert STOPPED - left - arrived in {0, 1}, "no more than the line that was under way"
             await page.keys("!", Keys.ENTER)
             await page.until(lambda _: node.learned[-1] == "!", "what is typed then comes after it")
-            assert node.learned[before:-1] == LINES[: 100 - left], "and nothing was interrupted"
+            assert node.learned[before:-1] == LINES[: STOPPED - left], "and nothing was interrupted"
 
         node.learned.clear()
         began = time.monotonic()
