@@ -82,10 +82,13 @@ class Page:
         await self.press("main form button")
 
     async def press(self, css: str) -> None:
-        """Press what a selector names, once it can be pressed; if a page comes of it, `shows` waits for that."""
+        """Press what a selector names, once it can be pressed; if a page comes of it, `shows` waits for that.
+
+        This, `fill` and `keys` wait for the page's scripts: what a page shows is there before them.
+        """
 
         def step(driver: Chrome) -> None:
-            found = self._wait(driver, lambda: _enabled(driver, css), f"{css} can be pressed")
+            found = self._wait(driver, lambda: _enabled(driver, css), f"{css} can be pressed, and the page is loaded")
             driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", found)
             found.click()
 
@@ -95,7 +98,7 @@ class Page:
         """Type into a field."""
 
         def step(driver: Chrome) -> None:
-            found = self._wait(driver, lambda: _enabled(driver, css), f"{css} can be filled")
+            found = self._wait(driver, lambda: _enabled(driver, css), f"{css} can be filled, and the page is loaded")
             found.clear()
             found.send_keys(text)
 
@@ -103,7 +106,12 @@ class Page:
 
     async def keys(self, *keys: str) -> None:
         """Type with whatever has the focus."""
-        await self.run(lambda driver: driver.switch_to.active_element.send_keys(*keys))
+
+        def step(driver: Chrome) -> None:
+            self._wait(driver, lambda: _loaded(driver), "the page is loaded")
+            driver.switch_to.active_element.send_keys(*keys)
+
+        await self.run(step)
 
     # ------------------------------------------------------------------------------------------ what a person sees
 
@@ -203,7 +211,11 @@ async def visiting(url: str) -> AsyncIterator[Page]:
 
 def _enabled(driver: Chrome, css: str) -> WebElement | None:
     found = driver.find_element(By.CSS_SELECTOR, css)
-    return found if found.is_displayed() and found.is_enabled() else None
+    return found if _loaded(driver) and found.is_displayed() and found.is_enabled() else None
+
+
+def _loaded(driver: Chrome) -> bool:
+    return bool(driver.execute_script("return document.readyState") == "complete")
 
 
 def _seen(driver: Chrome) -> str:
