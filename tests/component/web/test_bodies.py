@@ -1,9 +1,10 @@
 """The gate for bodies: what it takes, what it refuses, and that a refusal costs next to nothing."""
 
 import asyncio
+import gc
 import re
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx
@@ -70,12 +71,21 @@ async def test_a_field_without_a_file_has_no_name(board: Board) -> None:
     assert board.seen["file"] == File("", b"")
 
 
+@pytest.fixture
+def uncollected() -> Iterator[None]:
+    """No garbage of other tests is collected while this one counts what it costs."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("uncollected")
 @pytest.mark.parametrize("bomb", BOMBS, ids=lambda bomb: bomb.name)
 async def test_a_bomb_is_refused_at_once(board: Board, bomb: Bomb) -> None:
-    began = time.process_time()
+    began = time.thread_time()
     status = await thrown(board.url, bomb)
     assert status in {400, 408, 413, 415}
-    assert time.process_time() - began < CPU_S
+    assert time.thread_time() - began < CPU_S
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(board: Board) -> None:
