@@ -16,6 +16,7 @@ from cryptography.x509.oid import NameOID
 
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually, is_ready
+from tests.component.controllers.running import Running
 from tests.component.kubelet.credentials import base_of
 from tests.support.apiserver import ApiServer, Refused
 from vkprovider.labs.kubelet.certificate import Certificates
@@ -85,9 +86,20 @@ class Signer:
         return certificate.public_bytes(serialization.Encoding.PEM)
 
 
-async def served(node: dict[str, Any]) -> x509.Certificate:
-    """Return the certificate that a Node's port serves."""
-    host, _, port = base_of(node).removeprefix("https://").rpartition(":")
+async def base_at_once(running: Running) -> str:
+    """Return the URL of a kubelet API that a replica serves before it has a Node.
+
+    The longer a request has waited for its answer, the later the answer is looked at: a certificate of seconds that was
+    signed after the wait for a Node may be over by then.
+    """
+    endpoint = await running.replica.kubelet.open("early")
+    assert endpoint is not None
+    return f"https://{endpoint.address}:{endpoint.port}"
+
+
+async def served(base: str) -> x509.Certificate:
+    """Return the certificate that a port serves, by its URL."""
+    host, _, port = base.removeprefix("https://").rpartition(":")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     _, writer = await asyncio.open_connection(host, int(port), ssl=context)
@@ -96,9 +108,9 @@ async def served(node: dict[str, Any]) -> x509.Certificate:
     return x509.load_der_x509_certificate(found)
 
 
-async def until_served(node: dict[str, Any], issuer: str, other_than: int = 0) -> x509.Certificate:
+async def until_served(base: str, issuer: str, other_than: int = 0) -> x509.Certificate:
     async def look() -> x509.Certificate | None:
-        found = await served(node)
+        found = await served(base)
         names = {str(a.value) for a in found.issuer.get_attributes_for_oid(NameOID.COMMON_NAME)}
         return found if issuer in names and found.serial_number != other_than else None
 
@@ -109,7 +121,7 @@ async def until_served(node: dict[str, Any], issuer: str, other_than: int = 0) -
 
 async def test_a_certificate_is_requested_served_and_renewed(world: World, apiserver: ApiServer) -> None:
     running = await world.replica()
-    node = await world.node(await world.worker(), is_ready)
+    base = await base_at_once(running)
     signer = Signer(world, apiserver)
     request = await signer.pending()
     assert request["spec"]["signerName"] == "kubernetes.io/kubelet-serving"
@@ -120,29 +132,30 @@ async def test_a_certificate_is_requested_served_and_renewed(world: World, apise
     names = wanted.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert [str(name.value) for name in names] == ["127.0.0.1"]
 
-    own = await until_served(node, "vkprovider self-signed")
+    own = await until_served(base, "vkprovider self-signed")
     await signer.decide(request, approved=True, lasts_s=15)
-    first = await until_served(node, "vkprovider-sandbox-server-ca")
+    first = await until_served(base, "vkprovider-sandbox-server-ca")
     assert first.serial_number != own.serial_number
     trusting = ssl.create_default_context(cafile=str(apiserver.pki / "server-ca.crt"))
-    _, writer = await asyncio.open_connection("127.0.0.1", int(base_of(node).rpartition(":")[2]), ssl=trusting)
+    _, writer = await asyncio.open_connection("127.0.0.1", int(base.rpartition(":")[2]), ssl=trusting)
     writer.close()
 
     await signer.decide(await signer.pending(), approved=True)
-    renewed = await until_served(node, "vkprovider-sandbox-server-ca", other_than=first.serial_number)
+    renewed = await until_served(base, "vkprovider-sandbox-server-ca", other_than=first.serial_number)
     assert renewed.not_valid_after_utc > first.not_valid_after_utc
+    node = await world.node(await world.worker(), is_ready)
+    assert (await served(base_of(node))).serial_number == renewed.serial_number
 
 
 async def test_an_expired_certificate_is_replaced_by_one_of_the_replicas_own(
     world: World, apiserver: ApiServer
 ) -> None:
-    await world.replica()
-    node = await world.node(await world.worker(), is_ready)
+    base = await base_at_once(await world.replica())
     signer = Signer(world, apiserver)
     await signer.decide(await signer.pending(), approved=True, lasts_s=10)
-    await until_served(node, "vkprovider-sandbox-server-ca")
+    await until_served(base, "vkprovider-sandbox-server-ca")
     await signer.decide(await signer.pending(), approved=False)
-    await until_served(node, "vkprovider self-signed")
+    await until_served(base, "vkprovider self-signed")
 
 
 async def test_a_request_that_nobody_approves_is_looked_at_less_and_less_often(
@@ -165,7 +178,7 @@ async def test_a_request_that_nobody_approves_is_looked_at_less_and_less_often(
 async def test_whoever_wants_none_requests_none(world: World) -> None:
     await world.replica(VKPROVIDER_KUBELET_CERTIFICATE="self-signed")
     node = await world.node(await world.worker(), is_ready)
-    await until_served(node, "vkprovider self-signed")
+    await until_served(base_of(node), "vkprovider self-signed")
     assert await world.admin.items(OURS) == []
 
 
