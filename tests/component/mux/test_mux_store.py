@@ -142,6 +142,7 @@ async def test_a_forged_report_takes_no_port(world: MuxWorld) -> None:
     assert await world.rows() == {f"{world.team}/api/http": 20000, f"{world.team}/thief/http": 20001}
 
 
+@pytest.mark.timeout(240)  # fourteen replicas, one after the other, each of which takes over from a dead one
 async def test_killed_after_any_write_it_goes_on_and_no_port_has_two_owners(world: MuxWorld) -> None:
     """After each kill another replica goes on; what was given stays, and whatever forwards is its owner's."""
     await world.mux()
