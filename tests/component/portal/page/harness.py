@@ -89,18 +89,23 @@ class PageWorld:
     # ------------------------------------------------------------------------------------------ replicas
 
     async def replica(
-        self, env: Mapping[str, str] | None = None, times: StreamTimes | None = None, *, late: str = ""
+        self,
+        env: Mapping[str, str] | None = None,
+        times: StreamTimes | None = None,
+        *,
+        late: tuple[str, asyncio.Event] | None = None,
     ) -> Running:
         """Start a page behind a proxy of its own, and wait until it is ready.
 
         Args:
             env: Settings.
             times: Those of streams; by default short ones.
-            late: The first request that matches waits two seconds, and the replica is returned before it is ready.
+            late: A pattern, and what the first request that matches waits for; the replica is returned before that.
         """
         api = await self._stack.enter_async_context(FaultyApi(self.server.url, self.server.client_tls()))
-        if late:
-            api.fault(late, delay_s=2.0)
+        if late is not None:
+            pattern, over = late
+            api.fault(pattern, first=lambda _: over.wait())
         name = f"portal-{self.run}-{next(self._numbers)}"
         given = {
             "LABLET_CONTROLLER_INSTANCE_ID": name,
@@ -149,7 +154,7 @@ class PageWorld:
         task = asyncio.create_task(process.run(stop), name=name)
         running = Running(api, stop, task, page, process, index, shown.streams)
         self._replicas.append(running)
-        if not late:
+        if late is None:
             await when(lambda: not process.unready(), f"{name} is ready")
         return running
 

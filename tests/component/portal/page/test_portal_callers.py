@@ -57,10 +57,12 @@ async def test_a_replica_that_has_not_listed_all_labs_says_of_none_that_it_is_no
     user = world.user("alice")
     alice = await world.person(user, USER_ROLE)
     await world.pod(user, await world.lab(user))
-    running = await world.replica(late=r"GET /api/v1/namespaces\?.*limit=")
+    read = asyncio.Event()
+    running = await world.replica(late=(r"GET /api/v1/namespaces\?.*limit=", read))
     first = await ask(running, "GET", "/user-status", alice)
     assert (first.status_code, first.headers["Retry-After"]) == (503, "5")
     assert "does not know all labs yet" in first.text
+    read.set()
     await when(lambda: not running.process.unready(), "it is ready")
     assert (await ask(running, "GET", "/user-status", alice)).json()["username"] == user
 
