@@ -5,7 +5,7 @@ import csv
 import io
 import ssl
 import zipfile
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from tests.component.portal.site.classroom import token_of
 from tests.component.portal.site.consolebench import KEY, Bench, console_bench
 from tests.support.apiserver import CONFIG_MAPS, SYSTEM, ApiServer
 from tests.support.page import visiting
-from tests.support.scripted import ScriptedServer, answer, refuse
+from tests.support.scripted import Handler, ScriptedServer, answer, refuse
 from vkprovider.lablet.archives import Leftovers, Verdict
 from vkprovider.lablet.names import ANNOTATION_SHOWN_NAME, ANNOTATION_USERNAME
 from vkprovider.lablet.shownname import shown_in
@@ -183,12 +183,21 @@ async def no_page(request: web.Request) -> web.StreamResponse:
 
 
 @asynccontextmanager
-async def portal_at(bench: Bench, server: ScriptedServer, **env: str) -> AsyncIterator[str]:
-    """Start one more replica of the portal, which asks a server that answers as it is told; yield its URL."""
+async def portal_at(
+    bench: Bench, server: ScriptedServer, times: Mapping[str, float] | None = None, **env: str
+) -> AsyncIterator[str]:
+    """Start one more replica of the portal, which asks a server that answers as it is told; yield its URL.
+
+    Args:
+        bench: The class.
+        server: Is started, and ends with the block.
+        times: Intervals that no setting names; by default those of the world.
+        env: Settings.
+    """
     await server.start()
-    bench.portal.times = {**bench.portal.times, "page_s": 1.0}
     given = {"VKPROVIDER_PORTAL_USERNAME_PREFIX": bench.people.prefix, "VKPROVIDER_PORTAL_COOKIE_KEY": KEY}
-    running = await bench.portal.replica(**given, **{SETTING: server.url, **env})  # type: ignore[arg-type]  # (settings alone)
+    asking = {**given, SETTING: server.url, **env}
+    running = await bench.portal.replica(times=times, **asking)  # type: ignore[arg-type]  # (settings alone)
     pod = bench.site.lablet
     await when(lambda: running.replica.lablets.pod(pod.namespace, pod.name) is not None, "the lablet is known")
     try:
@@ -201,20 +210,27 @@ async def test_a_page_that_fails_is_one_sentence_and_no_file(bench: Bench) -> No
     work = f"/classes/{bench.site.lablet.namespace}/work"
     server = ScriptedServer()
     teacher = await bench.teacher("kim")
+
+    async def fails(kim: Browsing, handler: Handler, words: str) -> None:
+        for path, status in (("", 200), ("/grades.csv", 503), ("/left.zip", 503)):
+            server.next(handler)
+            shown = await kim.get(work + path)
+            assert (shown.status_code, words in shown.text) == (status, True), (path, words, shown.text)
+
+    impatient = {**bench.portal.times, "page_s": 1.0}
+    async with portal_at(bench, server, impatient) as url, Browsing(url) as kim:
+        await kim.log_in(teacher)
+        await fails(kim, hangs, "cannot be asked: no answer within 1 s; try again later.")
     async with portal_at(bench, server) as url, Browsing(url) as kim:
         await kim.log_in(teacher)
         for handler, words in (
-            (hangs, "cannot be asked: no answer within 1 s; try again later."),
             (breaks_off, "cannot be asked: its answer breaks off; try again later."),
             (refuse(401, "the token is not accepted"), "The provider&#39;s page does not accept your login: "),
             (refuse(403, "you may not get lablets/archive"), "You may not see what learners of this class have left: "),
             (refuse(503, "the archive cannot be listed now"), "the archive cannot be listed now."),
             (no_page, "The provider&#39;s page does not say what learners have left: "),
         ):
-            for path, status in (("", 200), ("/grades.csv", 503), ("/left.zip", 503)):
-                server.next(handler)
-                shown = await kim.get(work + path)
-                assert (shown.status_code, words in shown.text) == (status, True), (path, words, shown.text)
+            await fails(kim, handler, words)
         tokens = {seen.headers["Authorization"] for seen in server.seen}
         assert tokens == {teacher["Authorization"]}, "it is asked in the visitor's name alone"
         await server.stop()
