@@ -133,6 +133,11 @@ class Stage:
             },
         )
 
+    async def fails(self, path: str) -> None:
+        """Write the status of a Pod whose lab has failed, once it has its Node; `boots` is off meanwhile."""
+        await self._admin.until(path, lambda pod: pod["spec"].get("nodeName"))
+        await self.ready(path, state="False", phase="Failed")
+
     async def report(self, path: str, notes: Json) -> None:
         """Write annotations of a Pod that only the provider may write."""
         body = {"metadata": {"annotations": notes}}

@@ -173,11 +173,12 @@ async def test_an_instructor_opens_consoles_in_the_labs_of_the_class_alone(world
 
 
 async def test_a_lab_that_is_made_again_for_no_class_is_bound_to_nobody_before(world: PortalWorld) -> None:
-    async with setting(world, VKPROVIDER_PORTAL_START_TIMEOUT_SECONDS="2") as has, classes(has, "friday") as (friday,):
+    async with setting(world) as has, classes(has, "friday") as (friday,):
         await has.people.allow("teacher", INSTRUCTOR_ROLE, friday)
         world.stage.boots = False
         await ask(world, has.running, "ann", has.family, class_=friday)
         await until(world, "ann", ["teacher"])
+        await world.stage.fails(world.pod("ann"))
         await world.until_phase("ann", "failed")
         await known(has.running, "ann", friday)
         world.stage.boots = True

@@ -70,8 +70,7 @@ async def test_a_failed_lab_is_replaced_with_its_pod_and_its_events(world: Porta
         client, alice = has.client, has.alice
         world.stage.boots = False
         assert (await client.ask("POST", "/labs/alice/create", alice, has.body())).status_code == 303
-        await world.admin.until(world.pod("alice"), lambda pod: pod["spec"].get("nodeName"))
-        await world.stage.ready(world.pod("alice"), state="False", phase="Failed")
+        await world.stage.fails(world.pod("alice"))
         await has.known("failed")
         failed = (await client.ask("GET", "/labs/alice", has.hub)).json()
         assert failed["pod"] == "present"

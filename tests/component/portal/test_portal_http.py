@@ -263,7 +263,7 @@ async def test_the_spawner_of_nublado_starts_polls_and_stops(world: PortalWorld)
 
 
 async def test_the_spawner_of_nublado_replaces_an_orphan_and_hears_of_a_failure(world: PortalWorld) -> None:
-    async with setting(world, "nublado", VKPROVIDER_PORTAL_START_TIMEOUT_SECONDS="3") as has:
+    async with setting(world, "nublado") as has:
         spawner = NubladoSpawner(f"{has.client.url}{SPAWNER}", "alice", has.alice, has.hub)
         created = await has.client.ask("POST", "/labs/alice/create", has.alice, has.body())
         assert created.status_code == 201
@@ -275,8 +275,10 @@ async def test_the_spawner_of_nublado_replaces_an_orphan_and_hears_of_a_failure(
         assert {answer.status_code for answer in answers} <= {204, 404}
         assert 204 in {answer.status_code for answer in answers}
         world.stage.boots = False
+        starting = asyncio.create_task(spawner.start({"image_class": "recommended"}, {}))
+        await world.stage.fails(world.pod("alice"))
         with pytest.raises(SpawnError):
-            await spawner.start({"image_class": "recommended"}, {})
+            await starting
         assert spawner.events[-1][1].startswith("[failed]")
         assert any(text.startswith("[error]") for _, text in spawner.events)
         assert await spawner.poll() == 1
@@ -327,7 +329,7 @@ async def test_a_warm_lab_is_told_from_the_request_on(world: PortalWorld) -> Non
 
 
 async def test_a_teacher_looks_after_the_labs_of_the_class_that_their_users_name(world: PortalWorld) -> None:
-    async with setting(world, VKPROVIDER_PORTAL_START_TIMEOUT_SECONDS="2") as has:
+    async with setting(world) as has:
         client, class_ = has.client, f"class-of-{has.people.namespace}"
         await world.admin.create("/api/v1/namespaces", {"metadata": {"name": class_}})
         teacher = await has.people.person("teacher")
@@ -353,6 +355,7 @@ async def test_a_teacher_looks_after_the_labs_of_the_class_that_their_users_name
         await world.until_gone("alice")
         world.stage.boots = False
         assert (await client.ask("POST", "/labs/alice/create", has.alice, has.body(**chosen))).status_code == 303
+        await world.stage.fails(world.pod("alice"))
         await has.known("failed")
         world.stage.boots = True
         chosen.pop("class")

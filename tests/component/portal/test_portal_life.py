@@ -128,8 +128,7 @@ async def test_a_failed_lab_keeps_its_record_and_is_replaced_in_one_call(world: 
     running, name = await world.replica(), await world.define()
     world.stage.boots = False
     await ask(world, running, "alice", name, env={"OLD_TOKEN": "1"})
-    await world.admin.until(world.pod("alice"), lambda pod: pod["spec"].get("nodeName"))
-    await world.stage.ready(world.pod("alice"), state="False", phase="Failed")
+    await world.stage.fails(world.pod("alice"))
     failed = await world.until_phase("alice", "failed")
     assert failed["reason"] == "UserLabFailed"
     uid = (await world.admin.get(world.namespace("alice")) or {})["metadata"]["uid"]
