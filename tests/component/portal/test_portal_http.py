@@ -59,7 +59,7 @@ async def test_a_lab_from_the_form_to_its_end(world: PortalWorld) -> None:
         assert (await client.ask("DELETE", "/labs/alice", hub)).status_code == 202
         await has.known("terminating")
         following = asyncio.create_task(client.follow("alice", alice))
-        await asyncio.sleep(0)
+        await when(lambda: has.running.replica.index.listeners_total, "somebody listens")
         world.stage.stops = True
         assert (await following)[-2:] == [("progress", "100"), ("complete", "complete")]
         await world.until_gone("alice")
