@@ -33,19 +33,21 @@ DELETES = [
 LOCK = r"vkprovider-userlab-alice"
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def takes_over(world: PortalWorld) -> None:
-    """Let replicas take over soon."""
+    """Let replicas take over soon, for which a busy machine fences them for moments."""
     world.takes_over_s = SOON
 
 
-async def ask_while_it_lives(world: PortalWorld, running: Running, name: str, died: asyncio.Event) -> bool:
-    """Ask a replica for the lab of alice, again after it was fenced for a moment; return whether it accepted."""
+async def ask_while_it_lives(
+    world: PortalWorld, running: Running, name: str, died: asyncio.Event | None = None, user: str = "alice"
+) -> bool:
+    """Ask a replica for a user's lab, again after it was fenced for a moment; return whether it accepted."""
     while True:
         try:
-            await ask(world, running, "alice", name)
+            await ask(world, running, user, name)
         except Rejected:
-            if died.is_set():
+            if died is not None and died.is_set():
                 return False
             await asyncio.sleep(0.1)
         else:
@@ -75,6 +77,7 @@ def dies_at(running: Running, pattern: str, *, after: bool) -> asyncio.Event:
     return died
 
 
+@pytest.mark.usefixtures("takes_over")
 @pytest.mark.parametrize(
     ("pattern", "after"),
     # Before its first write, and before and after each other one.
@@ -104,6 +107,7 @@ async def test_a_creation_is_finished_or_removed_wherever_its_replica_dies(
     assert len(world.stage.made) == 1
 
 
+@pytest.mark.usefixtures("takes_over")
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("pattern", DELETES)
 async def test_a_deletion_is_finished_wherever_its_replica_dies(
@@ -111,7 +115,7 @@ async def test_a_deletion_is_finished_wherever_its_replica_dies(
 ) -> None:
     first, second = await world.replica(), await world.replica()
     name = await world.define()
-    await ask(world, first, "alice", name)
+    await ask_while_it_lives(world, first, name)
     await world.until_phase("alice", "complete")
     await world.until_unlocked()
     died = dies_at(first, pattern, after=after)
@@ -145,12 +149,13 @@ async def test_a_lost_answer_makes_nothing_twice(world: PortalWorld, pattern: st
     assert len(world.stage.made) == 1
 
 
+@pytest.mark.usefixtures("takes_over")
 async def test_what_a_dead_replica_had_in_hand_goes_on_while_it_boots(world: PortalWorld) -> None:
     first, second = await world.replica(), await world.replica()
     name = await world.define()
     world.stage.boots = False
     for number in range(10):
-        await ask(world, first, f"user-{number}", name)
+        await ask_while_it_lives(world, first, name, user=f"user-{number}")
     await world.admin.until(world.pod("user-9"), bool)
     await first.crash()
     world.stage.boots = True
@@ -173,13 +178,14 @@ async def test_a_replica_that_ends_hands_over_at_once(world: PortalWorld) -> Non
     await world.until_unlocked()
 
 
+@pytest.mark.usefixtures("takes_over")
 async def test_a_replica_that_was_cut_off_writes_nothing_late(world: PortalWorld) -> None:
     """Its lab goes on with the other replica; what it still had to say does not arrive."""
     first, second = await world.replica(), await world.replica()
     name = await world.define()
     held = asyncio.Event()
     first.api.fault(r"^POST .*/pods$", first=lambda _: held.wait())
-    await ask(world, first, "alice", name)
+    await ask_while_it_lives(world, first, name)
     await eventually(lambda: _asked(first, r"^POST .*/pods$"), "its Pod is about to be made")
     first.api.cut()
     await world.until_phase("alice", "complete")
