@@ -1,11 +1,12 @@
 """Two people in one lablet: a guest whom an instructor lets in, to watch or to type; a stranger stays out."""
 
 import re
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from tests.component.controllers.looking import eventually
+from tests.component.controllers.looking import eventually, when
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import RBAC
 from tests.component.portal.site.assigned import opened
@@ -20,7 +21,7 @@ from tests.support.page import visiting
 from vkprovider.classroom.access import sweep
 from vkprovider.classroom.sharing import SharingError, share, unshare
 from vkprovider.lablet import names
-from vkprovider.lablet.guests import GuestMode
+from vkprovider.lablet.guests import GuestMode, guests_in
 
 
 async def test_a_guest_sees_the_lablet_until_an_instructor_ends_it(world: PortalWorld) -> None:
@@ -199,6 +200,11 @@ async def test_an_instructor_names_guests_in_a_browser(world: PortalWorld) -> No
         await page.open(guests)
         await page.press('button[aria-label="Remove eve"]')
         await page.until(lambda driver: "eve" not in driver.page_source, "eve is removed")
+        pod = partial(the.made.running.replica.lablets.pod, the.room.namespace, "warm-1")
+        await when(
+            lambda: (seen := pod()) is not None and guests_in(seen.metadata.annotations) == {"ann": GuestMode.WATCH},
+            "the portal knows that ann alone is a guest",
+        )
         await page.open(f"{the.room.path}/lablets/warm-1")
         await page.shows("ann watches.", "#lab-people")
         await page.judge()
