@@ -202,11 +202,11 @@ async def test_each_act_asks_first_and_says_what_became_of_each(world: PortalWor
         await page.shows(f"Hand in 4 labs: {EVIL}, ann, ben, carl", css="#ask-collect")
         await page.judge(html=False)
         await page.press("#ask-collect .cancel")
-        assert "desired-state" not in await room.notes("warm-ben")
 
         assert await confirm(page, "extend") == (
             "Time extended: 3 of 4: 1 did not\ncarl: the time has no end that could be moved"
         )
+        assert "desired-state" not in await room.notes("warm-ben"), "what was cancelled came before that, if at all"
         assert await page.path() == room.path
         assert await page.texts("#acts-answer .notice") == []
         await page.judge()
@@ -227,12 +227,15 @@ async def test_each_act_asks_first_and_says_what_became_of_each(world: PortalWor
             assert await confirm(page, act) == says
             assert await until_note(room, "warm-ben", note)
         await page.judge()
-        # Enter in a field sends nothing.
+        # Enter in a field sends nothing: of what is asked then and after it, that alone arrives.
         await page.press("#ask-message > summary")
         await page.press("#tick-pod-warm-ann")
+        before = await room.notes("warm-ann")
         await page.keys(Keys.ENTER)
+        assert await confirm(page, "extend") == "Time extended: 1 of 1"
         assert await page.path() == room.path
-        assert "desired-state" not in await room.notes("warm-ann")
+        after = await room.notes("warm-ann")
+        assert {each for each in before | after if before.get(each) != after.get(each)} == {"timeslot-end"}
 
 
 async def test_the_page_follows_the_class_and_keeps_what_is_ticked(world: PortalWorld) -> None:
