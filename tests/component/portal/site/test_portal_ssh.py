@@ -312,16 +312,17 @@ async def test_a_client_that_takes_little_at_once_is_left(by_ssh: SshBench) -> N
 async def test_a_session_that_does_not_start_ends_and_holds_little(
     by_ssh: SshBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "_START_S", 1.0, raising=False)
     async with asyncssh.connect("127.0.0.1", **raw_options(by_ssh)) as connection:
-        channel = channel_of(connection, 32768)
-        await channel._open(b"session")
-        assert channel._send_window == 64 * 1024
+        with monkeypatch.context() as here:
+            here.setattr(server, "_START_S", 1.0, raising=False)
+            channel = channel_of(connection, 32768)
+            await channel._open(b"session")
+            assert channel._send_window == 64 * 1024
 
-        async def has_ended() -> bool:
-            return channel.is_closing()
+            async def has_ended() -> bool:
+                return channel.is_closing()
 
-        await eventually(has_ended, "the portal ends the session")
+            await eventually(has_ended, "the portal ends the session")
         assert (await connection.run()).exit_status == 0
 
 
