@@ -142,7 +142,7 @@ async def test_a_token_that_was_renewed_is_the_one_that_the_portal_gets(
     world: PortalWorld, issuer: Issuer, tmp_path: Path
 ) -> None:
     """The hub renews before a start, and the hook of the values is called then, too."""
-    issuer.set_lives(TokenLives(id_s=4, access_s=2))
+    issuer.set_lives(TokenLives(id_s=16, access_s=15))  # the hub renews once this is over, and logs in by it before
     async with campus(world, issuer, tmp_path) as here, here.visitor("alice") as alice:
         first = await token_of(here)
         issuer.set_lives(TokenLives())
