@@ -7,7 +7,7 @@ created with, as JupyterHub's own test server does.
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -106,15 +106,15 @@ class Portal:
         lab = self.labs[name] = Lab(status, operation, {})
         return lab
 
-    def end(self, name: str, after_s: float) -> None:
-        """Delete a lab."""
+    def end(self, name: str, wait: Awaitable[object]) -> None:
+        """Delete a lab, which has gone after a wait."""
         lab = self.labs[name]
         lab.status, lab.operation = "terminating", Operation()
         lab.operation.tell("info", "Your lab is deleted")
-        self._spawn(self._ending(name, lab, after_s))
+        self._spawn(self._ending(name, lab, wait))
 
-    async def _ending(self, name: str, lab: Lab, after_s: float) -> None:
-        await asyncio.sleep(after_s)
+    async def _ending(self, name: str, lab: Lab, wait: Awaitable[object]) -> None:
+        await wait
         self.labs.pop(name, None)
         self.ended[name] = lab.operation
         lab.operation.tell("complete", "complete")
@@ -185,7 +185,7 @@ class Portal:
             return self._refuse(404, "unknown_user", "There is no lab.")
         if lab.status == "terminating":
             return self._refuse(409, "operation_in_progress", "The lab is being deleted.")
-        self.end(name, self.end_s)
+        self.end(name, asyncio.sleep(self.end_s))
         if self.dialect != "nublado":
             return web.Response(status=202)
         while name in self.labs:  # noqa: ASYNC110 (a model)

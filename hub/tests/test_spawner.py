@@ -16,6 +16,7 @@ from jupyterhub_vkprovider.errors import LabError
 from hub.tests.portal import HUB_TOKEN, Portal, user_token
 
 CUT_LINES = ["Your lab is asked for", "The lab is imported", "All devices booted", "The lab is ready."]
+PREVIOUS = "Your previous lab is ending; the new one starts after that"
 
 
 async def until(condition: Callable[[], Any], within_s: float = 15) -> None:
@@ -120,10 +121,15 @@ async def test_a_lab_is_ready_although_its_stream_is_refused(app: Any, user: Use
 
 async def test_a_start_waits_for_the_end_of_the_previous_lab_and_says_so(app: Any, user: User, portal: Portal) -> None:
     portal.begin(user.name)
-    portal.end(user.name, 1.0)
-    await running(app, user)  # jupyterhub#1945
+    gone = asyncio.Event()
+    portal.end(user.name, gone.wait())
+    starting = asyncio.ensure_future(running(app, user))  # jupyterhub#1945
+    await until(lambda: told(user) == [PREVIOUS])
+    assert portal.creations == 0
+    gone.set()
+    await starting
     assert portal.creations == 1
-    assert told(user) == ["Your previous lab is ending; the new one starts after that", *CUT_LINES]
+    assert told(user) == [PREVIOUS, *CUT_LINES]
 
 
 @pytest.mark.parametrize("status", ["running", "pending"])
@@ -265,8 +271,13 @@ async def test_a_stop_waits_through_cuts_and_silence(app: Any, user: User, porta
 
 async def test_a_stop_waits_for_another_deletion(app: Any, user: User, portal: Portal) -> None:
     await running(app, user)
-    portal.end(user.name, 0.7)
-    await user.spawner.stop()
+    gone = asyncio.Event()
+    portal.end(user.name, gone.wait())
+    stopping = asyncio.ensure_future(user.spawner.stop())
+    await until(lambda: portal.count("DELETE"))
+    assert not stopping.done()
+    gone.set()
+    await stopping
     assert portal.labs == {}
 
 
@@ -433,9 +444,13 @@ async def test_a_hub_that_begins_waits_for_the_portal(app: Any, user: User, port
 async def test_fifty_users_who_stop_and_start(app: Any, portal: Portal) -> None:
     """The labs end, by another program or a hub that was restarted, while their users start new ones."""
     users = [add_user(app.db, app, name=f"learner-{number}") for number in range(50)]
+    gone = asyncio.Event()
     for user in users:
         portal.begin(user.name)
-        portal.end(user.name, 0.5)
-    await asyncio.gather(*(user.spawner.start() for user in users))
+        portal.end(user.name, gone.wait())
+    starting = asyncio.gather(*(user.spawner.start() for user in users))
+    await until(lambda: all(told(user) == [PREVIOUS] for user in users), 60)
+    gone.set()
+    await starting
     assert portal.creations == len(users)
     assert [portal.labs[user.name].status for user in users] == ["running"] * len(users)
