@@ -42,6 +42,11 @@ _SHARED = pytest.StashKey[ExitStack]()
 _FOLDERS = ("unit", "component", "simulators", "cluster", "acceptance", "faults")
 """In the order in which they run."""
 
+_CLUSTER_TIMEOUT_S = 300
+"""Of a cluster test without a limit of its own: the first one of a process starts the sandbox, in steps of up to 180 s,
+and waits one after the other may together take longer than 120 s beside other processes. Each wait has its own limit,
+and says what did not come; the limit of the test says nothing."""
+
 _ON_CONTROL_PLANES = ("cluster", "acceptance")
 """Folders whose tests need the programs of the control plane."""
 
@@ -101,7 +106,7 @@ def _needs_control_plane(item: pytest.Item) -> bool:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs the control plane by where it stands, and put files in the order in which they run.
+    """Mark what needs the control plane, and time, by where it stands, and put files in the order in which they run.
 
     Quick answers come first. Of the cluster tests, files with a sandbox of their own come before those that share one,
     and folders, which take longest, before them: no process has two at a time for long, and the files that are left in
@@ -110,6 +115,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if any(item.path.is_relative_to(HOME / folder) for folder in _ON_CONTROL_PLANES):
             item.add_marker(pytest.mark.cluster)
+        if item.path.is_relative_to(HOME / "cluster") and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(_CLUSTER_TIMEOUT_S))
     sharing = {item.path for item in items if _shares_sandbox(item)}
     places = {HOME / name: number for number, name in enumerate(_FOLDERS)}
     items.sort(key=lambda item: (_place(item, places), item.path in sharing, not _is_in_room(item.path)))
