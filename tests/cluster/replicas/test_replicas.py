@@ -37,6 +37,16 @@ def deploy(cluster: Cluster, namespace: str, name: str) -> None:
     cluster.apply(deployment, namespace=namespace)
 
 
+def wait_half_started(cluster: Cluster, replicas: Replicas, namespace: str) -> None:
+    """Wait until CML has been asked to start half of the lablets of a namespace: others are of earlier tests."""
+
+    def started() -> bool:
+        starts = replicas.seen_by_cml()[1]
+        return sum(starts[pod["metadata"]["uid"]] for pod in cluster.pods(namespace)) >= LABLETS // 2
+
+    until(started, 45, "no lab is being started")
+
+
 def test_nodes_are_shared_and_everybody_can_see_by_whom(cluster: Cluster, replicas: Replicas) -> None:
     assert len(set(replicas.owners().values())) == REPLICAS
     for worker in cluster.workers:
@@ -52,7 +62,7 @@ def test_nodes_of_a_killed_replica_are_taken_and_its_labs_are_finished(
     deploy(cluster, namespace, "killed")
     victim = replicas.identity("provider-2")
     nodes = replicas.nodes_of(victim)
-    until(lambda: sum(replicas.seen_by_cml()[1].values()) >= LABLETS // 2, 45, "no lab is being started")
+    wait_half_started(cluster, replicas, namespace)
     cluster.sandbox.kill("provider-2")
     booting = [p for p in cluster.pods(namespace) if p["spec"].get("nodeName") in nodes and not is_ready(p)]
     assert booting, "the kill came too late to interrupt anything"
@@ -77,7 +87,7 @@ def test_paused_replica_has_lost_its_nodes_when_it_wakes_up(
     deploy(cluster, namespace, "paused")
     sleeper = replicas.identity("provider-3")
     epochs = {node: replicas.leases()[node]["leaseTransitions"] for node in replicas.nodes_of(sleeper)}
-    until(lambda: sum(replicas.seen_by_cml()[1].values()) >= LABLETS // 2, 45, "no lab is being started")
+    wait_half_started(cluster, replicas, namespace)
     cluster.sandbox.kill("provider-3", signal.SIGSTOP)
     until(lambda: not replicas.nodes_of(sleeper), 15, "its nodes are not taken")
     assert all(replicas.leases()[node]["leaseTransitions"] > epoch for node, epoch in epochs.items())
