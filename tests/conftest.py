@@ -27,14 +27,15 @@ from vkpsandbox.controlplane.tunnels import Tunnel
 HOME = Path(__file__).parent
 
 WORKERS = (
-    ("--boot-seconds=0.3-1", "--boot=iosv=8", "--boot=csr1000v=86400", "--version=2.9.1+build.7"),
-    ("--boot-seconds=0.3-1", "--boot=iosv=8", "--boot=csr1000v=86400", "--version=2.9.1+build.7"),
-    ("--boot-seconds=0.3-1", "--boot=iosv=8", "--boot=csr1000v=86400", "--version=2.8.1+build.14"),
+    ("--boot-seconds=0.3-1", "--boot=iosv=8", "--boot=csr1000v=30", "--version=2.9.1+build.7"),
+    ("--boot-seconds=0.3-1", "--boot=iosv=8", "--boot=csr1000v=30", "--version=2.9.1+build.7"),
+    ("--boot-seconds=0.3-1", "--boot=iosv=8", "--boot=csr1000v=30", "--version=2.8.1+build.14"),
 )
-"""Arguments of the three simulated workers: hosts boot within a second, `iosv` slowly, `csr1000v` never."""
+"""Arguments of the three simulated workers: hosts boot within a second, `iosv` slowly, `csr1000v` so slowly that its
+lablet reports progress twice meanwhile: the second time is 15 s after the first."""
 
-SETTINGS = {"WORKER_PROBE_SECONDS": "1", "LAB_START_TIMEOUT": "20", "RECONCILE_INTERVAL": "5"}
-"""Of the provider, so that tests need not wait long."""
+SETTINGS = {"WORKER_PROBE_SECONDS": "1", "LAB_START_TIMEOUT": "60", "RECONCILE_INTERVAL": "5"}
+"""Of the provider, so that tests need not wait long. None waits for LAB_START_TIMEOUT; it leaves `csr1000v` time."""
 
 _SHARED = pytest.StashKey[ExitStack]()
 """What the component tests of a process share."""

@@ -83,7 +83,7 @@ def test_each_device_has_a_container_of_its_own(cluster: Cluster, namespace: str
     """A host that has booted runs while the router still boots; the lab runs when both do."""
     worker = cluster.workers[0]
     name = f"mixed-{namespace[-5:]}"
-    cluster.define(definition(name, topology({"h0": "alpine", "R 1": "iosv"})))
+    cluster.define(definition(name, topology({"h0": "alpine", "R 1": "csr1000v"})))
     cluster.apply(pod("mixed", name, devices=("h0", "r-1"), nodeSelector=on(worker)), namespace=namespace)
 
     def half() -> dict[str, Any]:
