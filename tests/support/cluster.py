@@ -135,10 +135,14 @@ class Cluster:
 
     def delete_namespace(self, name: str) -> None:
         """Delete a namespace and wait until its Pods are gone; its own controller waits 5 s before it deletes any."""
-        for path in KINDS:
-            self.request("DELETE", path.format(name), {"propagationPolicy": "Background"})
-        self.wait_gone(name)
+        self.empty(name)
         self.request("DELETE", f"{NAMESPACES}/{name}")
+
+    def empty(self, namespace: str) -> None:
+        """Delete what makes Pods, and Pods, and wait until none are left; no garbage collector is needed."""
+        for path in KINDS:
+            self.request("DELETE", path.format(namespace), {"propagationPolicy": "Background"})
+        self.wait_gone(namespace)
 
     # -------------------------------------------------------------------------------------- objects of interest
     def pods(self, namespace: str, selector: str = "") -> list[dict[str, Any]]:

@@ -121,8 +121,7 @@ def surface(sandbox: Sandbox) -> Iterator[Surface]:
     cluster.apply(deployment("faced", "faced", 4))
     cluster.wait_ready("default", 4)
     yield made
-    cluster.kubectl("delete", "deployment", "faced")
-    cluster.wait_gone("default")
+    cluster.empty("default")  # after the outage the garbage collector may not work yet
     cluster.heal()
 
 
@@ -474,6 +473,7 @@ async def test_sessions_that_nobody_knows_are_listed_and_dropped_after_a_day(
 # ------------------------------------------------------------------------------------------------ an outage
 
 
+@pytest.mark.timeout(480)  # what lost the API server comes back one after the other, and the module ends here
 def test_liveness_survives_the_api_server_and_readiness_does_not(surface: Surface) -> None:
     sandbox = surface.cluster.sandbox
     sandbox.stop("kube-apiserver")
