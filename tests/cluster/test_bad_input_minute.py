@@ -138,7 +138,6 @@ def watch(
     )
 
 
-@pytest.mark.timeout(240)
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused_deployment_has_as_many_pods_as_replicas(minute: Minute, name: str) -> None:
     before, after = minute.pods[name], minute.then[name]
