@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.cluster import Cluster, container, is_ready
+from tests.support.cluster import Cluster, container, is_ready, summary
 from tests.support.history import History
 from tests.support.simulator import Simulator
 from tests.support.topologies import definition, pod, topology
@@ -62,8 +62,16 @@ def test_rebooted_worker_brings_all_labs_back(cluster: Cluster, namespace: str, 
     until(lambda: history.of(boots) == MADE, 30)
     try:
         worker.reboot()
-        until(lambda: not any(is_ready(p) for p in cluster.pods(namespace)), 45)
-        after = {p["metadata"]["uid"]: p for p in cluster.wait_ready(namespace, 4)}
+
+        def back() -> dict[str, dict[str, Any]]:
+            """Give all lablets once all are Ready and those that were before have ended; each does at its own time."""
+            pods = {p["metadata"]["uid"]: p for p in cluster.pods(namespace)}
+            assert all(is_ready(p) for p in pods.values()), {uid: summary(p) for uid, p in pods.items()}
+            ends = {uid: last_end(pods[uid]).get("message", "") for uid in before}
+            assert all(end.endswith("(number 1)") for end in ends.values()), ends
+            return pods
+
+        after = until(back, 90)
         assert set(after) == {*before, boots}
         for uid, lab in before.items():
             assert lab_id(cluster, after[uid]) == lab
