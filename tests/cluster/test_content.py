@@ -336,6 +336,8 @@ def test_store_that_is_down_stops_no_lablet(cluster: Cluster, netlab: Netlab, na
     """R000-071; and a request outlives both, the store's absence and the provider's."""
     port = netlab.store.stop()
     try:
+        assert netlab.refresh("--no-wait")[0] == 0
+        until(lambda: netlab.said("Refreshed") == ("False", "ContentStoreUnavailable"), 45)
         code, said = netlab.refresh("--timeout=2s")
         assert code == 1
         assert "no answer within 2 s, the request stands: ContentStoreUnavailable: s3://content/forms/" in said
