@@ -107,6 +107,12 @@ def remove(cluster: Cluster, pod: dict[str, Any]) -> None:
     """Delete the lab of a Pod on its worker, as another client of CML does."""
     worker, lab = cluster.simulator_of(pod), cluster.lab_of(pod)
     assert lab
-    for how in ("PUT stop", "PUT wipe", "DELETE "):
-        method, operation = how.split(" ")
-        worker.cml(method, f"/labs/{lab['id']}/{operation}".rstrip("/"))
+
+    def gone() -> bool:
+        """Begin again if CML refuses a step: the provider may have started the stopped lab again in between."""
+        for how in ("PUT stop", "PUT wipe", "DELETE "):
+            method, operation = how.split(" ")
+            worker.cml(method, f"/labs/{lab['id']}/{operation}".rstrip("/"))
+        return True
+
+    until(gone)
