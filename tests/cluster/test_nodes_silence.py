@@ -35,7 +35,7 @@ def reasons(cluster: Cluster, namespace: str, name: str) -> set[str]:
     return {event["reason"] for event in cluster.events(namespace, name)}
 
 
-@pytest.mark.parametrize(("mode", "seconds"), [("hold", 120), ("refuse", 20)])
+@pytest.mark.parametrize(("mode", "seconds"), [("hold", 120), ("refuse", 60)])
 def test_silence_is_told_and_forgotten(cluster: Cluster, namespace: str, mode: str, seconds: float) -> None:
     """R004-047, R004-049: Ready turns False on node and lablets, with the reason, and True again; nothing is lost."""
     silent, other = cluster.workers[0], cluster.workers[1]
@@ -68,10 +68,10 @@ def test_silence_is_told_and_forgotten(cluster: Cluster, namespace: str, mode: s
     if mode == "hold":
         until(lambda: "kubernetes.io/not-ready" in str((cluster.node(silent) or {})["spec"]["taints"]), 30)
         silent.clear_faults()
-    until(lambda: is_ready(cluster.node(silent)), 60, "the node stays not Ready")
-    after = {p["metadata"]["name"]: p["metadata"]["uid"] for p in cluster.wait_ready(namespace, 2, within_s=30)}
-    assert after == before
-    assert "reason" not in condition(cluster.pod(namespace, "there"), "Ready")
+    until(lambda: is_ready(cluster.node(silent)), 120, "the node stays not Ready")  # a silence of 60 s ends by itself
+    after = {p["metadata"]["name"]: p for p in cluster.wait_ready(namespace, 2)}
+    assert {name: p["metadata"]["uid"] for name, p in after.items()} == before
+    assert "reason" not in condition(after["there"], "Ready")
     assert writes(silent, since) == []
 
 
