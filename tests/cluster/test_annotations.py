@@ -75,7 +75,7 @@ def test_swapped_reports_reach_nobody_elses_lab(cluster: Cluster, namespace: str
     pods = put(cluster, namespace, goes=one, stays=two)
     gone, kept = (pods[name]["metadata"]["uid"] for name in ("goes", "stays"))
     swap(cluster, namespace, pods)
-    cluster.kubectl("delete", "pod", "goes", "--timeout=15s", f"--namespace={namespace}")
+    cluster.kubectl("delete", "pod", "goes", "--timeout=60s", f"--namespace={namespace}")
     until(lambda: one.lab_of(gone) is None, 45, "the deleted lablet's own lab stays")
     wait_repaired(cluster, namespace, pods["stays"])
     assert history.of(gone) == [*MADE, *TAKEN_DOWN]
@@ -102,7 +102,7 @@ def test_somebody_elses_lab_id_reaches_nobody(cluster: Cluster, namespace: str) 
         annotate(cluster, namespace, "greedy", {LAB_ID: foreign})
         wait_repaired(cluster, namespace, ready)
         annotate(cluster, namespace, "greedy", {LAB_ID: foreign})
-        cluster.kubectl("delete", "pod", "greedy", "--timeout=15s", f"--namespace={namespace}")
+        cluster.kubectl("delete", "pod", "greedy", "--timeout=60s", f"--namespace={namespace}")
         assert [lab["id"] for lab in worker.labs()] == [foreign]
         assert history.of(ready["metadata"]["uid"]) == [*MADE, *TAKEN_DOWN]
         assert [entry for entry in history.entries() if entry["lab"] == foreign] == []

@@ -148,7 +148,7 @@ def test_definition_can_be_deleted_whatever_is_wrong_with_it(cluster: Cluster) -
     cluster.define(definition("doomed"))
     cluster.patch(f"{DEFINITIONS}/doomed", {"spec": {"resources": {"cpu": "-5"}}})
     diagnosed(cluster, "LabletDefinition/doomed", "SpecInvalid")
-    cluster.kubectl("delete", "labletdefinition", "doomed", "--timeout=10s")
+    cluster.kubectl("delete", "labletdefinition", "doomed", "--timeout=60s")
     until(lambda: cluster.get(f"{RUNTIME_CLASSES}/doomed") is None, 15)
 
 

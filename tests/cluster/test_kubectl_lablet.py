@@ -33,7 +33,7 @@ def lablets(cluster: Cluster, namespace: str) -> dict[str, dict[str, Any]]:
     other["spec"] = {"containers": [{"name": "a", "image": "nginx"}]}
     cluster.apply(mine, pod("refused", "listed", version="9"), other, namespace=namespace)
     until(lambda: waiting_reason(cluster.pod(namespace, "refused")) == "UnknownVersion", 30)
-    cluster.kubectl("wait", "--for=condition=Ready", "pod/mine", f"--namespace={namespace}", "--timeout=20s")
+    cluster.kubectl("wait", "--for=condition=Ready", "pod/mine", f"--namespace={namespace}", "--timeout=60s")
     return {name: cluster.pod(namespace, name) or {} for name in ("mine", "refused")}
 
 

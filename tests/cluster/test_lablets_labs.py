@@ -73,5 +73,5 @@ def test_foreign_labs_are_counted_and_never_touched(cluster: Cluster, extra: Ext
     assert ready["metadata"]["uid"] in title
     assert ids(extra.simulator) == foreign
     assert all(ours in what for what in written(extra.simulator, since))
-    cluster.kubectl("delete", "cmlworker", extra.name, "--timeout=15s")
+    cluster.kubectl("delete", "cmlworker", extra.name, "--timeout=60s")
     assert ids(extra.simulator) == foreign

@@ -218,7 +218,7 @@ def test_abandoned_worker_goes_at_once_and_names_its_labs(cluster: Cluster, extr
     [lab] = extra.simulator.labs()
     until(lambda: (cluster.get(extra.path) or {})["metadata"].get("finalizers"), 30, "no finalizer")
     cluster.kubectl("annotate", "cmlworker", "leaver", "vkprovider.io/abandon=true")
-    cluster.kubectl("delete", "cmlworker", "leaver", "--timeout=15s")
+    cluster.kubectl("delete", "cmlworker", "leaver", "--timeout=60s")
     until(lambda: extra.node is None, 15, "the Node stays")
     events = {event["reason"]: event["message"] for event in cluster.events("default", "leaver")}
     assert lab["lab_title"] in events["Abandoned"]

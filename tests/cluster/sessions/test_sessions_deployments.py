@@ -132,7 +132,7 @@ def test_full_and_disabled_deployments_are_named(cluster: Cluster, deployments: 
     assert waits["status"]["phase"] == "Pending"
     until(lambda: [e["message"] for e in cluster.events(namespace, "waits") if e["reason"] == "NoLDSDeployment"], 30)
     assert deployments.live() == {"east": 1, "west": 0}
-    cluster.kubectl("delete", "pod", "has", f"--namespace={namespace}", "--timeout=20s")
+    cluster.kubectl("delete", "pod", "has", f"--namespace={namespace}", "--timeout=60s")
     wait_state(cluster, namespace, "waits", "READY")
     assert deployments.live() == {"east": 1, "west": 0}
 
