@@ -63,6 +63,8 @@ def _app(cluster: Cluster, lablet: str) -> str:
 def test_who_may_get_pods_opens_no_console(cluster: Cluster, lablet: str) -> None:
     cluster.kubectl("create", "role", "looker", "--verb=get,list", "--resource=pods", lablet)
     cluster.kubectl("create", "rolebinding", "looker", "--role=looker", "--user=looker", lablet)
+    may = ("auth", "can-i", "get", "pods", lablet, "--as=looker")
+    until(lambda: cluster.kubectl(*may, check=False).stdout == "yes\n", what="the new rights are not known")
     assert cluster.kubectl("get", "pod", "told", lablet, "--as=looker", "-o", "name").stdout == "pod/told\n"
     for command, resource in (
         (("logs", "told"), "pods/log"),
