@@ -107,7 +107,7 @@ def test_drain_moves_the_lablets_of_a_deployment(cluster: Cluster, namespace: st
     before = cluster.wait_ready(namespace, 3)
     moved = [p["metadata"]["uid"] for p in before if p["spec"]["nodeName"] == first.node]
     assert moved
-    said = cluster.kubectl("drain", first.node, "--pod-selector=app=pool", "--timeout=30s").stdout
+    said = cluster.kubectl("drain", first.node, "--pod-selector=app=pool", "--timeout=60s").stdout
     assert "drained" in said
     assert [lab for uid in moved if (lab := first.lab_of(uid))] == [], "drain waits until the lab is gone"
     after = cluster.wait_ready(namespace, 3)
@@ -135,8 +135,11 @@ def test_anti_affinity_puts_one_copy_on_each_worker(cluster: Cluster, namespace:
     cluster.apply(deployment("apart", plain, 4, affinity=affinity), namespace=namespace)
     [name] = pending(cluster, namespace, 1)
     assert "anti-affinity rules" in why_pending(cluster, namespace, name)
-    placed = [p for p in cluster.pods(namespace) if p["spec"].get("nodeName")]
-    assert set(nodes_of(placed)) == {worker.node for worker in cluster.workers}
+
+    def placed() -> list[dict[str, Any]]:
+        return [p for p in cluster.pods(namespace) if p["spec"].get("nodeName")]
+
+    until(lambda: set(nodes_of(placed())) == {worker.node for worker in cluster.workers})
 
 
 @pytest.mark.parametrize(("key", "domains"), [(HOSTNAME, 3), (ZONE, 2)])
@@ -151,10 +154,15 @@ def test_spreading(cluster: Cluster, namespace: str, plain: str, key: str, domai
     cluster.apply(deployment("spread", plain, domains + 1, topologySpreadConstraints=[constraint]), namespace=namespace)
     [name] = pending(cluster, namespace, 1)
     assert "topology spread constraints" in why_pending(cluster, namespace, name)
-    placed = nodes_of([p for p in cluster.pods(namespace) if p["spec"].get("nodeName")])
-    labels = [(cluster.get(f"/api/v1/nodes/{node}") or {})["metadata"]["labels"][key] for node in placed]
-    assert len(set(labels)) == domains
-    assert set(placed.values()) == {1}
+
+    def is_spread() -> bool:
+        placed = nodes_of([p for p in cluster.pods(namespace) if p["spec"].get("nodeName")])
+        labels = [(cluster.get(f"/api/v1/nodes/{node}") or {})["metadata"]["labels"][key] for node in placed]
+        assert len(set(labels)) == domains
+        assert set(placed.values()) == {1}
+        return True
+
+    until(is_spread)
 
 
 def test_affinity_by_version(cluster: Cluster, namespace: str, plain: str) -> None:
