@@ -89,6 +89,7 @@ def test_every_step_survives_the_end_of_the_provider(cluster: Cluster, namespace
     three.crash(lab["id"], "h0")
     cluster.sandbox.start("provider-1")
 
+    until(lambda: log.counts(crashed)["start"] == 2, 60, "its Pod may still show Ready from before the crash")
     cluster.wait_ready(namespace, 5, within_s=135)
     until(lambda: cluster.cmlworker(one)["status"]["owner"] == cluster.health()["instance_id"] != holder, 45)
     assert {p["metadata"]["uid"] for p in cluster.pods(namespace)} == {ready, crashed, starting, importing, late}
