@@ -1,6 +1,7 @@
 """The events of the simulated LDS, as a receiver gets them (R000-024, R000-025)."""
 
 import asyncio
+import datetime as dt
 import hashlib
 import hmac
 import itertools
@@ -80,7 +81,10 @@ async def test_events_are_signed_instead_of_showing_the_secret(mode: Mode) -> No
 
 async def test_a_timeslot_ends_while_nobody_asks() -> None:
     async with sink() as target, sending(target) as (_, lds):
-        await play(lds, "log-in", minutes=0.005)
+        session = await play(lds, "log-in")  # in a slot that is long enough to log in, however busy the machine is
+        now = dt.datetime.now(dt.UTC)
+        slot = {"timeslot_start": now.isoformat(), "timeslot_end": (now + dt.timedelta(seconds=0.3)).isoformat()}
+        assert (await lds.ask("PUT", f"/sessions/{session}/timeslot", slot)).status == 204
         _, ended = await target.take(2)
         assert ended.event["data"]["reason"] == "timeslot"
 
