@@ -148,6 +148,9 @@ class VkproviderSpawner(Spawner):
         while observed.silent and self.pending == "check":
             await asyncio.sleep(_AGAIN_S)
             observed = await self._observe()
+        if observed.status is Status.ABSENT and self._known not in (None, Status.ABSENT):
+            await asyncio.sleep(_AGAIN_S)  # a replica may be late, and the hub ends on one answer what is its own
+            observed = await self._observe()
         if observed.status is not None:
             self._known = observed.status
             self._report(observed)

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.component.controllers.looking import eventually
-from tests.component.mux.harness import PREFIX, MuxWorld
+from tests.component.mux.harness import ENDPOINT_SLICES, PREFIX, MuxWorld
 from tests.support.apiserver import MEMBERS
 
 
@@ -210,3 +210,16 @@ async def test_what_the_api_server_refuses_is_told(world: MuxWorld) -> None:
     await world.annotate(world.path("mux"), allocation_configmap="a-name")
     await world.until_told("api", "http:80->20000")
     assert await world.rows("a-name") == {f"{world.team}/api/http": 20000}
+
+
+async def test_a_service_that_cannot_be_released_holds_up_nothing_of_others(world: MuxWorld) -> None:
+    """Its tenant has given it the finalizer of a mux, and a slice that no policy lets the mux delete."""
+    await world.replica(RECONCILE_INTERVAL="0.5")
+    labels = {"kubernetes.io/service-name": "held", "endpointslice.kubernetes.io/managed-by": "vkprovider-mux"}
+    theirs = {"metadata": {"name": "held-1", "labels": labels}, "addressType": "IPv4", "endpoints": [], "ports": []}
+    await world.admin.create(f"{ENDPOINT_SLICES}/namespaces/{world.team}/endpointslices", theirs)
+    meta = {"name": "held", "finalizers": [f"{PREFIX}/finalizer"]}
+    await world.admin.create(world.services(world.team), {"metadata": meta, "spec": {"ports": [{"port": 80}]}})
+    await world.until_event("MuxWriteRefused", "held")
+    await world.channel("lost", mux=f"{PREFIX}/nowhere.{world.edge}")
+    await world.until_event("MuxNotFound", "lost")

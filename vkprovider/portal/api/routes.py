@@ -135,7 +135,6 @@ class PortalApi:
     async def _lab(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
         user = request.match_info["username"]
         await self._callers.as_manager(known, user, self._class_of(user))
-        await self._requests.find(user)  # a hub takes our 404 for the end of the lab, and ends its own part of it
         return self._shown(user)
 
     async def _delete(self, request: web.Request, known: KnownCaller) -> web.StreamResponse:
