@@ -107,7 +107,7 @@ async def test_all_that_is_shown_is_right_again_within_a_minute_without_any_watc
     await ask(portals, one, "alice", name)
     assert one.replica.index.lab("alice") is not None, "its own write is shown at once"
     caller = portals.caller("alice")
-    await two.replica.requests.find(caller.user)
+    await two.replica.requests.find(caller)
     assert two.replica.index.lab("alice") is not None, "the other one finds it when its owner asks"
     lablet = {"runtimeClassName": class_, "containers": [{"name": "lab", "image": f"{name}:1.0.0"}]}
     await portals.admin.create(pods, {"metadata": {"name": "lab-1"}, "spec": lablet})

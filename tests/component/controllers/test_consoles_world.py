@@ -189,6 +189,12 @@ async def test_input_that_no_device_gets_ends_a_command(site: Site) -> None:
     terminal.type("\x03")
     with pytest.raises(InputError, match=r"NoInput: .* was interrupted"):
         await asyncio.wait_for(running, 60)
+    pressed.clear()
+    running = asyncio.create_task(site.devices.execute(site.target("h0"), ["sleep", "9"], Terminal()))
+    await eventually(is_typed, "it is typed again")
+    running.cancel()  # as the handler of a request is whose connection broke off
+    with pytest.raises(asyncio.CancelledError):
+        await running
     del shell.press
     assert pressed[-1] == "\x03"
 
@@ -274,6 +280,8 @@ async def test_the_log_of_the_run_before_and_a_follower_that_outlives_a_restart(
         site.simulator.simulation.world.crash(site.simulator.now(), site.node("h0"))
         assert (await until_line(log, "h0: power on")).at > 0
         await until_line(log, "Press RETURN to get started")
+        async with aclosing(site.devices.log(site.target("h0"), LogOptions(follow=True))) as late:  # type: ignore[type-var]
+            assert (await anext(late)).text == "h0: power on", "nothing of the run before"
     previous = [line.text for line in await site.log("h0", previous=True)]
     assert previous[-1] == "h0: power off"
     assert "before" in previous

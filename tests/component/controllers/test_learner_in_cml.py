@@ -1,5 +1,7 @@
 """The list of labs in CML shows whose each is: the learner before the author's description."""
 
+import asyncio
+
 from tests.component.controllers.harness import World
 from tests.component.controllers.labhistory import existing_lab
 from tests.component.controllers.looking import when
@@ -7,6 +9,7 @@ from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.test_saved_copies import Somebody
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
+from vkprovider.labs.kubelet.spi import LogOptions, Target
 from vkpsim.http.faults import Fault
 
 AUTHORS = "OSPF in two areas.\nSee the board."
@@ -58,6 +61,28 @@ async def test_a_lablet_of_a_pool_shows_its_learner_as_long_as_it_has_one(world:
     await is_described(simulator, lablet, f"{BOB}\n\n{AUTHORS}\r\nAsk me about area 1.")
     assert (changes(simulator), again.title) == (2, title)
     assert existing_lab(simulator, lablet.uid) is again
+
+
+async def test_no_log_goes_on_into_the_lab_of_the_next_learner(world: World) -> None:
+    """The API server asked for the rights of who follows it when the request began; that was long ago."""
+    running = await world.replica()
+    worker = await world.worker((await world.simulator()).url)
+    pool = {"vkprovider.io/pool": "warm"}
+    lablet = await world.pod(await world.define(OSPF), worker, labels=pool, devices=["h0"], typed=True)
+    await lablet.ready()
+    await lend(world, lablet, "alice")
+    target, follow = Target(lablet.namespace, lablet.name, lablet.uid, "h0"), LogOptions(follow=True)
+    seen: list[str] = []
+
+    async def read() -> None:
+        seen.extend([line.text async for line in running.replica.devices.log(target, follow)])
+
+    reading = asyncio.create_task(read())
+    await when(lambda: running.replica.devices._followed, "alice follows")
+    await give_back(lablet)
+    await asyncio.wait_for(reading, 60)
+    assert seen[-1] == "[the learner's time with it is over]"
+    assert seen[0] == "h0: power on"
 
 
 async def test_a_lablet_that_begins_with_a_learner_shows_it_without_a_request(world: World) -> None:

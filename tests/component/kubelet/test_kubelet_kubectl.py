@@ -15,6 +15,7 @@ from tests.component.controllers.running import Running
 from tests.component.kubelet.credentials import Credentials, base_of, client
 from tests.component.kubelet.kubectl import Kubectl, left_over
 from tests.support.apiserver import ApiServer
+from vkprovider.labs.kubelet import consoles
 from vkprovider.labs.kubelet.listeners import MOVED
 
 STAMP = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z ")
@@ -135,7 +136,9 @@ async def test_why_a_log_cannot_be_read_reaches_its_reader(world: World, kubectl
     assert (code, "VKPROVIDER_KUBELET_SESSIONS_MAX allows (1): try again later" in err) == (1, True), err
 
 
-async def test_a_crowd_holds_up_nobody(world: World, owner: Running, lablet: Lablet, credentials: Credentials) -> None:
+async def test_a_crowd_holds_up_nobody(
+    world: World, owner: Running, lablet: Lablet, credentials: Credentials, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Some never ask, some ask slowly, some do not read; whoever asks is answered."""
     node = await world.node(lablet.worker, is_ready)
     port, path = int(base_of(node).rpartition(":")[2]), f"/containerLogs/{lablet.namespace}/{lablet.name}/lab"
@@ -156,6 +159,10 @@ async def test_a_crowd_holds_up_nobody(world: World, owner: Running, lablet: Lab
             await come(credentials.apiserver(), f"GET {path}?follow=true HTTP/1.1\r\nHost: x\r\n\r\n", NOT_READING)
             await when(lambda: owner.replica.kubelet.sessions.open["logs"] == NOT_READING, "they follow")
             assert "Pod created" in (await call(path)).text
+            monkeypatch.setattr(consoles, "_OF_POD_MAX", NOT_READING)
+            more = await call(path)
+            said = f"{NOT_READING} sessions of pod {lablet.namespace}/{lablet.name} are open already"
+            assert (more.status, said in more.text) == (500, True)
         finally:
             for writer in writers:
                 writer.close()

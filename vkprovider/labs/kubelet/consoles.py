@@ -34,6 +34,8 @@ _audit: Final = structlog.get_logger("vkprovider.audit")
 _SEEN_MAX: Final = 20_000
 _STUCK_S: Final = 4 * 3600.0
 """How long a session may wait for its reader, as in a kubelet (`streamingConnectionIdleTimeout`)."""
+_OF_POD_MAX: Final = 64
+"""Sessions of one Pod, at most: those of a class that watches one learner, and no more of all."""
 _WORDS_CHARS_MAX: Final = 200
 
 
@@ -55,28 +57,36 @@ class OpenSessions:
         self._ctx = ctx
         self._max = sessions_max
         self._seen: OrderedDict[tuple[str, str], None] = OrderedDict()
+        self._of_pods: Tally[str] = Tally()
         self.open: Tally[str] = Tally()
         self.total: Tally[str] = Tally()
 
     @contextmanager
-    def counted(self, kind: str, request: web.Request) -> Iterator[None]:
+    def counted(self, kind: str, request: web.Request, pod: Pod) -> Iterator[None]:
         """Count a session while the block runs; its connection is not one that may be closed for its silence.
 
         Raises:
-            web.HTTPException: 500: there are too many.
+            web.HTTPException: 500: there are too many, of all Pods or of one: no learner takes the place of others.
         """
+        uid = pod.metadata.uid
+        if self._of_pods[uid] >= _OF_POD_MAX:
+            raise failure(f"{_OF_POD_MAX} sessions of pod {pod.key} are open already: end one, and try again")
         if self.open.total() >= self._max:
             raise failure(
                 "as many sessions are open on this replica as VKPROVIDER_KUBELET_SESSIONS_MAX allows "
                 f"({self._max}): try again later"
             )
         uncount(request, stuck_s=_STUCK_S)
+        self._of_pods[uid] += 1
         self.open[kind] += 1
         self.total[kind] += 1
         try:
             yield
         finally:
             self.open[kind] -= 1
+            self._of_pods[uid] -= 1
+            if not self._of_pods[uid]:
+                del self._of_pods[uid]
 
     @contextmanager
     def console(self, kind: str, request: web.Request, call: Call, pod: Pod, container: str) -> Iterator[None]:
@@ -96,7 +106,7 @@ class OpenSessions:
             "kubectl_session": _word(request, "Kubectl-Session"),
             "client": _word(request, "User-Agent"),
         }
-        with self.counted(kind, request):
+        with self.counted(kind, request, pod):
             self._report(call.user.username, pod, f"{kind} {container}".strip())
             _audit.info("a session begins", **about)
             try:

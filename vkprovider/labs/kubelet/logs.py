@@ -93,12 +93,15 @@ def _number(query: Mapping[str, str], name: str, least: int) -> int | None:
     return value
 
 
+_LAST_S: Final = datetime.max.replace(tzinfo=UTC).timestamp() - 1
+
+
 def render(line: LogLine, *, timestamps: bool) -> bytes:
     """Return a line as bytes; its time has nine digits after the point, as those of a kubelet."""
     text = line.text.encode(errors="replace") + b"\n"
     if not timestamps:
         return text
-    at = datetime.fromtimestamp(line.at, UTC)
+    at = datetime.fromtimestamp(min(max(line.at, 0.0), _LAST_S), UTC)  # a device may print any
     return f"{at:%Y-%m-%dT%H:%M:%S}.{at.microsecond:06d}000Z ".encode() + text
 
 
@@ -207,7 +210,7 @@ class Logs:
             outbox.end(error, render(last, timestamps=wanted.timestamps))
 
         with (
-            self._sessions.counted("logs", request),
+            self._sessions.counted("logs", request, pod),
             call.listener.until_left(lambda: fail(Unavailable(MOVED))),
         ):
             lines = self._source(pod, target, wanted.options)
@@ -237,6 +240,9 @@ async def _fill(
                 await outbox.put(render(line, timestamps=timestamps))
     except (InputError, OutsideError) as error:
         fail(error)
+    except Exception:
+        fail(Unavailable("it cannot be read; the log of the provider says why"))  # or its client waits for ever
+        raise
     else:
         outbox.end()
 

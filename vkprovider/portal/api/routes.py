@@ -235,7 +235,7 @@ class PortalApi:
     async def _user_status(self, _: web.Request, known: KnownCaller) -> web.StreamResponse:
         caller = known.caller
         await self._callers.check_owner(known, caller.user)
-        await self._requests.find(caller.user)
+        await self._requests.find(caller)
         return self._shown(caller.user)
 
     # ------------------------------------------------------------------------------------------ what they share
@@ -255,7 +255,7 @@ class PortalApi:
     async def _find(self, caller: LabCaller, user: str) -> None:
         """Look for the lab of a caller who asks for the own one, if it is missing here."""
         if caller.user == user:
-            await self._requests.find(user)
+            await self._requests.find(caller)
 
     def _class_of(self, user: str) -> str:
         lab = self._index.lab(user)

@@ -139,18 +139,18 @@ class Requests:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._looks: TokenBuckets[str] = TokenBuckets(_LOOKS_PER_S, _LOOKS_BURST)
 
-    async def find(self, user: str) -> None:
-        """Look for the lab of a user where it is made, if it is missing here: the watches may be late.
+    async def find(self, caller: LabCaller) -> None:
+        """Look for the own lab of a caller where it is made, if it is missing here: the watches may be late.
 
         Who asks too often for a lab that is not there is answered by what is known here.
 
         Raises:
             Rejected: The API server cannot be asked.
         """
-        if self._index.lab(user) is not None or not self._looks.take(user):
+        if self._index.lab(caller.user) is not None or not self._looks.take(caller.user):
             return
-        with _told(f"look for the lab of user {user!r}"):
-            if (record := await self._records.of_user(user)) is not None:
+        with _told(f"look for the lab of user {caller.user!r}"):
+            if (record := await self._records.of_user(caller.user)) is not None:
                 await self._pods.of_lab(record.namespace)
 
     async def create(self, caller: LabCaller, wanted: LabWish, menu: Menu) -> Accepted:

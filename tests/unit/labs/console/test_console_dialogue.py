@@ -299,6 +299,8 @@ def test_a_line_without_end_is_passed_on_in_parts() -> None:
         ("12345\rab", "ab345"),
         (ERASED + "text", "text"),
         ("\a\0x", "x"),
+        ("\x1b\x1b[A[2Jhello", "[2Jhello"),
+        ("\x9b2Jhello", "2Jhello"),
     ],
 )
 def test_a_line_is_as_a_terminal_shows_it(raw: str, expected: str) -> None:

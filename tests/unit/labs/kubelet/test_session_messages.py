@@ -1,5 +1,6 @@
 """Channels of WebSockets, pairs of port-forward, sizes of terminals and statuses."""
 
+import asyncio
 import base64
 import json
 
@@ -11,6 +12,7 @@ from tests.support.kubeletwire import slices
 from vkprovider.labs.kubelet import wire
 from vkprovider.labs.kubelet.spdy.session import PAIRING_S, Pair, Pairs, parse_ports
 from vkprovider.labs.kubelet.spi import Exit, Size
+from vkprovider.labs.kubelet.streams.inlets import Inlet, InletRoom
 from vkprovider.labs.kubelet.wire import HalfClose, Payload, ProtocolError, Sizes, codec_of, status_json, status_text
 
 
@@ -25,6 +27,19 @@ def test_binary_channels() -> None:
         codec.decode(b"\xff")
     with pytest.raises(ProtocolError):
         codec.decode("0typed")
+
+
+async def test_a_message_without_bytes_is_no_end() -> None:
+    """A client may send one, such as an editor that forwards each change of a selection."""
+    inlet = Inlet(InletRoom(100))
+    inlet.feed(b"")
+    reading = asyncio.create_task(inlet.read())
+    await asyncio.sleep(0)
+    assert not reading.done()
+    inlet.feed(b"x")
+    assert await reading == b"x"
+    inlet.end()
+    assert await inlet.read() == b""
 
 
 @pytest.mark.parametrize("protocol", ["", "channel.k8s.io", "v4.channel.k8s.io"])

@@ -19,7 +19,16 @@ from vkprovider.lablet.observations import LinkFact
 from vkprovider.lablet.ports import HIDDEN_TAG, INFRASTRUCTURE_NODE_TYPES
 from vkprovider.lablet.reasons import ConsoleReason
 from vkprovider.labs.controllers.console.commands import say
-from vkprovider.labs.controllers.console.finding import ENDED, MOVED, Finder, FoundLablet, check, facts_of, topology_of
+from vkprovider.labs.controllers.console.finding import (
+    ENDED,
+    MOVED,
+    TIME_OVER,
+    Finder,
+    FoundLablet,
+    check,
+    facts_of,
+    topology_of,
+)
 from vkprovider.labs.kubelet.spi import Exit, RemoteCommand
 from vkprovider.labs.pure.console.links import EMPTY, GrowingPcap, NamedLink, find, named
 from vkprovider.platform.concurrency import end_tasks
@@ -169,7 +178,7 @@ class OpenCaptures:
         if claim is None or claim.lab_id != before.lab_id:
             return ENDED
         if claim.learner != before.learner or claim.closing_reason:
-            return "the learner's time with it is over"
+            return TIME_OVER
         return "it was stopped, or is being reset" if claim.stopped_at or claim.resetting else ""
 
 

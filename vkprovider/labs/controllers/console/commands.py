@@ -150,6 +150,8 @@ async def say(command: RemoteCommand, text: str) -> None:
 
 WHOLE_S_MAX: Final = 3600.0
 """However much a command goes on printing."""
+_INTERRUPT_S: Final = 2.0
+"""How long the keys may take that interrupt a command whose client is gone."""
 
 
 class Execution:
@@ -184,6 +186,11 @@ class Execution:
                 await self._converse(watcher, dialogue)
         except (ConnectionLost, TimeoutError):
             await self._abandon(dialogue)
+        except asyncio.CancelledError:  # the client's connection broke off, and with it the handler of its request
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(_INTERRUPT_S):
+                    await self._abandon(dialogue)
+            raise
         finally:
             await end_tasks(watched)
         if self._has_input and self._end is None:
@@ -226,7 +233,7 @@ class Execution:
             watcher.end("")
 
     async def _abandon(self, dialogue: Dialogue) -> None:
-        with contextlib.suppress(Unavailable):
+        with contextlib.suppress(Unavailable, ConnectionLost):
             await self._do(dialogue.abandon())
 
     async def _do(self, outputs: Iterable[Output]) -> None:

@@ -68,7 +68,7 @@ class LabletDevices:
         self._manners = manners
         self._exec_timeout_s = exec_timeout_s
         self._captures = OpenCaptures(finder)
-        self._followed: dict[tuple[str, str], Followed] = {}
+        self._followed: dict[tuple[str, str, str], Followed] = {}
 
     async def attach(self, target: Target, command: RemoteCommand, *, take_over: bool = False) -> Exit:
         """Connect a session with the console of a device; see `spi.Devices`."""
@@ -222,7 +222,7 @@ class LabletDevices:
 
     def _follow(self, target: Target, device: FoundDevice) -> AsyncGenerator[list[TimedLine]]:
         self._followed = {key: found for key, found in self._followed.items() if found.is_followed}
-        key = (target.uid or device.place.lablet.uid, device.label)
+        key = (target.uid or device.place.lablet.uid, device.label, device.place.claim.learner)
         found = self._followed.get(key)
         if found is None:
             found = self._followed[key] = Followed(

@@ -20,6 +20,7 @@ from vkprovider.platform.errors import Fenced, InputError, NotFound, Unavailable
 
 MOVED: Final = "this worker moved to another replica: run the command again"
 ENDED: Final = "the lablet has ended"
+TIME_OVER: Final = "the learner's time with it is over"
 _ON: Final = frozenset({BOOTED, STARTED})
 
 
@@ -163,11 +164,11 @@ class Finder:
         return device
 
     def again(self, device: FoundDevice) -> FoundDevice:
-        """Return a device as it is known now.
+        """Return a device as it is known now, as long as the learner has it for whom it was found.
 
         Raises:
-            NotFound: Its lablet has ended.
-            Unavailable: Another replica acts for its worker.
+            NotFound: Its lablet has ended, or is not that learner's any more.
+            Unavailable: Another replica acts for its worker, or its lab is being replaced.
         """
         place = device.place
         worker = self.workers.get(place.lablet.worker)
@@ -176,7 +177,9 @@ class Finder:
             pod = place.lablet.pod
             if pod is None or pod.terminal or pod.metadata.deletion_timestamp is not None:
                 raise NotFound(ENDED)
-            raise Unavailable(MOVED)
+            raise Unavailable(MOVED if worker is None else "the lab is being replaced: run the command again later")
+        if place.claim.learner and claim.learner != place.claim.learner:
+            raise NotFound(TIME_OVER)
         facts = worker.seen.devices.get(claim.lab_id, ())
         fact = next((fact for fact in facts if fact.label == device.label), None)
         return FoundDevice(FoundLablet(worker, place.lablet, claim, place.content), fact or device.fact)

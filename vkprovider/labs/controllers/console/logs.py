@@ -161,10 +161,16 @@ class Followed:
         """
         try:
             await (self._watch(device) if device.is_on else self._look(device))
-        except InputError:  # there is no console at the moment; its log may be there
-            if not self._ready.is_set():
-                await self._look(device)
+        except InputError:  # there is no console at the moment, or too many watch it; its log may be there
+            await self._look_once(device)
         except OutsideError:
+            if not self._ready.is_set():
+                raise
+
+    async def _look_once(self, device: FoundDevice) -> None:
+        try:
+            await self._look(device)
+        except (InputError, OutsideError):
             if not self._ready.is_set():
                 raise
 
@@ -175,7 +181,7 @@ class Followed:
             self._ready.set()
             while await watcher.read():
                 await asyncio.sleep(GATHER_S)
-                await self._look(device)
+                await self._look(self._device())
 
     async def _look(self, device: FoundDevice) -> None:
         """Read the end of the log, and note what is new."""
@@ -183,7 +189,10 @@ class Followed:
         fresh = news(self._entries, runs[-1])
         if fresh is None:
             runs = await _runs(device)
-            fresh = news(self._entries, runs[-1]) or runs[-1]
+            fresh = news(self._entries, runs[-1])
+        if fresh is None:  # another run has begun: who follows from now on reads nothing of the one before
+            self._lines.clear()
+            fresh = runs[-1]
         await self._note(device, list(fresh))
 
     async def _note(self, device: FoundDevice, fresh: Iterable[RunLine]) -> None:

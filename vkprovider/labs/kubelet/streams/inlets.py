@@ -78,8 +78,8 @@ class Inlet:
         self._lost = False
 
     def feed(self, data: bytes) -> None:
-        """Add bytes; after the end they are dropped."""
-        if not self._ended and not self._lost:
+        """Add bytes; after the end they are dropped. None say nothing, and are no end."""
+        if data and not self._ended and not self._lost:
             self._room.take(len(data))
             self._arrived.append(data)
             self._changed.set()

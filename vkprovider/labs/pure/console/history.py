@@ -12,6 +12,8 @@ _ESCAPES: Final = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[()*+][0-9A-Za-z]|[@-Z\\^_a-z=>78])|[\x00\x07\x0e\x0f]"
 )
 """Escape sequences of ECMA-48 and of xterm, and control characters that show nothing."""
+_CONTROLS: Final = re.compile(r"[\x00-\x07\x0b\x0c\x0e-\x1f\x7f-\x9f]")
+"""What else a terminal may obey, such as what is left of a sequence within a sequence."""
 
 
 def shown(line: str) -> str:
@@ -20,7 +22,7 @@ def shown(line: str) -> str:
     >>> shown("--More--" + 8 * chr(8) + "interface" + chr(13))
     'interface'
     """
-    plain = _ESCAPES.sub("", line).removesuffix("\r")
+    plain = _CONTROLS.sub("", _ESCAPES.sub("", line)).removesuffix("\r")
     if "\b" not in plain and "\r" not in plain:
         return plain
     cells: list[str] = []

@@ -223,7 +223,7 @@ class LabFinder:
         if not await self._sees_lab(visitor.known, user):
             raise web.HTTPNotFound
         if visitor.known.caller.user == user:
-            await self._site.requests.find(visitor.known.caller.user)
+            await self._site.requests.find(visitor.known.caller)
         lab = self._site.index.lab(user)
         pod, mine = lab.pod if lab is not None else None, visitor.known.caller.user == user
         return LabPlace(f"/labs/{quote(user, safe='')}", f"Lab of {user}", pod, mine)

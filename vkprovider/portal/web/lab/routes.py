@@ -74,7 +74,7 @@ class LabTopics:
     async def _role(self, known: KnownCaller, user: str) -> tuple[str, Right | None]:
         callers, home = self._site.callers, self._site.ctx.namespace
         if await callers.owns(known, user):
-            await self._site.requests.find(known.caller.user)
+            await self._site.requests.find(known.caller)
             return OWNER, lab_right("use", home, user)
         lab = self._site.index.lab(user)
         class_ = lab.record.class_ if lab is not None else ""
