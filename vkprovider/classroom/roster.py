@@ -72,8 +72,8 @@ def _words(text: str) -> dict[str, int]:
 
 
 _USERS: Final = _words(
-    "username benutzername anmeldename user users sisloginid loginid login loginname kennung benutzerkennung account "
-    "accountname konto netid\n"
+    "username benutzername anmeldename user users sisloginid loginid login loginname kennung benutzerkennung\n"
+    "account accountname konto netid\n"
     "userprincipalname upn participantidupn teilnehmeridupn\n"
     "identifier\n"
     "id\n"
@@ -192,11 +192,12 @@ def _of_users(records: list[tuple[int, list[str]]], source: str) -> list[tuple[i
         RosterError: The report has no such table.
     """
     begins = [at for at, (_, cells) in enumerate(records) if _SECTION.fullmatch(cells[0]) and not any(cells[1:])]
-    if not begins or begins[0] != 0 or len(begins) == len(records):
+    if not begins or begins[0] != 0 or not any(any(cells[1:]) for _, cells in records):
         return records
     for start, end in pairwise((*begins, len(records))):
         table = records[start + 1 : end]
-        if table and (_USERS.keys() | _MAILS).intersection(map(_key, table[0][1])):
+        known = _KNOWN.intersection(map(_key, table[0][1])) if table else frozenset()
+        if len(known) > 1 and known & (_USERS.keys() | _MAILS):
             return table
     sections = listed([records[at][1][0] for at in begins], _SHOWN_MAX)
     raise RosterError(
@@ -256,7 +257,7 @@ def _looks_like_headings(cells: list[str], rest: list[list[str]]) -> bool:
     if len(cells) == 1 or not rest:
         return False
     return any(
-        not _is_marked(cell) and all(at < len(others) and _is_marked(others[at]) for others in rest)
+        cell and not _is_marked(cell) and all(at < len(others) and _is_marked(others[at]) for others in rest)
         for at, cell in enumerate(cells)
     )
 
@@ -267,7 +268,10 @@ def _is_marked(text: str) -> bool:
 
 def _unknown(cells: list[str], where: str) -> RosterError:
     headings = listed([repr(cell) for cell in cells if cell], _SHOWN_MAX)
-    return RosterError(f"{where}: none of the headings {headings} says which column is the user; call it username")
+    return RosterError(
+        f"{where}: none of the headings {headings} says which column is the user; call it username, or, if this line "
+        "is a learner, write a line of headings above it"
+    )
 
 
 def _learner(cells: list[str], columns: _Columns, where: str) -> Learner:

@@ -18,7 +18,7 @@ from vkprovider.platform.runtime.context import Context
 
 _IP: Final = frozenset({"IPv4", "IPv6"})
 _ASKED_MAX: Final = 64
-"""Pods that are asked about for one namespace in a pass, at most; further suspicious addresses have none."""
+"""Pods that the API server is asked about for one namespace in a pass, at most; the next passes ask about others."""
 _POD: Final = re.compile(r"[a-z0-9]([-.a-z0-9]{0,251}[a-z0-9])?")
 """The name of a Pod; whoever writes a slice may write anything else."""
 _REMEMBER_S: Final = 30.0
@@ -57,8 +57,8 @@ class Vouching:
         self._pods = Resource(ctx.kube, _PODS)
         self._known: dict[tuple[str, str, str, str], tuple[float, bool]] = {}
 
-    async def vouched(self, endpoint: Endpoint, namespace: str) -> bool:
-        """Return whether a Pod of a namespace has the addresses of an endpoint."""
+    async def vouched(self, endpoint: Endpoint, namespace: str, asked: Counter[str]) -> bool:
+        """Return whether a Pod of a namespace has the addresses of an endpoint; see `backends_of`."""
         ref = endpoint.target_ref
         if ref is None or ref.kind != "Pod" or (ref.namespace or namespace) != namespace:
             return False
@@ -67,6 +67,9 @@ class Vouching:
         key = (namespace, ref.name, ref.uid, endpoint.addresses[0])
         found = self._known.get(key)
         if found is None or found[0] <= self._now():
+            if asked[namespace] >= _ASKED_MAX:
+                return False
+            asked[namespace] += 1
             if len(self._known) >= _REMEMBERED_MAX:
                 self._known.clear()
             pod = await self._pods.within(namespace).get(ref.name)
@@ -112,11 +115,9 @@ async def backends_of(
         taken: list[Endpoint] = []
         for endpoint in each.endpoints or ():
             what = next((what for address in endpoint.addresses if (what := suspicion(address, reserved))), "")
-            if what:
-                asked[namespace] += 1
-                if asked[namespace] > _ASKED_MAX or not await vouching.vouched(endpoint, namespace):
-                    found.refused[endpoint.addresses[0]] = what
-                    continue
+            if what and not await vouching.vouched(endpoint, namespace, asked):
+                found.refused[endpoint.addresses[0]] = what
+                continue
             taken.append(endpoint)
         found.sources.append(Source(each.metadata.name, each.address_type, _backends(each, taken)))
     return found

@@ -133,9 +133,6 @@ class Muxes:
         self._memory.ends_since.pop(key, None)
         try:
             return await self._serve(key, service, guard)
-        except Conflict as error:  # something was written since it was read: its watch shows that, or the next pass
-            _log.debug("a mux has changed in the middle of a pass", mux=key, error=error.message)
-            return Result(_TAKE_AGAIN_S)
         except InputError as error:
             fault = error.fault
         except (Forbidden, Invalid) as error:
@@ -239,13 +236,20 @@ class Muxes:
             return
         meta = service.metadata
         body = {"spec": {"ports": [{"name": p.name, "port": p.port, "protocol": p.protocol} for p in ports]}}
-        services = self._services.within(meta.namespace).metadata_only
-        version = meta.resource_version
-        await self._writes.send(
-            f"patch the ports of mux {mux.ref}",
-            body,
-            lambda: services.patch(meta.name, body, resource_version=version, guard=guard),
-        )
+        services = self._services.within(meta.namespace)
+
+        async def patch() -> None:
+            version = meta.resource_version
+            try:
+                await services.metadata_only.patch(meta.name, body, resource_version=version, guard=guard)
+            except Conflict:  # what is shown of it is written by another task; the ports must be those that were read
+                now = await services.get(meta.name)
+                if now is None or set(mux_of(now).ports) != set(mux.ports):
+                    raise
+                version = now.metadata.resource_version
+                await services.metadata_only.patch(meta.name, body, resource_version=version, guard=guard)
+
+        await self._writes.send(f"patch the ports of mux {mux.ref}", body, patch)
         self._events.happened(
             str(service.ref), service.about, MuxReason.MUX_PORTS_CHANGED, format_port_changes(mux.ports, ports), guard
         )

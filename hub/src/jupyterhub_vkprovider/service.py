@@ -50,7 +50,7 @@ class TokenFileError(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer below 300, or a redirect.
+    """An answer of the portal that is no refusal; the absence of a lab is one.
 
     Attributes:
         date: The header `Date`: the portal has that of its API server there.
@@ -138,8 +138,10 @@ class Service:
         timeout = aiohttp.ClientTimeout(sock_connect=_CONNECT_S, sock_read=self.quiet_s)
         path = f"/labs/{self._name}/events"
         async with self._request("GET", path, token, headers=headers, timeout=timeout) as answer:
-            if answer.status != HTTPStatus.OK or answer.content_type != "text/event-stream":
+            if answer.status != HTTPStatus.OK:
                 await _checked(answer, ())
+            if answer.content_type != "text/event-stream":
+                raise SilentError(f"a stream of {self.user} {_FOREIGN}")
             parser = Parser(last_id)
             async for received in answer.content.iter_any():
                 for message in parser.feed(received):
@@ -233,7 +235,11 @@ async def _checked(answer: aiohttp.ClientResponse, codes: Collection[int]) -> An
     }
     if status in codes and known.get(status, True):
         return Answer(status, body, answer.headers.get("Date", ""))
-    if status in codes or status < HTTPStatus.BAD_REQUEST or (status == HTTPStatus.NOT_FOUND and not refusal.types):
+    if (
+        status in codes
+        or status < HTTPStatus.BAD_REQUEST
+        or (status == HTTPStatus.NOT_FOUND and not any(refusal.types))
+    ):
         raise SilentError(f"{answer.method} {answer.url} (HTTP {status}) {_FOREIGN}")
     if status in _PASSING or (status >= HTTPStatus.INTERNAL_SERVER_ERROR and not refusal.types):
         raise SilentError(f"HTTP {status}: {refusal.text}")

@@ -220,16 +220,33 @@ async def test_a_failed_write_is_tried_again(api: FaultyApi, running: EventRecor
 
 
 async def test_a_namespace_that_is_throttled_holds_up_only_its_own_events(
-    api: FaultyApi, running: EventRecorder
+    api: FaultyApi, running: EventRecorder, clock: Clock
 ) -> None:
-    noisy = ObjectRef("v1", "Pod", "noisy", "b", "uid-b")
-    fault = api.fault("^POST .*/namespaces/noisy/", status=429, headers={"Retry-After": "600"}, count=None)
+    noisy = ObjectRef("v1", "Pod", "kube-system", "b", "uid-b")
+    fault = api.fault("^POST .*/namespaces/kube-system/", status=429, headers={"Retry-After": "600"}, count=None)
     for number in range(20):
         running.emit(noisy, "Warning", "Bad", f"number {number}")
     running.emit(POD, "Warning", "Good", "")
     await until(lambda: running.written_total == 1)
     assert fault.met == 1, "what is refused once is not tried with each Event"
+    api.heal()
+    clock.now_s += 600.0
+    running.emit(POD, "Normal", "Then", "")  # the clock stands still for the loop, which looks again now
+    await until(lambda: running.written_total == 22)
     assert running.dropped_total == 0
+
+
+async def test_a_hurry_waits_for_a_throttled_namespace(api: FaultyApi, recorder: EventRecorder, clock: Clock) -> None:
+    api.fault("^POST", status=429, headers={"Retry-After": "30"})
+    for number in range(8):
+        recorder.emit(POD, "Warning", "Bad", f"number {number}")
+    flushed = asyncio.create_task(recorder.flush(60))
+    await until(lambda: len(api.asked) == 1)
+    await asyncio.sleep(0.2)
+    assert len(api.asked) == 1
+    clock.now_s += 30.0
+    assert await flushed
+    assert (recorder.written_total, recorder.dropped_total) == (8, 0)
 
 
 @pytest.mark.parametrize("options", [{"backoff_s": (0.0, 0.0)}])

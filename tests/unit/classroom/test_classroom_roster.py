@@ -18,7 +18,7 @@ CANVAS = (
     '"Huber, Anna",17,s17,anna,Friday,\n"Student, Test",99,,5f1c0de,Friday,'
 )
 TEAMS = (
-    "1. Summary\nMeeting title\tOSPF, again\nAttended participants\t1\nStart time\t11/27/26, 9:00:00 AM\n\n"
+    "1. Summary\nMeeting title\tLogin\nAttended participants\t1\nStart time\t11/27/26, 9:00:00 AM\n\n"
     "2. Participants\n"
     "Name\tFirst Join\tEmail\tParticipant ID (UPN)\tRole\n"
     "Anna Huber\t11/27/26, 9:00:12 AM\ta@x.org\tanna@x.org\tAttendee\n\n"
@@ -46,7 +46,9 @@ def users(content: bytes | str) -> tuple[str, ...]:
         ("sep=;\nusername;name\nalice;Alice, A\n", ("alice",)),
         ("# the class of Friday\n#,Name,Username\n1,Anna,anna\n# away\n2,Ben,ben", ("anna", "ben")),
         ("# name\nbob", ("bob",)),
-        ("1. Anna\n2. Ben", ("1. Anna", "2. Ben")),
+        ("1. Anna\n2. Ben\nCarl", ("1. Anna", "2. Ben", "Carl")),
+        ("Account,Username\n17,anna", ("anna",)),
+        ("anna,\nben,7\ncarl,8", ("anna", "ben", "carl")),
         ("Account;Klasse\nalice;10a\nbob;10a", ("alice", "bob")),
     ],
 )

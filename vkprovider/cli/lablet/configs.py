@@ -75,7 +75,7 @@ def configs(
     if output != "text":
         click.echo(one("LabletConfigurations", chosen, output))
         return
-    click.echo(_about(left), err=True)
+    click.echo(plain(_about(left)), err=True)
     for label, why in sorted(chosen.faults.items()):
         click.echo(plain(f"{label or 'besides'}: {why}"), err=True)
     if directory:
@@ -96,7 +96,7 @@ def _of_device(left: Leftovers, device: str | None) -> Leftovers:
     if device not in left.configs:
         there = ", ".join(sorted(left.configs)) or "none"
         why = left.faults.get(device, f"it kept those of {there}")
-        raise click.ClickException(f"pod/{left.pod} has left no configuration of device {device}: {why}")
+        raise click.ClickException(plain(f"pod/{left.pod} has left no configuration of device {device}: {why}"))
     return msgspec.structs.replace(left, configs={device: left.configs[device]}, faults={}, responses=None)
 
 

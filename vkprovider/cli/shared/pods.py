@@ -257,10 +257,10 @@ async def wait_for(
         try:
             now = await pods.get(name)
         except Unavailable as error:
-            if time.monotonic() > deadline:
-                raise
+            if (left_s := deadline - time.monotonic()) <= 0:
+                raise click.ClickException(_too_late(name, what, timeout_s, f": {error.message}")) from None
             progress.stage(f"pod/{name}", error.message)
-            await asyncio.sleep(error.after_s if isinstance(error, Throttled) else _AWAY_S)
+            await asyncio.sleep(min(left_s, error.after_s if isinstance(error, Throttled) else _AWAY_S))
             continue
         if now is not None and now.metadata.uid != pod.metadata.uid:
             now = None
@@ -273,9 +273,13 @@ async def wait_for(
         reason, message = why(now)
         said = f": {reason}: {message}" if reason else ""
         if time.monotonic() > deadline:
-            raise click.ClickException(
-                f"pod/{name} is not {what} after {timeout_s:.0f} s{said}. The request stands; if nothing "
-                "happens, see whether the provider runs: vkprovider doctor"
-            )
+            raise click.ClickException(_too_late(name, what, timeout_s, said))
         progress.stage(f"pod/{name}", f"{now.metadata.annotations.get(names.ANNOTATION_STATE, '')}{said}")
         await asyncio.sleep(max(_LOOK_EVERY_S, progress.waiting * _LOOK_EACH_S))
+
+
+def _too_late(name: str, what: str, timeout_s: float, said: str) -> str:
+    return (
+        f"pod/{name} is not {what} after {timeout_s:.0f} s{said}. The request stands; if nothing happens, see whether "
+        "the provider runs: vkprovider doctor"
+    )

@@ -95,7 +95,7 @@ class Writes:
         name = key_of((new or old).metadata)
         self._sent.pop(name, None)
         if new is None:
-            self._under_way.discard(name)  # it is gone before the answer to its deletion is here
+            self._under_way.discard(name)  # it came and went before the answer to its creation is here
 
 
 _ROLE: Final = "vkprovider-mux-store"

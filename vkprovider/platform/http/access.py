@@ -109,9 +109,7 @@ class _Lane:
             Refused: 429: there are too many.
         """
         if not self._bucket.take():
-            raise TooManyReviews(
-                "the API server is asked too much at once who callers are, or what they may; try again"
-            )
+            raise TooManyReviews("too many questions at once about callers and their rights; try again")
         async with self._at_once:
             return await review()
 

@@ -59,7 +59,7 @@ class EmittedEvent:
     written_s: float | None = None
     count: int = 1
     sent: int = 0  # the count as last sent
-    put_back: int = 0  # how often it was left for later: its guard raised `Fenced`, or its namespace is throttled
+    put_back: int = 0  # how often in a row it was refused for the moment: by its guard, or with 429
     due: bool = True  # queued, or waiting for its next patch
 
     @property
@@ -107,6 +107,8 @@ _SAME_S: Final = 600.0
 _REPEAT_S: Final = 60.0
 _TRIES_MAX: Final = 4
 _FENCED_S: Final = 2.0
+_QUIET_LOOK_S: Final = 0.02
+"""The pause of a hurry after an Event whose namespace is throttled."""
 
 
 class EventRecorder:
@@ -241,6 +243,8 @@ class EventRecorder:
             async with asyncio.timeout(timeout_s):
                 while (event := self._next(hurry=True)) is not None:
                     await self._write(event)
+                    if event.due and self._quiet_s(event):
+                        await asyncio.sleep(_QUIET_LOOK_S)
                 async with self._writing:  # what `run` is writing
                     return True
         except TimeoutError:
@@ -251,6 +255,10 @@ class EventRecorder:
 
     def _repeat(self, event: EmittedEvent, *, after_s: float = 0.0) -> None:
         """Schedule a count for the end of the Event's minute, or later, or, if it was never written, in `after_s`."""
+        if len(self._repeats) >= self._queued_max + self._remembered_max:
+            self._drop(event, "too many wait")
+            event.due = False
+            return
         event.due = True
         self._serial += 1
         due_s = self._now() + after_s
@@ -293,11 +301,10 @@ class EventRecorder:
     async def _write(self, event: EmittedEvent) -> None:
         """Write one Event; retry a few times while the API server is unavailable, then drop it.
 
-        A namespace that is throttled, as by the API server's EventRateLimit, holds up only its own.
+        A namespace that is throttled, as by the API server's EventRateLimit, holds up only its own: they wait.
         """
-        namespace, fault = event.regarding.namespace, "its namespace is throttled"
-        if (quiet_s := self._quiet_until.get(namespace, 0.0) - self._now()) > 0:
-            self._put_back(event, fault, after_s=quiet_s)
+        if (quiet_s := self._quiet_s(event)) > 0:
+            self._repeat(event, after_s=quiet_s)
             return
         try:
             async with self._writing:
@@ -320,22 +327,26 @@ class EventRecorder:
             return
         except Throttled as error:
             self._quiet_until = {each: until for each, until in self._quiet_until.items() if until > self._now()}
-            self._quiet_until[namespace] = self._now() + error.after_s
+            self._quiet_until[event.path] = self._now() + error.after_s
             self._put_back(event, str(error), after_s=error.after_s)
             return
         except OutsideError as error:  # the namespace is going, rights are missing
             self._drop(event, str(error))
         else:
-            event.written_s = self._now()
+            event.written_s, event.put_back = self._now(), 0
             self.written_total += 1
         event.due = False
         if event.count > event.sent:
             self._repeat(event)  # emitted again while it was being written
 
+    def _quiet_s(self, event: EmittedEvent) -> float:
+        """Return how long no Event of the same namespace is to be sent."""
+        return max(0.0, self._quiet_until.get(event.path, 0.0) - self._now())
+
     def _put_back(self, event: EmittedEvent, why: str, *, after_s: float) -> None:
-        """Leave an Event for later, while others go on; drop it after a few times, or if there are too many."""
+        """Leave an Event for later, while others go on; drop it after a few times in a row."""
         event.put_back += 1
-        if event.put_back < _TRIES_MAX and len(self._repeats) < self._queued_max + self._remembered_max:
+        if event.put_back < _TRIES_MAX:
             self._repeat(event, after_s=after_s)
             return
         self._drop(event, why)

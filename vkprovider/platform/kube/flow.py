@@ -227,7 +227,7 @@ class Flow:
         self.took_s += (now - entered_at - self.took_s) / _AVERAGED
         match error:
             case Throttled() if lane is Lane.NEWS:
-                pass  # the API server may limit Events of one namespace; that says nothing of other requests
+                pass  # the API server may limit Events, of one namespace; that says nothing of what others wait for
             case Throttled():
                 self._window.refused(entered_at, now, error.after_s)
             case Unavailable():

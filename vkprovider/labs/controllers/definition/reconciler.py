@@ -189,18 +189,18 @@ class Definitions:
 
     async def _refuse(self, resource: CustomResource, fault: Fault) -> Result:
         """Report a wrong spec; the versions of an earlier spec stay, also after a restart, and a deletion continues."""
+        after_s, leads = None, self._leads()
+        if leads and resource.metadata.deletion_timestamp is not None:
+            fault, after_s = await self._finalize(resource), _DELETING_S
         before = self.items.get(resource.metadata.name)
         if before is not None and before.versions:
             kept, environment = list(before.versions), before.environment
         else:
             spec = version_terms_of(resource.spec)
             (kept, _), environment = await self._versions.sort(resource, spec), spec.environment
-        if not self._leads():
+        if not leads:
             self._show(resource, kept, fault, environment)
             return Result()
-        after_s = None
-        if resource.metadata.deletion_timestamp is not None:
-            fault, after_s = await self._finalize(resource), _DELETING_S
         await self._publish(resource, kept, fault, SourceRead(), environment)
         return Result(after_s)
 
