@@ -10,7 +10,7 @@ import msgspec
 
 from tunnels.base import Response
 from vkprovider.platform.backoff import delay_s
-from vkprovider.platform.errors import DeadlineExceeded, OutsideError, Throttled, Unavailable
+from vkprovider.platform.errors import DeadlineExceeded, Forbidden, OutsideError, Throttled, Unauthorized, Unavailable
 from vkprovider.rest import dialect as dialects
 from vkprovider.rest.dialect import NotDone, Unsent, may_have_happened
 from vkprovider.rest.exchange import Exchange
@@ -160,6 +160,10 @@ class ServiceClient:
                             raise Unavailable(error.message, status=error.status) from error
                         raise
                     await asyncio.sleep(wait_s)
+                except (Unauthorized, Forbidden) as error:
+                    if unsure:  # this attempt did nothing, but an earlier one may have
+                        raise Unavailable(error.message, status=error.status) from error
+                    raise
 
     async def _attempt(self, request: OperationRequest, end_s: float, *, accept_missing: bool) -> Response:
         token = None if request.operation.anonymous else await self._tokens.current(end_s)

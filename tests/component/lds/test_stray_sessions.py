@@ -178,6 +178,17 @@ async def test_one_known_by_its_events_only_is_archived_where_sessions_carry_no_
         await world.deployments.close()
 
 
+async def test_one_that_a_claim_names_by_its_key_alone_is_not_archived_when_its_events_are_heard(world: World) -> None:
+    """The replica died before the claim had the id; it asks for the session once more, by the key."""
+    made = await world.make("pod-0")
+    heard = int(datetime.now(UTC).timestamp()) - HOUR_S
+    world.inbox.rows[made] = SessionEvents(made, world.simulator.url, heard, started=heard)
+    world.rows(session("pod-0"))  # for the sessions that are listed
+    world.rows(session("pod-0"))
+    await world.strays.sweep()
+    assert world.live == {made}
+
+
 async def test_a_session_that_cannot_be_archived_stops_no_other(world: World) -> None:
     first, second = await world.make("pod-0", username="u0"), await world.make("pod-1", username="u1")
     world.simulator.faults.add(Fault(kind="status", route="archive", status=400, count=1), world.simulator.now())

@@ -52,6 +52,17 @@ def test_leftovers_of_two_learners_are_not_merged(change: dict[str, str]) -> Non
     assert leftovers.written_at(aside) == 1000, "it is deleted when its own week is over"
 
 
+def test_leftovers_of_two_times_of_one_learner_are_not_merged() -> None:
+    """Without a session the lab tells them apart: it is imported again in between."""
+    first = msgspec.structs.replace(ALICE, session_id="", lab_id="lab-1")
+    second = msgspec.structs.replace(first, configs={"r2": "x"}, at=2000, lab_id="lab-2")
+    assert leftovers.merged(first, second) is second
+    row = claim(learner="alice", lab_id="lab-2")
+    assert leftovers.is_of(second, row)
+    assert not leftovers.is_of(first, row), "what she left then is not graded now"
+    assert leftovers.is_of(second, msgspec.structs.replace(row, lab_id="")), "its lab is gone"
+
+
 def test_the_grade_is_added_to_what_is_stored_of_the_learner() -> None:
     """Also to why a configuration is missing, and also when a crash has it added again."""
     verdict = Verdict(passed=True, message="9 of 10")

@@ -52,6 +52,7 @@ class Archive:
         *,
         username: str = "",
         responses: Any = None,
+        unread: OutsideError | None = None,
         hidden: Iterable[str] | None = None,
     ) -> tuple[Leftovers, dict[str, OutsideError]]:
         """Extract the configurations of a lab's devices and store them; a device that fails does not stop the others.
@@ -64,10 +65,12 @@ class Archive:
             devices: Of its lab.
             username: See `leftovers.of_claim`.
             responses: The learner's answers in the Lab Delivery System.
+            unread: Why there are none, if they could not be read.
             hidden: Labels of the devices that learners do not see; None if that is not known.
 
         Returns:
-            What is stored, and by label the error for each device whose configuration exists and could not be read.
+            What is stored, and by label the error for each device whose configuration exists and could not be read;
+            that of the answers has the label "".
 
         Raises:
             OutsideError: The API server refused the write; the worker's errors are returned, not raised.
@@ -75,6 +78,8 @@ class Archive:
         booted = [device for device in devices if device.state == observations.BOOTED]
         running = tuple(device for device in booted if device.definition not in INFRASTRUCTURE_NODE_TYPES)
         configs, faults = await worker.labs.extract_configs(claim.lab_id, running) if claim.lab_id else ({}, {})
+        if unread is not None:
+            faults = {**faults, "": unread}
         why = {label: error.message for label, error in faults.items()}
         left = leftovers.of_claim(
             claim, configs, why, at=self._ctx.now_unix, username=username, responses=responses, hidden=hidden

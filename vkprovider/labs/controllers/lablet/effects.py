@@ -231,19 +231,26 @@ class Effects:
     # --------------------------------------------------------------------------------------------- archive
 
     async def _extract(self, step: Extract, worker: Worker, turn_to_worker: Callable[[], None]) -> Outcome:
-        responses = None
+        responses, unread = None, None
         if isinstance(step, Collect):
             try:
                 responses = await self.sessions.responses(worker, step.claim)
-            except OutsideError:
+            except OutsideError as error:
                 if step.insist:
                     raise
+                unread = error
             turn_to_worker()
         content, hidden = self.contents.get(step.claim.digest), None
         if content is not None:
             hidden = [device.label for device in content.topology.devices if HIDDEN_TAG in device.tags]
         keeping = self.archive.keep(
-            worker, step.claim, step.devices, responses=responses, username=step.username, hidden=hidden
+            worker,
+            step.claim,
+            step.devices,
+            responses=responses,
+            unread=unread,
+            username=step.username,
+            hidden=hidden,
         )
         left, errors = await _stored(keeping)
         if step.insist and (passing := next(filter(may_pass, errors.values()), None)):

@@ -187,8 +187,8 @@ class Lablets:
                 later_s = _NO_SLOT_S
                 break
             except (InputError, StepFailed, OutsideError) as error:
-                if isinstance(error, OutsideError) and error.status == HTTPStatus.ACCEPTED:  # the grader is at work
-                    later_s = error.after_s if isinstance(error, Throttled) else 0.0
+                if isinstance(error, Throttled) and error.status == HTTPStatus.ACCEPTED:  # the grader is at work
+                    later_s = error.after_s
                     break
                 pause_s = self._record_failure(step, lablet, worker, error)
                 if step.holds:

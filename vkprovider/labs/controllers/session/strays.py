@@ -109,14 +109,17 @@ class StraySessions:
         for session in heard:
             if session not in known:
                 for deployment in self.deployments.deployments:
-                    await self._archive_if_own(deployment.id, session, claims)
+                    await self._archive_if_own(deployment.id, session, claims, known)
 
-    async def _archive_if_own(self, deployment: str, session: str, claims: list[Claim]) -> None:
-        """Archive a session at one deployment, if this installation created it; a failure stops no other."""
+    async def _archive_if_own(self, deployment: str, session: str, claims: list[Claim], known: set[str]) -> None:
+        """Archive a session at one deployment, if this installation created it; a failure stops no other.
+
+        A claim may name it by its client key alone: it learns the id when it asks for the session once more.
+        """
         try:
             client = self.deployments.client(deployment)
             info = await client.get_session_info(session)
-            if info.archived:
+            if info.archived or (info.client_key or "") in known:
                 return
             unsigned = OWNER not in (await client.info()).extensions
             if info.owner == names.mark(self.ctx.installation) or (

@@ -94,14 +94,26 @@ def earlier_name_of(left: Leftovers) -> str:
 
 
 def same_learner(one: Leftovers, other: Leftovers) -> bool:
-    """Return whether both were left by the same learner in the same session."""
-    return (one.username, one.session_id) == (other.username, other.session_id)
+    """Return whether both were left by the same learner in the same session, or, without one, in the same lab.
+
+    Between two times of a learner with the same lablet its lab is deleted and imported again.
+    """
+    if (one.username, one.session_id) != (other.username, other.session_id):
+        return False
+    return bool(one.session_id) or _same_lab(one.lab_id, other.lab_id)
 
 
 def is_of(left: Leftovers, claim: Claim) -> bool:
-    """Return whether the claim's learner left this, and not an earlier one of the same Pod."""
+    """Return whether the claim's learner left this, and not an earlier one of the same Pod, nor at an earlier time."""
     session_id = claim.session.id if claim.session is not None else ""
-    return left.session_id == session_id and claim.learner in {"", left.username}
+    if left.session_id != session_id or claim.learner not in {"", left.username}:
+        return False
+    return bool(session_id) or _same_lab(left.lab_id, claim.lab_id)
+
+
+def _same_lab(one: str, other: str) -> bool:
+    """Return whether two ids may be those of one lab; "" stands for one that is not known (any more)."""
+    return one == other or "" in {one, other}
 
 
 def of_claim(

@@ -88,13 +88,17 @@ def ignored(pod: Pod) -> tuple[Notice, ...]:
 def archived(step: Step, outcome: Archived) -> tuple[Notice, ...]:
     """Return the Events about what was put into the archive, and about what could not be read."""
     notices = []
-    if outcome.errors:
-        label, error = min(outcome.errors.items())
-        more = f" and {len(outcome.errors) - 1} more" if len(outcome.errors) > 1 else ""
+    errors = dict(outcome.errors)
+    if (unread := errors.pop("", None)) is not None:
+        text = f"nothing of the learner's answers in the Lab Delivery System: {unread.message}"
+        notices.append(Notice("Warning", Happened.NOT_KEPT, text))
+    if errors:
+        label, error = min(errors.items())
+        more = f" and {len(errors) - 1} more" if len(errors) > 1 else ""
         notices.append(Notice("Warning", Happened.NOT_KEPT, f"no configuration of {label}{more}: {error.message}"))
     if isinstance(step, Collect):
         left = outcome.leftovers
-        lacking = ", ".join(sorted(left.faults))
+        lacking = ", ".join(sorted(label for label in left.faults if label))
         kept = count(len(left.configs), "device")
         note = f"kept the configurations of {kept}{f'; none of {lacking}' if lacking else ''}"
         notices.append(Notice("Normal", Happened.COLLECTED, note))
