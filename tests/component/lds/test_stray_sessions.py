@@ -178,15 +178,37 @@ async def test_one_known_by_its_events_only_is_archived_where_sessions_carry_no_
         await world.deployments.close()
 
 
-async def test_one_that_a_claim_names_by_its_key_alone_is_not_archived_when_its_events_are_heard(world: World) -> None:
+async def test_one_that_a_claim_names_by_its_key_alone_is_not_archived_when_its_events_are_heard(
+    server: ScriptedServer, kube: KubeClient
+) -> None:
     """The replica died before the claim had the id; it asks for the session once more, by the key."""
-    made = await world.make("pod-0")
-    heard = int(datetime.now(UTC).timestamp()) - HOUR_S
-    world.inbox.rows[made] = SessionEvents(made, world.simulator.url, heard, started=heard)
-    world.rows(session("pod-0"))  # for the sessions that are listed
-    world.rows(session("pod-0"))
-    await world.strays.sweep()
-    assert world.live == {made}
+    async with LdsSimulator(LdsSettings(token=TOKEN, owners=False)) as simulator:
+        world = World(simulator, server, kube)
+        now = datetime.now(UTC).replace(microsecond=0)
+        made, stray = await world.make("pod-0", start=now), await world.make("pod-1", start=now)
+        heard, slot_start = int(now.timestamp()) - HOUR_S, int(now.timestamp())
+        for each in (made, stray):
+            world.inbox.rows[each] = SessionEvents(each, simulator.url, heard, started=heard)
+        world.rows(session("pod-0", slot_start=slot_start, slot_end=slot_start + HOUR_S))
+        await world.strays.sweep()
+        assert world.live == {made}
+        await world.deployments.close()
+
+
+async def test_a_deployment_that_does_not_answer_is_asked_once_in_a_sweep(
+    server: ScriptedServer, kube: KubeClient
+) -> None:
+    async with LdsSimulator(LdsSettings(token=TOKEN, client_keys=False, owners=False)) as simulator:
+        world = World(simulator, server, kube)
+        heard = int(datetime.now(UTC).timestamp()) - HOUR_S
+        for number in range(20):
+            world.inbox.rows[f"s-{number}"] = SessionEvents(f"s-{number}", simulator.url, heard, started=heard)
+        simulator.faults.add(Fault(kind="status", status=400, route="session", count=50), simulator.now())
+        world.rows()
+        await world.strays.sweep()
+        asked = [entry for entry in simulator.log.entries if "/sessions/s-" in entry.path]
+        assert len(asked) == 1
+        await world.deployments.close()
 
 
 async def test_a_session_that_cannot_be_archived_stops_no_other(world: World) -> None:

@@ -48,6 +48,8 @@ MADE = msgspec.structs.replace(ASKED, id="s-1", login_url="https://lds/login", r
 DEVICES = devices(observations.DEFINED, observations.DEFINED)
 LEFT = of_claim(ROW, {"r1": "hostname r1"}, {"r2": "it is off"}, at=UNIX)
 EXPOSED = Exposure("w1", "labs", "team", "pod-1", POD_UID, "", "198.51.100.1", ())
+UNREAD = {"": Unavailable("the LDS does not answer"), "r1": Unavailable("x")}
+"""The answers, which no device has, and a device."""
 EXTRACT: tuple[Any, ...] = (ROW, DEVICES, "alice", True)
 EVERY: list[Step] = [
     SAVE,
@@ -143,6 +145,13 @@ def test_many_long_warnings_of_an_import_fit_into_one_event() -> None:
         (steps.Extract(*EXTRACT), Archived(LEFT, {}), ROW, {"extracted": True}, []),
         (steps.Extract(*EXTRACT), Archived(LEFT, {"r1": Unavailable("x")}), ROW, {"extracted": True}, ["NotKept"]),
         (steps.Collect(*EXTRACT), Archived(LEFT, {}), ROW, {"extracted": True}, ["Collected"]),
+        (
+            steps.Collect(*EXTRACT),
+            Archived(LEFT, UNREAD),
+            ROW,
+            {"extracted": True},
+            ["NotKept", "NotKept", "Collected"],
+        ),
         (steps.Grade(ROW), outcomes.Graded(Verdict(passed=True, message="91")), ROW, {}, ["Graded"]),
         (steps.Provision(ROW, ASKED, first_request=True), outcomes.Provisioned(MADE), ROW, {}, ["SessionReady"]),
         (steps.ArchiveSession(ROW, MADE), outcomes.SessionArchived(), ROW, {}, ["SessionArchived"]),

@@ -20,7 +20,7 @@ from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.lds.deployments import Deployments
 from vkprovider.labs.lds.dialect import Lacking
 from vkprovider.labs.lds.spi import LabDelivery
-from vkprovider.labs.lds.wire import ID_PATTERN, OWNER, LabSessionInfo
+from vkprovider.labs.lds.wire import ID_PATTERN, LabSessionInfo
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet.intent import Definition
 from vkprovider.labs.pure.session.delivery import NO_TERMS, Session
@@ -62,11 +62,13 @@ class StraySessions:
 
     async def sweep(self) -> None:
         """List the sessions of every deployment once."""
+        unlisted: list[str] = []
         for deployment in self.deployments.deployments:
             try:
                 client = self.deployments.client(deployment.id)
                 listed = await client.list_sessions(owner=names.mark(self.ctx.installation))
             except Lacking:
+                unlisted.append(deployment.id)
                 continue
             except (InputError, OutsideError) as error:  # it does not answer, or was just taken out of the file
                 _log.debug("sessions cannot be listed", deployment=deployment.id, error=str(error))
@@ -75,8 +77,8 @@ class StraySessions:
             self.elsewhere[deployment.id] = sum(own.isdisjoint({info.id, info.client_key}) for info in listed)
             if self.leads():
                 await self._archive_strays(client, listed)
-        if self.leads():
-            await self._archive_heard()
+        if self.leads() and unlisted:
+            await self._archive_heard(unlisted)
 
     async def _archive_strays(self, client: LabDelivery, listed: Collection[LabSessionInfo]) -> None:
         """Archive sessions of this installation that no claim names; none while a claim cannot be read."""
@@ -93,8 +95,12 @@ class StraySessions:
             if info.id not in known and (info.client_key or "") not in known:
                 await _archive(client, info)
 
-    async def _archive_heard(self) -> None:
-        """Archive sessions that only their events name: the answer to their creation was lost, and cannot be listed."""
+    async def _archive_heard(self, deployments: list[str]) -> None:
+        """Archive sessions that only their events name: the answer to their creation was lost, and cannot be listed.
+
+        Args:
+            deployments: Those whose sessions carry no owner; one that does not answer is left out from then on.
+        """
         if not self.ctx.is_sure():
             return
         heard = [row.session for row in self.inbox.strays(_STRAY_S) if _ID.fullmatch(row.session)]
@@ -108,11 +114,12 @@ class StraySessions:
         known = _named(claims)
         for session in heard:
             if session not in known:
-                for deployment in self.deployments.deployments:
-                    await self._archive_if_own(deployment.id, session, claims, known)
+                for deployment in deployments.copy():
+                    if not await self._archive_if_own(deployment, session, claims, known):
+                        deployments.remove(deployment)
 
-    async def _archive_if_own(self, deployment: str, session: str, claims: list[Claim], known: set[str]) -> None:
-        """Archive a session at one deployment, if this installation created it; a failure stops no other.
+    async def _archive_if_own(self, deployment: str, session: str, claims: list[Claim], known: set[str]) -> bool:
+        """Archive a session at one deployment, if this installation created it; return whether that one answers.
 
         A claim may name it by its client key alone: it learns the id when it asks for the session once more.
         """
@@ -120,16 +127,15 @@ class StraySessions:
             client = self.deployments.client(deployment)
             info = await client.get_session_info(session)
             if info.archived or (info.client_key or "") in known:
-                return
-            unsigned = OWNER not in (await client.info()).extensions
-            if info.owner == names.mark(self.ctx.installation) or (
-                unsigned and any(self._requested(info, claim) for claim in claims)
-            ):
+                return True
+            if any(self._requested(info, claim) for claim in claims):
                 await _archive(client, info)
         except NotFound:
-            return
+            return True
         except (InputError, OutsideError) as error:
             _log.warning("a session cannot be looked for", session=session, deployment=deployment, error=str(error))
+            return False
+        return True
 
     def _requested(self, info: LabSessionInfo, claim: Claim) -> bool:
         """Return whether a session is what a claim requested: its learner, form and timeslot, to the second.
