@@ -37,8 +37,8 @@ class Lablets:
     async def find(self, key: str) -> LabOfLablet | None:
         return LabOfLablet("w1", self.claim, self.reported) if key == self.claim.pod_uid else None
 
-    async def login_url(self, deployment: str, session: str) -> str:
-        self.sessions.append((deployment, session))
+    async def login_url(self, session: Session, session_id: str) -> str:
+        self.sessions.append((session.deployment, session_id))
         return SECRET_URL
 
 
@@ -71,6 +71,10 @@ async def test_a_session_that_its_pod_reports_is_ready_before_its_row_says_so(
     assert await refused(ask(access, (lablets := Lablets(requested)), lablets.login_url)) == (409, "NoSession")
     answer = await ask(access, (lablets := Lablets(requested, "s-1")), lablets.login_url)
     assert (answer["session"], lablets.sessions) == ("s-1", [("lds-1", "s-1")])
+    made = msgspec.structs.replace(CLAIM, session=Session("lds-1", "key", "ann", id="s-1"))
+    lablets = Lablets(made, "s-of-somebody-else")
+    assert await refused(ask(access, lablets, lablets.login_url)) == (409, "NoSession"), "the row knows another one"
+    assert lablets.sessions == []
 
 
 async def test_whole_url_is_asked_for_each_time_and_never_logged(server: ScriptedServer, access: AccessControl) -> None:
@@ -119,7 +123,7 @@ async def test_without_a_session_there_is_no_login(
 async def test_faults_of_the_lds_are_said(
     server: ScriptedServer, access: AccessControl, error: OutsideError | InputError, status: int, reason: str
 ) -> None:
-    async def fail(_deployment: str, _session: str) -> str:
+    async def fail(_session: Session, _session_id: str) -> str:
         raise error
 
     says(server, when=RIGHTS, allowed=True)

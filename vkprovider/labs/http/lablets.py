@@ -28,6 +28,7 @@ from vkprovider.labs.http.refusals import (
     begun,
     lablet_right,
 )
+from vkprovider.labs.pure.session.delivery import Session
 from vkprovider.platform.errors import Fenced, InputError, NotFound, OutsideError
 from vkprovider.platform.http.access import AccessControl
 
@@ -128,8 +129,8 @@ def _file(name: str, body: bytes) -> web.Response:
 
 _log = structlog.get_logger(__name__)
 
-LoginUrl = Callable[[str, str], Awaitable[str]]
-"""Requests the login URL of a session from a deployment, given by its id."""
+LoginUrl = Callable[[Session, str], Awaitable[str]]
+"""Requests the login URL of a claim's session, given by its id; see `labs.controllers.session.sessions`."""
 
 
 class LabLookup(Protocol):
@@ -159,10 +160,10 @@ class Logins:
             claim = found.claim
             await self._access.check(user, lablet_right("login", claim.namespace, claim.pod))
             session = claim.session
-            session_id = session.id if session is not None and session.ready_at else found.session
+            session_id = _ready_id(session, found.session)
             if session is None or not session_id or session.archived_at or self._login_url is None:
                 raise NoSession(f"Pod {claim.namespace}/{claim.pod} has no session to log in to (now)")
-            url = await self._login_url(session.deployment, session_id)
+            url = await self._login_url(session, session_id)
         except NotFound as error:
             raise NoSession(f"the Lab Delivery System has no such session: {error}") from None
         except InputError as error:
@@ -172,3 +173,10 @@ class Logins:
         _log.info("login URL handed out", pod=f"{claim.namespace}/{claim.pod}", session=session_id, to=user.username)
         body = {"url": url, "username": session.username, "session": session_id, "pod": claim.pod}
         return web.json_response(body, headers={"Cache-Control": "no-store"})
+
+
+def _ready_id(session: Session | None, reported: str) -> str:
+    """Return the id of a session that is ready, which a Pod reports seconds before the row of its owner says so."""
+    if session is None or session.ready_at:
+        return session.id if session is not None else ""
+    return reported if session.id in {"", reported} else ""

@@ -273,13 +273,24 @@ class Sessions:
             )
         )
 
-    async def login_url(self, deployment: str, session: str) -> str:
+    async def login_url(self, session: Session, session_id: str) -> str:
         """Return the whole login URL of a session; it is a secret.
+
+        Args:
+            session: As a claim names it.
+            session_id: Its id. Where the claim does not know it yet a Pod reports it, whose annotations others may
+                have written: then the session must be the learner's.
 
         Raises:
             InputError: `LDSDeploymentUnknown`.
+            NotFound: The session is not that of the claim.
             OutsideError: The LDS refused, failed or did not answer.
         """
         if self.deployments is None:
             raise InputError(Trouble.LDS_DEPLOYMENT_UNKNOWN, "no Lab Delivery System is configured")
-        return await self.deployments.client(deployment).get_login_url(session)
+        client = self.deployments.client(session.deployment)
+        if session_id != session.id:
+            info = await client.get_session_info(session_id)
+            if info.username != session.username or (info.client_key or session.key) != session.key:
+                raise NotFound(f"session {session_id} is not that of {session.username}")
+        return await client.get_login_url(session_id)
