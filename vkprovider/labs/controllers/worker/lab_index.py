@@ -22,6 +22,8 @@ from vkprovider.platform.errors import NotFound, OutsideError
 _log: Final = structlog.get_logger(__name__)
 _READS_MAX: Final = 32
 """Unknown labs that are looked at in one pass."""
+_UNREADABLE_S: Final = 60.0
+"""How long a lab that cannot be read is not read again: a look at its worker waits for the answer."""
 _READS_AT_ONCE: Final = 2
 """Labs that are read at once; the worker's probe must find a connection."""
 
@@ -42,7 +44,7 @@ class LabIndex:
         self._labs = labs
         self._known: dict[str, KnownLab] = {}
         self._suspects: frozenset[str] = frozenset()
-        self._unreadable: set[str] = set()
+        self._unreadable: dict[str, float] = {}  # by id, when it is read again
         self._finding = asyncio.Lock()
         self.foreign = 0
         self.unclaimed: dict[str, str] = {}
@@ -94,10 +96,12 @@ class LabIndex:
         for lab_id in list(self._known):
             if lab_id not in lab_ids:
                 del self._known[lab_id]
-        self._unreadable &= lab_ids
-        if unknown := [lab_id for lab_id in others if lab_id not in self._known][:_READS_MAX]:
+        self._unreadable = {lab_id: at for lab_id, at in self._unreadable.items() if lab_id in lab_ids}
+        now_s = asyncio.get_running_loop().time()
+        due = [i for i in others if i not in self._known and self._unreadable.get(i, now_s) <= now_s]
+        if unknown := sorted(due, key=lambda lab_id: lab_id in self._unreadable)[:_READS_MAX]:
             await self._learn(unknown, strict=False)
-        gone = {lab_id for lab_id in unknown if lab_id not in self._known} - self._unreadable
+        gone = {lab_id for lab_id in unknown if lab_id not in self._known} - self._unreadable.keys()
         marked = {i: known for i in others - gone if (known := self._known.get(i)) is not None and known.marked}
         foreign = len(others - gone) - len(marked)
         dated = self._labs.time() > 0
@@ -131,13 +135,13 @@ class LabIndex:
                 if strict:
                     raise
                 if lab_id not in self._unreadable:
-                    self._unreadable.add(lab_id)
                     _log.warning("a lab cannot be read", worker=self._worker, lab=lab_id, error=str(error))
+                self._unreadable[lab_id] = asyncio.get_running_loop().time() + _UNREADABLE_S
                 return
             title, created, marked = lab.lab_title, lab.created or "", first_line == self._mark
             origin = origin_of(title, lab.lab_notes) if marked else None
             self._known[lab_id] = KnownLab(lab_id, title, marked, created, origin, tags if marked else {})
-            self._unreadable.discard(lab_id)
+            self._unreadable.pop(lab_id, None)
 
         await at_most(_READS_AT_ONCE, look, lab_ids)
 
