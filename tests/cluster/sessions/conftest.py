@@ -40,7 +40,12 @@ def sandbox(tmp_path_factory: pytest.TempPathFactory, deployments_file: Path, tu
         replicas=2,
         lds=True,
         lds_args=["--grade=checks", f"--grade-checks={checks}", "--grade-seconds=1"],
-        provider_env=SETTINGS | {"LDS_DEPLOYMENTS_CONFIG": str(deployments_file), "LDS_SELECTION_STRATEGY": "priority"},
+        provider_env={
+            **SETTINGS,
+            "LAB_START_TIMEOUT": "20",  # here tests wait for it
+            "LDS_DEPLOYMENTS_CONFIG": str(deployments_file),
+            "LDS_SELECTION_STRATEGY": "priority",
+        },
         worker_args=[("--boot-seconds=0.3-1", "--boot=csr1000v=86400")],
         tunnel=tunnel,
     ) as made:
