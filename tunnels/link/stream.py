@@ -14,14 +14,9 @@ LEFT: Final = "the other side has left"
 
 
 class ByteStream:
-    """A `ByteChannel` through a tunnel; made by `StreamPort`.
+    """A `ByteChannel` through a tunnel; made by `StreamPort`."""
 
-    Attributes:
-        peer: Where it leads.
-    """
-
-    def __init__(self, port: "StreamPort", stream: str, peer: str) -> None:
-        self.peer: Final = peer
+    def __init__(self, port: "StreamPort", stream: str) -> None:
         self._port = port
         self._stream: Final = stream
         self._arrived: deque[bytes] = deque()
@@ -124,7 +119,7 @@ class StreamPort:
             DeadlineExceeded: It was not accepted in time.
             TransportError: It was refused.
         """
-        end = self._ends[opening.stream] = ByteStream(self, opening.stream, peer)
+        end = self._ends[opening.stream] = ByteStream(self, opening.stream)
         self._handle(self._streams.open(peer, opening, opens=True, now_s=_now_s()))
         try:
             async with asyncio.timeout(deadline_s):
@@ -142,7 +137,7 @@ class StreamPort:
 
     def accept(self, peer: str, opening: StreamOpen) -> ByteStream:
         """Accept a stream that a peer opens."""
-        end = self._ends[opening.stream] = ByteStream(self, opening.stream, peer)
+        end = self._ends[opening.stream] = ByteStream(self, opening.stream)
         self._handle(self._streams.open(peer, opening, opens=False, now_s=_now_s()))
         return end
 
@@ -159,7 +154,8 @@ class StreamPort:
 
     def refused(self, peer: str, stream: str, error: TransportError) -> bool:
         """End a stream that a peer did not accept; False if there is none to that peer."""
-        if (end := self._ends.get(stream)) is None or end.peer != peer:
+        end = self._ends.get(stream)
+        if end is None or not self._streams.leads_to(stream, peer):
             return False
         end.note(error)
         self._handle(self._streams.refused(stream, str(error)))

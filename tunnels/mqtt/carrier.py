@@ -131,7 +131,7 @@ class CallerSide:
         self._topics = topics
         self._caller = caller
         self._subscriptions = topics.of_caller(caller)
-        # Agents read the identity in their topics; whoever connects under the name of a client ends its connection.
+        # Agents know the identity from their topics. A second client with the same id would end our connection.
         self._client = f"caller-{secrets.token_hex(8)}"
 
     def client(self) -> Client:

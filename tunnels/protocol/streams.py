@@ -196,6 +196,11 @@ class PeerStreams:
         """Return whether there is such a stream."""
         return stream in self._ends
 
+    def leads_to(self, stream: str, peer: str) -> bool:
+        """Return whether there is such a stream, and it is one with a peer."""
+        end = self._ends.get(stream)
+        return end is not None and end.peer == peer
+
     def writable(self, stream: str) -> bool:
         """Return whether a stream accepts a `write` now."""
         end = self._ends.get(stream)

@@ -186,7 +186,7 @@ def _numbered(cells: list[str]) -> bool:
 
 
 def _of_users(records: list[tuple[int, list[str]]], source: str) -> list[tuple[int, list[str]]]:
-    """Return the table of a report in sections whose headings name the user; all records of what is no such report.
+    """Return the table of users in a report of several sections; all records if there are no sections.
 
     Raises:
         RosterError: The report has no such table.
@@ -207,7 +207,10 @@ def _of_users(records: list[tuple[int, list[str]]], source: str) -> list[tuple[i
 
 
 def _separator(text: str) -> str:
-    """Return what parts the columns: what the list says, or the mark that most of its lines have outside of quotes."""
+    """Return the separator of the columns: the one that the list names, else the one in most of its lines.
+
+    A mark within quotes does not count.
+    """
     if (said := _EXCELS.match(text)) is not None:
         return said[1]
     outside = re.sub(r'"(?:[^"]|"")*"', "", text).splitlines()

@@ -74,7 +74,7 @@ async def observe(service: Service) -> Observed:
     try:
         body = json.loads(answer.body)
     except ValueError:
-        _LOG.debug("the status of %s is no JSON: something else answers for the lab service", service.user)
+        _LOG.debug("the status of %s is no JSON: another server answers for the lab service", service.user)
         return Observed(None, {}, silent=True)
     return Observed(status_of(body), body if isinstance(body, dict) else {}, date=answer.date)
 

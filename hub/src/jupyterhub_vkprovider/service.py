@@ -20,6 +20,11 @@ from jupyterhub_vkprovider.stream import Message, Parser
 
 PREFIX: Final = "/nublado/spawner/v1"
 _PASSING: Final = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
+_SHOWN: Final = (HTTPStatus.OK,)
+_BEGUN: Final = (HTTPStatus.CREATED, HTTPStatus.ACCEPTED, HTTPStatus.SEE_OTHER)
+_ENDED: Final = (HTTPStatus.ACCEPTED, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
+_WHOLE_PAGE: Final = re.compile(r"<html[\s>]", re.IGNORECASE)
+_FOREIGN: Final = "was answered by a server other than the lab service, such as a login page; see c.Spawner.service_url"
 _CONNECT_S: Final = 10.0
 _ANSWER_S: Final = 30.0
 _DELETE_S: Final = 310.0
@@ -29,7 +34,7 @@ _QUIET_S: Final = 45.0
 
 
 class SilentError(Exception):
-    """The portal has not answered: nobody has, a server out of order, or something else, such as a page of login."""
+    """The portal did not answer: nothing did, or a broken server, or another one, such as a login page."""
 
 
 class RefusedError(Exception):
@@ -50,7 +55,7 @@ class TokenFileError(Exception):
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer of the portal that is no refusal; the absence of a lab is one.
+    """An answer of the portal that is not a refusal. A 404 for a user without a lab is such an answer.
 
     Attributes:
         date: The header `Date`: the portal has that of its API server there.
@@ -205,15 +210,6 @@ class Service:
 def _json(body: Any) -> str:
     """Return JSON. A file that a form uploads is bytes in the hub's options, and text here."""
     return json.dumps(body, default=lambda value: bytes(value).decode(errors="replace"))
-
-
-_SHOWN: Final = (HTTPStatus.OK,)
-_BEGUN: Final = (HTTPStatus.CREATED, HTTPStatus.ACCEPTED, HTTPStatus.SEE_OTHER)
-_ENDED: Final = (HTTPStatus.ACCEPTED, HTTPStatus.NO_CONTENT, HTTPStatus.NOT_FOUND)
-_WHOLE_PAGE: Final = re.compile(r"<html[\s>]", re.IGNORECASE)
-_FOREIGN: Final = (
-    "was answered by something else than the lab service, such as a page of login; see c.Spawner.service_url"
-)
 
 
 async def _checked(answer: aiohttp.ClientResponse, codes: Collection[int]) -> Answer:

@@ -85,7 +85,7 @@ async def test_many_refused_addresses_are_one_event_of_their_channel(world: MuxW
 
 
 async def test_a_slice_that_lost_its_labels_is_told(world: MuxWorld) -> None:
-    """It is followed no more, and its name is taken: whoever reads the Events of the mux learns which one to delete."""
+    """The mux does not follow it any more, and cannot create another one of its name: an Event says which to delete."""
     await world.replica(DAEMON_QUEUE_TIMEOUT="0.5")
     await world.mux()
     await world.channel("api", "http:auto")

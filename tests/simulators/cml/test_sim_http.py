@@ -97,7 +97,7 @@ async def test_the_access_log_records_arrivals_answers_and_convergence(tmp_path:
     async with CmlSimulator(settings, access_log=file, latency_ms=20) as simulator, plain(simulator) as client:
         lab, other = await client.load(), await client.load()
         await client.api("GET", f"/labs/{lab}/check_if_converged")
-        await client.sim("POST", "/licence", {"quota": 0})  # nothing boots before somebody has looked
+        await client.sim("POST", "/licence", {"quota": 0})  # no device boots until the nodes were listed
         await client.api("PUT", f"/labs/{lab}/start")
         await client.api("GET", "/nodes")
         await client.sim("POST", "/licence", {"quota": 10})

@@ -30,7 +30,7 @@ async def bench(portal_server: ApiServer, tmp_path: Path) -> AsyncIterator[Bench
 
 
 def told(screen: Screen) -> list[dict[str, Any]]:
-    """Return what a page was told, without the word that it gets where nothing else is said for seconds."""
+    """Return the messages that a page received, without those that only say that the connection is alive."""
     return [message for message in screen.messages if message["type"] != "alive"]
 
 

@@ -160,16 +160,10 @@ class Followed:
             OutsideError: The same.
         """
         try:
-            await (self._watch(device) if device.is_on else self._look(device))
-        except InputError:  # there is no console at the moment, or too many watch it; its log may be there
-            await self._look_once(device)
-        except OutsideError:
-            if not self._ready.is_set():
-                raise
-
-    async def _look_once(self, device: FoundDevice) -> None:
-        try:
-            await self._look(device)
+            try:
+                await (self._watch(device) if device.is_on else self._look(device))
+            except InputError:  # there is no console at the moment, or too many watch it; its log may be there
+                await self._look(device)
         except (InputError, OutsideError):
             if not self._ready.is_set():
                 raise
