@@ -65,22 +65,13 @@ async def _late(command: RemoteCommand, words: Sequence[str]) -> Exit:
     return await _count(command, words)
 
 
-async def _sizes(command: RemoteCommand, _words: Sequence[str]) -> Exit:
-    """Print each size of the terminal, until `q` is typed."""
-
-    async def show() -> None:
-        while True:
-            size = await command.size()
-            await command.write(f"{size.columns}x{size.rows}\r\n".encode())
-
-    showing = asyncio.create_task(show())
-    try:
-        while data := await command.read():
-            if b"q" in data:
-                return Exit(0)
-    finally:
-        showing.cancel()
-        await asyncio.wait([showing])
+async def _keys(command: RemoteCommand, _words: Sequence[str]) -> Exit:
+    """Say that it is ready, then print what is typed, until `q` is."""
+    await command.write(b"ready\r\n")
+    while data := await command.read():
+        await command.write(data)
+        if b"q" in data:
+            return Exit(0)
     return Exit(1)
 
 
@@ -104,7 +95,7 @@ PROGRAMS: Final[Mapping[str, Program]] = {
     "moved": _moved,
     "count": _count,
     "late": _late,
-    "sizes": _sizes,
+    "keys": _keys,
     "wait": _wait,
     "flood": _flood,
 }

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from vkprovider.labs.kubelet import wire
 from vkprovider.labs.kubelet.spdy import frames as spdy
 from vkprovider.labs.kubelet.spdy import session
-from vkprovider.labs.kubelet.wire import ProtocolError, Sizes
+from vkprovider.labs.kubelet.wire import ProtocolError
 
 BUFFERED_MAX: Final = spdy.CONTROL_BYTES_MAX + 8
 """What a decoder may hold back: a control frame that is not complete."""
@@ -138,12 +138,6 @@ def endure(data: bytes, cuts: Sequence[int] = ()) -> None:
     for protocol in wire.COMMANDS:
         for message in (data, data.decode("latin-1")):
             _refused_or_read(protocol, message)
-    try:
-        sizes = Sizes()
-        for piece in slices(data, cuts):
-            sizes.feed(piece)
-    except ProtocolError:
-        pass
 
 
 def _refused_or_read(protocol: str, message: bytes | str) -> None:

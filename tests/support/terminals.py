@@ -4,7 +4,7 @@ import asyncio
 from collections import deque
 
 from tunnels.base import ConnectionLost
-from vkprovider.labs.kubelet.spi import Exit, Size
+from vkprovider.labs.kubelet.spi import Exit
 
 
 class Terminal:
@@ -52,10 +52,6 @@ class Terminal:
             self._changed.clear()
             await self._changed.wait()
         return self._keys.popleft() if self._keys else b""
-
-    async def size(self) -> Size:
-        await asyncio.Event().wait()
-        return Size(80, 24)
 
     async def write(self, data: bytes) -> None:
         if self._gone.is_set():

@@ -19,7 +19,6 @@ __all__ = [
     "LogLine",
     "LogOptions",
     "RemoteCommand",
-    "Size",
     "Target",
 ]
 
@@ -32,14 +31,6 @@ class Target:
     pod: str
     uid: str
     container: str
-
-
-@dataclass(frozen=True, slots=True)
-class Size:
-    """The size of a terminal, in characters."""
-
-    columns: int
-    rows: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +73,6 @@ class RemoteCommand(Protocol):
 
         While nobody reads, little is buffered and the client waits; pings are answered all the same.
         """
-
-    async def size(self) -> Size:
-        """Return the next size of the terminal, the latest if several came; waits for ever without `tty`."""
 
     async def write(self, data: bytes) -> None:
         """Send to stdout, and wait while the client is slow; without `stdout` the bytes are dropped.

@@ -10,11 +10,11 @@ Of how a command ended: cri-streaming `pkg/streaming/remotecommand`, client-go `
 
 import base64
 import binascii
-from typing import Annotated, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import msgspec
 
-from vkprovider.labs.kubelet.spi import Exit, Size
+from vkprovider.labs.kubelet.spi import Exit
 
 
 class ProtocolError(Exception):
@@ -33,7 +33,7 @@ TUNNEL: Final = "SPDY/3.1+portforward.k8s.io"
 """A WebSocket whose messages are slices of a SPDY connection."""
 
 STDIN, STDOUT, STDERR, ERROR, RESIZE = range(5)
-"""The channels of an exec or attach session."""
+"""The channels of an exec or attach session. Sizes of the terminal are not read: a serial console has none."""
 
 
 class Payload(msgspec.Struct, frozen=True):
@@ -117,44 +117,6 @@ def codec_of(protocol: str) -> ChannelCodec:
 def has_json_status(protocol: str) -> bool:
     """Return whether a protocol, of WebSockets or of SPDY, ends with a `metav1.Status`, not with plain text."""
     return protocol.startswith(("v4.", "v5."))
-
-
-_BYTES_MAX: Final = 1024
-"""The longest object."""
-_Number = Annotated[int, msgspec.Meta(ge=0, le=65535)]
-
-
-class _Size(msgspec.Struct):
-    Width: _Number = 0
-    Height: _Number = 0
-
-
-class Sizes:
-    """Reads sizes from slices of their stream."""
-
-    def __init__(self) -> None:
-        self._pending = bytearray()
-
-    def feed(self, data: bytes) -> Size | None:
-        """Return the last size that some more bytes complete; one without extent is left out.
-
-        Raises:
-            ProtocolError: They are not sizes.
-        """
-        self._pending += data
-        *whole, rest = self._pending.split(b"}")
-        self._pending = rest
-        if len(rest) > _BYTES_MAX:
-            raise ProtocolError("a size of a terminal is too long")
-        latest: Size | None = None
-        for text in whole:
-            try:
-                size = msgspec.json.decode(text + b"}", type=_Size)
-            except (msgspec.DecodeError, UnicodeDecodeError) as error:
-                raise ProtocolError(f"not the size of a terminal: {error}") from None
-            if size.Width and size.Height:
-                latest = Size(size.Width, size.Height)
-        return latest
 
 
 _CODE_MAX: Final = 255

@@ -91,13 +91,14 @@ async def test_port_forward(stage: Stage, kubectl: str, way: str, pod: str) -> N
 
 @pytest.mark.parametrize("way", WAYS)
 async def test_terminal(stage: Stage, way: str) -> None:
-    arguments = ("exec", "-it", "new", "-c", "c", "--", "sizes")
+    arguments = ("exec", "-it", "new", "-c", "c", "--", "keys")
     async with stage.terminal(*arguments, kubectl="own", size=(90, 30), environ=WAYS[way]) as terminal:
-        await terminal.until(lambda shown: b"90x30" in shown)
+        await terminal.until(lambda shown: b"ready" in shown)
         terminal.resize(132, 50)
-        await terminal.until(lambda shown: b"132x50" in shown)
+        terminal.type(b"typed")
+        await terminal.until(lambda shown: b"typed" in shown)
         terminal.type(b"q")
-    assert terminal.shown.endswith(b"132x50\r\n")
+    assert terminal.shown == b"ready\r\ntypedq"
 
 
 async def test_fifty_sessions_at_a_time(stage: Stage) -> None:

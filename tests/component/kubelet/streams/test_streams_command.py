@@ -232,18 +232,21 @@ async def test_spdy_half_close(kubelet: KubeletServer) -> None:
         assert json.loads(client.received[streams["error"]]) == SUCCESS
 
 
-async def test_spdy_sizes(kubelet: KubeletServer) -> None:
-    async with command(kubelet, "sizes", wants="input=1&output=1&tty=1", offered=OFFERED[1:] + OFFERED[:1]) as (
-        client,
-        streams,
-    ):
-        half = len(b'{"Width":80,')
-        told = b'{"Width":80,"Height":24}\n'
-        await client.send(streams["resize"], told[:half])
-        await client.send(streams["resize"], told[half:])
-        await client.until(lambda: client.received[streams["stdout"]] == b"80x24\r\n")
-        await client.send(streams["stdin"], b"q")
-        await client.until(lambda: client.away)
+async def test_sizes_of_a_terminal_never_hold_up_its_keys() -> None:
+    server = KubeletServer(SessionLimits(buffered_bytes=4096, closing_s=5.0))
+    async with server.running():
+        terminal = "input=1&output=1&tty=1"
+        async with command(server, "cat", wants=terminal, offered=OFFERED[1:] + OFFERED[:1]) as (client, streams):
+            for columns in range(1000):
+                await client.send(streams["resize"], b'{"Width":%d,"Height":24}\n' % columns)
+            await client.send(streams["stdin"], b"typed")
+            await client.until(lambda: client.received[streams["stdout"]] == b"typed")
+        async with channels(server, "cat", wants=terminal) as socket:
+            assert await socket.receive_bytes() == b"\x01"
+            for columns in range(1000):
+                await socket.send_bytes(b'\x04{"Width":%d,"Height":24}\n' % columns)
+            await socket.send_bytes(b"\x00typed")
+            assert await socket.receive_bytes() == b"\x01typed"
 
 
 async def test_spdy_before_v4(kubelet: KubeletServer) -> None:

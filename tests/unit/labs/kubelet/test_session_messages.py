@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.support.kubeletwire import slices
 from vkprovider.labs.kubelet import wire
 from vkprovider.labs.kubelet.spdy.session import PAIRING_S, Pair, Pairs, parse_ports
-from vkprovider.labs.kubelet.spi import Exit, Size
+from vkprovider.labs.kubelet.spi import Exit
 from vkprovider.labs.kubelet.streams.inlets import Inlet, InletRoom
-from vkprovider.labs.kubelet.wire import HalfClose, Payload, ProtocolError, Sizes, codec_of, status_json, status_text
+from vkprovider.labs.kubelet.wire import HalfClose, Payload, ProtocolError, codec_of, status_json, status_text
 
 
 def test_binary_channels() -> None:
@@ -123,23 +122,6 @@ def test_ports_of_channels() -> None:
     for wrong in ([], [""], ["80,"], ["x"], [",".join(["80"] * 128)]):
         with pytest.raises(ProtocolError):
             parse_ports(wrong)
-
-
-@given(st.lists(st.tuples(st.integers(1, 65535), st.integers(1, 65535)), min_size=1), st.lists(st.integers(0, 999)))
-def test_sizes_in_slices(told: list[tuple[int, int]], cuts: list[int]) -> None:
-    written = b"".join(json.dumps({"Width": width, "Height": height}).encode() + b"\n" for width, height in told)
-    sizes = Sizes()
-    found = [size for piece in slices(written, cuts) if (size := sizes.feed(piece))]
-    assert found[-1] == Size(*told[-1])
-    assert Sizes().feed(written) == Size(*told[-1])
-
-
-def test_sizes_without_extent_or_sense() -> None:
-    assert Sizes().feed(b'{"Width":0,"Height":24}{"Height":24}{}') is None
-    assert Sizes().feed(b' {"Height":24,"Width":80}') == Size(columns=80, rows=24)
-    for wrong in (b"}", b"{]}", b'{"Width":-1}', b'{"Width":65536}', b'{"Width":"80"}', b"\xff}", b"x" * 2000):
-        with pytest.raises(ProtocolError):
-            Sizes().feed(wrong)
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ from aiohttp import web
 from tunnels.base import ConnectionLost
 from vkprovider.labs.kubelet import wire
 from vkprovider.labs.kubelet.spdy.streams import SpdySession, SpdyStream
-from vkprovider.labs.kubelet.spi import Exit, Size
+from vkprovider.labs.kubelet.spi import Exit
 from vkprovider.labs.kubelet.streams.channels import ChannelSession
 from vkprovider.labs.kubelet.streams.inlets import SessionLimits
 from vkprovider.labs.kubelet.streams.links import Agreement, agree, switch, upgrade
 from vkprovider.labs.kubelet.streams.reading import SessionReading, Stream
-from vkprovider.labs.kubelet.wire import ProtocolError, Sizes, status_json, status_text
+from vkprovider.labs.kubelet.wire import status_json, status_text
 
 _SPDY: Final = ("v4.channel.k8s.io", "v3.channel.k8s.io", "v2.channel.k8s.io", "channel.k8s.io")
 _WITHOUT_RESIZE: Final = _SPDY[2:]
@@ -31,8 +31,6 @@ _CHANNELS: Final = {
     _ERROR: wire.ERROR,
     _RESIZE: wire.RESIZE,
 }
-_READ: Final = {_STDIN, _RESIZE}
-"""The streams that a client writes to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +70,6 @@ class Command:
         self._session: Final = session
         self._streams: Final = streams
         self._protocol: Final = protocol
-        self._sizes: Final = Sizes()
         self._exited = False
 
     async def __aenter__(self) -> Self:
@@ -114,16 +111,6 @@ class Command:
             return await self._streams[_STDIN].read() if _STDIN in self._streams else b""
         except ConnectionLost:
             return b""
-
-    async def size(self) -> Size:
-        """See `RemoteCommand`."""
-        if (stream := self._streams.get(_RESIZE)) is not None:
-            with contextlib.suppress(ConnectionLost, ProtocolError):
-                while data := await stream.read():
-                    if (size := self._sizes.feed(data)) is not None:
-                        return size
-        never: asyncio.Future[Size] = asyncio.get_running_loop().create_future()
-        return await never
 
     async def write(self, data: bytes) -> None:
         """See `RemoteCommand`."""
@@ -202,6 +189,8 @@ async def _add(streams: dict[str, Stream], names: Sequence[str], stream: SpdyStr
     name = stream.headers.get("streamtype", "")
     if name in names and name not in streams:
         streams[name] = stream
+        if name == _RESIZE:
+            stream.inlet.end()  # sizes that nobody reads must not fill the session's room
         await stream.accept()
     else:
         await stream.refuse()
@@ -209,7 +198,7 @@ async def _add(streams: dict[str, Stream], names: Sequence[str], stream: SpdyStr
 
 async def _over_channels(request: web.Request, wants: Wants, agreed: Agreement, limits: SessionLimits) -> Command:
     link = await upgrade(request, agreed.protocol, limits.closing_s)
-    read = [_CHANNELS[name] for name in wants.streams if name in _READ]
+    read = (wire.STDIN,) if wants.stdin else ()
     session = ChannelSession(link, limits, wire.codec_of(agreed.protocol), read)
     streams = {name: session.stream(_CHANNELS[name]) for name in wants.streams}
     first = next(name for name in (_STDOUT, _STDERR, _ERROR) if name in streams)
