@@ -15,6 +15,7 @@ from tests.component.portal.site.test_portal_class_pages import TEACH, teach
 from tests.support.apiserver import GROUP
 from tests.support.page import Page, visiting
 from tests.support.topologies import topology
+from vkprovider.lablet import names
 from vkprovider.platform.times import iso
 
 NO_ROOM = "0/9 nodes are available: 1 node(s) had untolerated taint(s), 8 Insufficient cpu. preemption: 0/9 nodes"
@@ -260,6 +261,27 @@ async def test_the_page_follows_the_class_and_keeps_what_is_ticked(world: Portal
         await page.judge()
         await world.admin.delete(path, grace_s=0)
         await page.until(lambda driver: "ann" not in driver.page_source.partition("grid-rows")[2], "the row goes")
+
+
+async def test_a_lablet_that_is_given_meanwhile_is_ticked_again_for_its_learner(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        visiting(has.client.url) as page,
+    ):
+        end = iso(int(has.running.replica.ctx.wall()) + 1800)
+        path = await room.lablet("warm-1", state="READY", timeslot_end=end)
+        await room.known(1)
+        await page.log_in(token_of(room.teacher), room.path)
+        await page.shows("free", css="#grid-rows")
+        await page.press("#tick-pod-warm-1")
+        await world.admin.patch(path, {"metadata": {"annotations": {names.ANNOTATION_USERNAME: "ann"}}})
+        await page.shows("ann", css="#grid-rows")
+        box = await page.run(lambda driver: driver.find_element("id", "tick-pod-warm-1"))
+        assert not await page.run(lambda _: box.is_selected()), "ann was not meant"
+        assert await page.run(lambda _: box.get_attribute("aria-label")) == "Tick ann"
+        await page.press("#tick-pod-warm-1")
+        assert "Time extended: 1 of 1" in await confirm(page, "extend")
 
 
 async def test_who_may_only_look_reads_the_same_and_presses_nothing(world: PortalWorld) -> None:

@@ -115,6 +115,18 @@ async def test_from_no_lab_over_its_start_and_a_reset_to_its_end(world: PortalWo
         await page.shows("Start a lab")
 
 
+async def test_an_open_question_never_becomes_another_one(world: PortalWorld) -> None:
+    async with learner(world) as (lab, page):
+        await page.press("#lab-start button")
+        await lab.until_pod()
+        await page.shows("End the lab", "#lab-acts")
+        await page.press("#act-stop summary")
+        assert await page.texts("#lab-acts details[open] button.danger") == ["End it now"]
+        await lab.booting()
+        await page.shows("Reset the lab", "#lab-acts")
+        assert await page.texts("#lab-acts details[open] button.danger") == ["End it now"]
+
+
 async def links(page: Page, css: str) -> list[str]:
     """Return where the links that a selector names lead."""
     found = await page.run(lambda driver: driver.find_elements("css selector", css))

@@ -1,5 +1,7 @@
 // Makes elements of a page look as the portal has rendered them by now. Nodes that stay are changed, not replaced: they keep
-// focus and selection, what was typed or opened, and whatever has `data-live-keep`, such as a console.
+// focus and selection, what was typed, opened or ticked, and whatever has `data-live-keep`, such as a console. What a person
+// may open, press or tick has an id, so that it never becomes another of its kind under their hand; a tick whose value
+// changes, since the row is another learner's now, is taken off.
 "use strict";
 
 (() => {
@@ -7,9 +9,11 @@
   const kept = (node) => node instanceof Element && (node.hasAttribute("data-live-keep") || node.classList.contains("answer"));
 
   const PERSONAL = new Set(["open", "value", "checked", "selected"]);
+  const TICKS = "input[type=checkbox], input[type=radio]";
   /** @param {Element} element @param {string} name @returns {boolean} whether a person sets that attribute of it */
   const personal = (element, name) =>
-    PERSONAL.has(name) && element.matches("input:not([type=hidden]), option, details, dialog");
+    PERSONAL.has(name) && element.matches("input:not([type=hidden]), option, details, dialog") &&
+    !(name === "value" && element.matches(TICKS));
 
   /** @param {Node} node @returns {string} */
   const idOf = (node) => (node instanceof Element ? node.id : "");
@@ -25,7 +29,9 @@
       if (!now.hasAttribute(name) && !personal(old, name)) old.removeAttribute(name);
     }
     for (const { name, value } of now.attributes) {
-      if (old.getAttribute(name) !== value && !personal(old, name)) old.setAttribute(name, value);
+      if (old.getAttribute(name) === value || personal(old, name)) continue;
+      old.setAttribute(name, value);
+      if (name === "value" && old.matches(TICKS)) /** @type {HTMLInputElement} */ (old).checked = false;
     }
     if (!old.matches("textarea, time[data-until], time[data-clock]")) morphChildren(old, now);
   };
