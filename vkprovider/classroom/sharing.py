@@ -43,7 +43,14 @@ class SharedLablet(NamedTuple):
 
 
 async def share(
-    kube: KubeClient, namespace: str, name: str, guest: str, mode: GuestMode, *, link: bool = False
+    kube: KubeClient,
+    namespace: str,
+    name: str,
+    guest: str,
+    mode: GuestMode,
+    *,
+    link: bool = False,
+    learner: str | None = None,
 ) -> SharedLablet:
     """Let a guest into a learner's lablet; repeat it at will, also to change the mode.
 
@@ -54,6 +61,7 @@ async def share(
         guest: A name as learners have them: of a user of the cluster without the prefix.
         mode: Whether the guest watches or types.
         link: Whether the guest gets a link, too, in the place of an earlier one.
+        learner: Who is meant to share it; None: whoever has it.
 
     Raises:
         SharingError: It cannot be shared so.
@@ -64,6 +72,7 @@ async def share(
     def with_guest(pod: LabletPod) -> dict[str, GuestMode]:
         if pod.over or not pod.user:
             raise SharingError(f"pod/{name} has no learner who could share it; assign it first")
+        _check_learner(pod, learner)
         if guest == pod.user:
             raise SharingError(f"pod/{name} is the lablet of {guest}")
         found = {**pod.guests, guest: mode}
@@ -78,8 +87,12 @@ async def share(
     return SharedLablet(pod, made, await let_in(kube, namespace, [pod]))
 
 
-async def unshare(kube: KubeClient, namespace: str, name: str, guest: str) -> SharedLablet:
+async def unshare(
+    kube: KubeClient, namespace: str, name: str, guest: str, *, learner: str | None = None
+) -> SharedLablet:
     """Let a guest into a lablet no more; what is open ends within a minute. Repeat it where it was interrupted.
+
+    Args: as of `share`.
 
     Raises:
         SharingError: There is no such guest.
@@ -88,6 +101,7 @@ async def unshare(kube: KubeClient, namespace: str, name: str, guest: str) -> Sh
     there: set[str] = set()
 
     def without(pod: LabletPod) -> dict[str, GuestMode]:
+        _check_learner(pod, learner)
         there.update(pod.guests)
         return {other: mode for other, mode in pod.guests.items() if other != guest}
 
@@ -97,6 +111,11 @@ async def unshare(kube: KubeClient, namespace: str, name: str, guest: str) -> Sh
         others = ", ".join(sorted(pod.guests))
         raise SharingError(f"{guest} is no guest of pod/{name}" + (f", which has {others}" if others else ""))
     return SharedLablet(pod, closed=await open_access(kube, namespace, [pod]))
+
+
+def _check_learner(pod: LabletPod, learner: str | None) -> None:
+    if learner is not None and pod.user != learner:
+        raise SharingError(f"pod/{pod.metadata.name} is the lablet of {pod.user or 'nobody'} now, not of {learner}")
 
 
 async def _written(kube: KubeClient, namespace: str, name: str, decide: _Decision) -> LabletPod:

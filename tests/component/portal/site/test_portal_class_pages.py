@@ -606,9 +606,15 @@ async def test_one_lablet_is_asked_on_its_own_page(world: PortalWorld) -> None:
         assert page.status_code == 200
         assert re.search(rf'formaction="{path}/extend"[^>]* name="minutes" value="15"', page.text)
         assert f'href="{path}/consoles/r1"' in page.text
+        assert re.search(r'form="acts" name="learner" value="ann"', page.text)
+        for act, fields in (("extend", {"minutes": "15"}), ("stop", {}), ("devices/stop", {"device": "r1"})):
+            stale = await who.post(f"{path}/{act}", None, learner="eve", **fields)
+            assert stale.status_code == 409
+            assert "The lab is that of ann now; nothing was done." in stale.text
+        assert "desired-state" not in await room.notes("warm-1")
         free = (await who.get(f"{room.path}/lablets/warm-free")).text
         assert "/extend" not in free.partition('<section id="lab-acts"')[2].partition("</section>")[0]
-        done = await who.post(f"{path}/extend", minutes="15")
+        done = await who.post(f"{path}/extend", minutes="15", learner="ann")
         assert (done.status_code, done.headers["Location"]) == (303, path)
         assert (await room.notes("warm-1"))["timeslot-end"] == iso(now + 1500)
         assert (await who.post(f"{path}/extend", minutes="x")).status_code == 422

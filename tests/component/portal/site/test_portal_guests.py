@@ -91,6 +91,30 @@ async def test_a_guest_sees_the_lablet_until_an_instructor_ends_it(world: Portal
             assert (await ada.get(mine)).status_code == 200
 
 
+async def test_a_form_about_one_learner_lets_nobody_into_the_lab_of_the_next(world: PortalWorld) -> None:
+    async with (
+        class_with(world) as (made, room, _),
+        assigning(world) as kube,
+        Browsing(made.client.url) as teacher,
+    ):
+        path = await room.lablet("warm-1", "ada", message="", state="READY", devices="2/2")
+        await room.known(1)
+        await teacher.log_in(room.teacher)
+        guests = f"{room.path}/lablets/warm-1/guests"
+        assert 'name="learner" value="ada"' in (await teacher.get(guests)).text
+        await world.admin.patch(path, {"metadata": {"annotations": {names.ANNOTATION_USERNAME: "carol"}}})
+        with pytest.raises(SharingError, match=r"is the lablet of carol now, not of ada"):
+            await share(kube, room.namespace, "warm-1", "bob", GuestMode.TYPE, learner="ada")
+        await eventually(lambda: shows(teacher, guests, "Guests in the lab of carol"), "the portal knows")
+        answer = await teacher.post(guests, guest="bob", mode="type", learner="ada")
+        assert answer.status_code == 409
+        assert "The lab is that of carol now; nothing was done." in answer.text
+        assert "guests" not in await room.notes("warm-1")
+        await share(kube, room.namespace, "warm-1", "bob", GuestMode.TYPE, learner="carol")
+        assert (await teacher.post(f"{guests}/end", guest="bob", learner="ada")).status_code == 409
+        assert (await room.notes("warm-1"))["guests"] == '{"bob":"type"}'
+
+
 async def test_a_removal_of_a_guest_that_was_interrupted_is_repeated(world: PortalWorld) -> None:
     """The Pod no longer names the guest, but the binding does: it is rewritten, and the learner keeps access."""
     async with class_with(world) as (made, room, _), assigning(world) as kube:

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 from vkprovider.classroom.pods import change
 from vkprovider.lablet import names
 from vkprovider.lablet.inputs import CHARS_MAX
+from vkprovider.lablet.standing import learner_in
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import Conflict, Forbidden, InputError, NotFound, OutsideError
 from vkprovider.platform.kube.api import PODS
@@ -14,7 +15,7 @@ from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.times import clock, unix
-from vkprovider.portal.pure.classes import ACTS, CannotBeDoneError, Row, everybody, notes_for
+from vkprovider.portal.pure.classes import ACTS, CannotBeDoneError, Row, everybody, notes_for, passed_to
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.classes.classrooms import Classrooms
 from vkprovider.portal.web.layout import SiteContext
@@ -138,10 +139,13 @@ class Acting:
         if pod is None or act is None:
             raise _NothingDoneError("has no lab that could do it yet")
         pods = Resource(kube, PODS, pod.metadata.namespace)
+        meant = learner_in(pod) if row.user else row.learner
         for _ in range(_TRIES):
+            if gone := passed_to(meant, learner_in(pod)):
+                raise _NothingDoneError(gone)
             notes = notes_for(act, pod, now, seconds=wanted.seconds, message=wanted.message)
             try:
-                await change(kube, pod, annotations=notes, unchanged=act == "extend")  # the end that was seen
+                await change(kube, pod, annotations=notes, unchanged=True)  # the learner and the end that were seen
             except Conflict:
                 pod = await _again(pods, pod)
                 continue
@@ -283,8 +287,7 @@ def passed_on(picked: Sequence[str], scope: str, rows: Sequence[Row]) -> list[Ou
     found = []
     for key, blank, learner in (tick.partition(" ") for tick in picked):
         who = now.get(key, learner)
-        if blank and who != learner:
-            words = f"the lab is {f'that of {who}' if who else 'free'} now; nothing was done"
+        if blank and (words := passed_to(learner, who)):
             found.append(Outcome(learner or key, done=False, words=words))
     return found
 

@@ -16,7 +16,7 @@ from vkprovider.portal.pure.options import Grounds
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.classes.classrooms import ClassRequests
 from vkprovider.portal.web.classes.giving import as_visitor, has_links, notes_of
-from vkprovider.portal.web.lab.pieces import lablet_place
+from vkprovider.portal.web.lab.pieces import check_learner, lablet_place
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.links import LINK_BASE
 from vkprovider.portal.web.login import address_of
@@ -74,18 +74,19 @@ class GuestsPage:
         except ValueError:
             raise Rejected(Grounds.INVALID_BODY, "Say whether the guest watches or types.") from None
         wants_link = form.get("link") == "yes" and has_links(self.site, request)
+        learner = check_learner(form, learner_in(place.pod))
         name = place.pod.metadata.name
         async with as_visitor(self.site, place.visitor, "Nothing was done") as kube:
-            found = await share(kube, place.namespace, name, guest, mode, link=wants_link)
+            found = await share(kube, place.namespace, name, guest, mode, link=wants_link, learner=learner)
         self._tell(place, guest, mode)
         return self._answer(request, place, found)
 
     async def remove(self, request: web.Request) -> web.StreamResponse:
         """Let a guest in no more."""
         place, form = await self._place(request), await read_form(request, FORM_BODY)
-        guest = str(form.get("guest", ""))
+        guest, learner = str(form.get("guest", "")), check_learner(form, learner_in(place.pod))
         async with as_visitor(self.site, place.visitor, "Nothing was done") as kube:
-            found = await unshare(kube, place.namespace, place.pod.metadata.name, guest)
+            found = await unshare(kube, place.namespace, place.pod.metadata.name, guest, learner=learner)
         self._tell(place, guest, None)
         return self._answer(request, place, found)
 

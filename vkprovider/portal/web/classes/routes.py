@@ -46,7 +46,7 @@ from vkprovider.portal.web.classes.handout import HandingOut
 from vkprovider.portal.web.classes.pools import PoolsPage, pool_rights
 from vkprovider.portal.web.classes.wall import Wall
 from vkprovider.portal.web.classes.work import WorkPage
-from vkprovider.portal.web.lab.pieces import Deed, lab_page, lablet_place
+from vkprovider.portal.web.lab.pieces import Deed, check_learner, lab_page, lablet_place
 from vkprovider.portal.web.lab.routes import LABLET, LabletTopics
 from vkprovider.portal.web.layout import PIECE, SiteContext
 from vkprovider.portal.web.live.streams import Live
@@ -129,9 +129,11 @@ class ClassLablets:
             raise web.HTTPNotFound
         if allowed.role.endswith(_LOOKS):
             raise Rejected(Grounds.PERMISSION_DENIED, "You may look at this lab, and do nothing with it.")
-        wanted = wanted_of(action, await read_form(request, FORM_BODY))
+        form = await read_form(request, FORM_BODY)
+        wanted = wanted_of(action, form)
         if isinstance(wanted, str):
             raise Rejected(Grounds.INVALID_BODY, wanted)
+        check_learner(form, rows[0].learner)
         [outcome] = await self._acting.ask(visitor, namespace, rows, wanted)
         if not outcome.done:
             raise Rejected(Grounds.CANNOT_BE_DONE, f"Nothing was done: {outcome.words}.")

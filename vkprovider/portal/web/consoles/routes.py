@@ -34,6 +34,7 @@ from vkprovider.portal.web.consoles.frames import Mode, Why
 from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
 from vkprovider.portal.web.consoles.screens import screen_run
 from vkprovider.portal.web.lab.given import given_place, given_to, have_done, typing_in
+from vkprovider.portal.web.lab.pieces import check_learner
 from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.live.streams import Live
 from vkprovider.portal.web.visitors import FORM_BODY, Visitor, VisitorReviews, link
@@ -435,9 +436,12 @@ class ConsoleViews(NamedTuple):
             """Do it to one device, by the visitor's own right, and lead back to the page."""
             visitor, place = await self._using(find, request)
             act = act_of(request.match_info["act"])
-            device = str((await read_form(request, FORM_BODY)).get("device", ""))
+            form = await read_form(request, FORM_BODY)
+            device = str(form.get("device", ""))
             if act is None or not device:
                 raise web.HTTPNotFound
+            if place.pod is not None:
+                check_learner(form, learner_in(place.pod))
             await have_done(self.site, visitor, place.target(device), (names.DEVICE, act, device, "--yes"))
             raise web.HTTPSeeOther(link(request, place.path))
 

@@ -16,10 +16,12 @@ from vkprovider.lablet.devices import DeviceState, Port, SeenDevice
 from vkprovider.lablet.guests import GuestMode
 from vkprovider.platform.times import clock, iso, length
 from vkprovider.portal.pure import options
+from vkprovider.portal.pure.classes import passed_to
 from vkprovider.portal.pure.form import FormOffer
-from vkprovider.portal.pure.options import LabWish, Rejection
+from vkprovider.portal.pure.options import Grounds, LabWish, Rejection
 from vkprovider.portal.pure.plainwords import learners_view
 from vkprovider.portal.pure.view import LabView, command_for
+from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.layout import Layout
 from vkprovider.portal.web.live.topics import Rendering, time_left
 
@@ -134,6 +136,7 @@ class Audience(NamedTuple):
         locked: Whether the cluster gives them no right to its consoles.
         guest: What they do at its consoles, if they are guests there.
         guests: The path of the page where they name guests; "" if they may not.
+        learner: Whose lab a form is about, which is refused once the lab is another's; None where it is always theirs.
     """
 
     consoles: bool = True
@@ -141,6 +144,7 @@ class Audience(NamedTuple):
     locked: bool = False
     guest: GuestMode | None = None
     guests: str = ""
+    learner: str | None = None
 
 
 def pieces(
@@ -173,6 +177,7 @@ def pieces(
         "mine": audience.mine,
         "guest": audience.guest,
         "guests_path": audience.guests,
+        "learner": audience.learner,
         "locked": audience.locked,
         "captures_path": _captures_path(view, place, audience),
         "deeds": tuple(deeds),
@@ -186,6 +191,24 @@ def pieces(
         "iso": iso,
     }
     return {f"lab-{name}": layout.html(f"lab/_{name}.html", base=base, **values).strip() for name in PIECES}
+
+
+def check_learner(form: Mapping[str, object], now: str) -> str | None:
+    """Return for whose lab a form was sent; None if it does not say so. See `Audience.learner`.
+
+    Args:
+        form: What was sent.
+        now: Who has the lab now.
+
+    Raises:
+        Rejected: The lab is another learner's by now.
+    """
+    learner = form.get("learner")
+    if not isinstance(learner, str):
+        return None
+    if gone := passed_to(learner, now):
+        raise Rejected(Grounds.CANNOT_BE_DONE, f"{gone[0].upper()}{gone[1:]}.")
+    return learner
 
 
 _ACTS: Final = {

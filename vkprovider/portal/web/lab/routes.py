@@ -10,6 +10,7 @@ from aiohttp import web
 
 from vkprovider.lablet.inputs import tag_of
 from vkprovider.lablet.models.status import DefinitionStatus
+from vkprovider.lablet.standing import learner_in
 from vkprovider.platform.http.bodies import read_form
 from vkprovider.platform.rights import Right
 from vkprovider.platform.runtime.parts import Route
@@ -152,7 +153,7 @@ class LabletTopics:
         view = from_pod(pod, self._site.index.status_of(pod.spec.runtime_class_name), (), now)
         place, deeds = lablet_place(namespace, pod_name), tuple(self._deeds(view, namespace, pod_name))
         guests = f"{place.path}/guests" if view.name and deeds else ""
-        audience = Audience(consoles=role == TEACHER, mine=False, guests=guests)
+        audience = Audience(consoles=role == TEACHER, mine=False, guests=guests, learner=learner_in(pod))
         return Rendered(pieces(self._site.layout, view, place, deeds, audience, base, now))
 
 
