@@ -330,6 +330,31 @@ def is_over(driver: Chrome) -> bool:
     return "/login?next=" in driver.current_url or "login is over" in banner
 
 
+_NO_NETWORK = """
+const stock = window.fetch;
+window.refused = 0;
+window.fetch = (...given) => {
+  if (!String(given[0]).endsWith("/login/renew") || window.refused) return stock(...given);
+  window.refused += 1;
+  return Promise.reject(new TypeError("no network"));
+};
+"""
+
+
+async def test_a_renewal_without_a_network_is_asked_for_again(world: PortalWorld, issuer: Issuer) -> None:
+    """As of a laptop that wakes before its network does."""
+    issuer.set_lives(SHORT)
+    async with organisation(world, issuer) as there, visiting(there.url) as page:
+        await page.run(
+            lambda driver: driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _NO_NETWORK})
+        )
+        await there.log_in(page, "alice", "/labs/alice")
+        await page.shows("You have no lab")
+        await when(lambda: len(issuer.requests(REFRESH)) > 1, "it is renewed, and again")
+        assert await page.run(lambda driver: driver.execute_script("return window.refused")) == 1
+        assert issuer.presented_twice() == []
+
+
 @pytest.mark.timeout(240)
 async def test_a_lost_answer_leads_to_one_login_at_the_end_of_the_session(world: PortalWorld, issuer: Issuer) -> None:
     lives = TokenLives(id_s=45)  # between the lost answer and the end there is time to see that nothing happens
@@ -436,6 +461,12 @@ async def test_two_tabs_stay_as_they_are_over_renewals_that_one_of_them_does_at_
         await page.open(f"/classes/{bench.site.lablet.namespace}")
         await page.shows(bench.site.lablet.name)
         await mark(page)
+        grid = await page.run(lambda driver: driver.current_window_handle)
+        await page.run(lambda driver: driver.switch_to.new_window("tab"))
+        await page.open(f"{bench.lablet}/consoles/h0?panel&as=watch")  # as in a frame: it renews nothing itself
+        await page.until(lambda driver: "before the renewal" in rows(driver), "the frame watches")
+        framed = await page.run(lambda driver: driver.current_window_handle)
+        await page.run(lambda driver: driver.switch_to.window(grid))
         await when(lambda: issuer.requests(REFRESH), "a tab renews")
         await asyncio.sleep(3)  # by when the other one would have
         assert len(issuer.requests(REFRESH)) == 1
@@ -447,7 +478,10 @@ async def test_two_tabs_stay_as_they_are_over_renewals_that_one_of_them_does_at_
         await page.until(lambda driver: rows(driver).count("after two") == 2, "it is typed, and answered")
         assert "before the renewal" in await page.run(rows)
         assert len(await page.run(lambda driver: driver.execute_script("return window.dialled"))) == 1
-        await page.run(lambda driver: driver.switch_to.window(driver.window_handles[-1]))
+        await page.run(lambda driver: driver.switch_to.window(framed))
+        await page.until(lambda driver: rows(driver).count("after two") == 2, "the frame follows")
+        assert len(await page.run(lambda driver: driver.execute_script("return window.dialled"))) == 1
+        await page.run(lambda driver: driver.switch_to.window(grid))
         banner = "".join(await page.texts(".live-banner"))
         assert not any(each in banner for each in ("login", "lost")), banner
         await bench.portal.admin.delete(bench.site.lablet.path)

@@ -104,6 +104,23 @@ async def test_type_see_red_leave_by_keyboard_and_take_over(bench: Bench) -> Non
         await other.judge(html=False)
 
 
+async def test_a_console_in_a_frame_ends_with_the_login_that_another_tab_leaves(bench: Bench) -> None:
+    async with visiting(bench.url) as page:
+        page.expects(r"/live.* - Failed to load resource: .* 401")
+        await page.log_in(token(await bench.teacher("ann")), f"{bench.lablet}/consoles/h0?panel%26as=type")
+        await state(page, "typing")
+        await page.keys("echo typed", Keys.ENTER)
+        await screen(page, "typed")
+        console = await page.run(lambda driver: driver.current_window_handle)
+        await page.run(lambda driver: driver.switch_to.new_window("tab"))
+        await page.open("/classes")
+        await page.press(".bar form button")
+        await page.shows("Log in")
+        await page.run(lambda driver: driver.switch_to.window(console))
+        await state(page, "signed-out")
+        await page.shows("You have logged out; your lab goes on.", "#console-status")
+
+
 async def test_in_a_frame_of_another_page_of_the_site_and_nowhere_else(bench: Bench) -> None:
     ann = token(await bench.teacher("ann"))
     async with visiting(bench.url) as page:

@@ -1,9 +1,8 @@
 // A session that goes on: <script data-renew="/login/renew" data-seconds="3600">, the path and how long the token lasts.
 //
 // One tab of a browser renews for all, before the token ends: who holds the lock asks, and tells the others, whose turn
-// finds that it is done. What was asked once is not asked again: an answer that is lost may have used the refresh token
-// up, and the session then ends with its token. Open consoles get the ticket of the answer (console.js), because they
-// may be at another replica.
+// finds that it is done. Where no answer comes it asks again: the portal sends no refresh token twice, and says so (409).
+// Open consoles, also those in frames, hear the ticket of the answer (followLogin), because they may be at another replica.
 "use strict";
 
 (() => {
@@ -25,7 +24,6 @@
   /** @param {{seconds: number, ticket: string}} answer */
   const goOn = (answer) => {
     endsAt = Date.now() + 1000 * answer.seconds;
-    document.dispatchEvent(new CustomEvent("session:renewed", { detail: answer.ticket }));
     wait();
   };
 
@@ -33,20 +31,19 @@
     const token = document.querySelector('meta[name="csrf"]').content;
     const headers = { "X-CSRF-Token": token, Accept: "application/json" };
     try {
-      const answer = await fetch(renew, { method: "POST", headers });
-      if (answer.status === 503) { // surely not done
-        timer = setTimeout(ask, 1000 * Math.min(RETRY_S, (endsAt - Date.now()) / 4000));
-      } else if (answer.ok) {
+      const answer = await fetch(renew, { method: "POST", headers, keepalive: true });
+      if (answer.ok) {
         const found = await answer.json();
         tabs.postMessage(found);
         goOn(found);
-      } else {
-        over = true;
+        return;
       }
+      over = answer.status < 500 && answer.status !== 429;
     } catch {
-      over = true;
+      // there is no network, or the answer was lost
     }
     if (over) tabs.postMessage({ over });
+    else timer = setTimeout(ask, 1000 * Math.min(RETRY_S, (endsAt - Date.now()) / 4000));
   };
 
   const ask = () => {

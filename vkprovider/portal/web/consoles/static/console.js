@@ -207,8 +207,14 @@
     }
   };
 
-  document.addEventListener("session:renewed", ({ detail }) => {
-    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ ticket: detail }));
+  const renewed = (ticket) => {
+    if (socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ ticket }));
+  };
+  followLogin(place.dataset, renewed, () => {
+    clearTimeout(retry);
+    socket.onclose = null;
+    socket.close();
+    closed({ why: "signed-out", text: "You have logged out; your lab goes on." });
   });
 
   // Another session may have taken over; the provider, which lets one type, says so again.

@@ -1,7 +1,14 @@
-// Why a WebSocket of a console or a screen did not open.
+// What consoles and screens share: why a WebSocket did not open, and what becomes of the login.
 "use strict";
 
 const BLOCKED_MAX = 3;
+
+/** Follow the login that another tab, or the page around a frame, renews or ends: see session.js and site.js.
+ * @param {DOMStringMap} paths @param {(ticket: string) => void} renewed @param {() => void} left */
+const followLogin = ({ renewal, logout }, renewed, left) => {
+  new BroadcastChannel(`session ${renewal}`).onmessage = ({ data }) => { if (data.ticket) renewed(data.ticket); };
+  new BroadcastChannel(`left ${new URL(logout, location.href)}`).onmessage = left;
+};
 
 // A browser tells no script why a WebSocket did not open; a request of another kind is refused in the same way.
 class Refusals {

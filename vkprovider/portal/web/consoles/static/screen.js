@@ -99,8 +99,14 @@
     document.querySelector("#screen-bar button:not([hidden])").focus();
   }, true);
 
-  document.addEventListener("session:renewed", ({ detail }) => {
-    if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ ticket: detail }));
+  const renewed = (ticket) => {
+    if (socket?.readyState === WebSocket.OPEN) socket.send(JSON.stringify({ ticket }));
+  };
+  followLogin(place.dataset, renewed, () => {
+    clearTimeout(retry);
+    socket = null;
+    rfb?.disconnect();
+    closed({ why: "signed-out", text: "You have logged out; your lab goes on." });
   });
   button("again").addEventListener("click", open);
   button("use").addEventListener("click", () => show(false));
