@@ -41,6 +41,27 @@ async def test_what_is_done_shows_without_loading_the_page(world: PortalWorld) -
         await page.judge(html=False)
 
 
+async def test_what_leaves_the_page_is_sent_once(world: PortalWorld) -> None:
+    """Two clicks on a button whose answer takes long: the second request would hide what the first one was told."""
+    async with setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as made, visiting(made.client.url) as page:
+        await page.log_in(made.alice["Authorization"].removeprefix("Bearer "), "/labs/alice")
+        await page.shows("Start a lab")
+        script = """
+          const sent = [];
+          addEventListener("submit", (event) => { sent.push(!event.defaultPrevented); event.preventDefault(); });
+          for (const stays of [false, true]) {
+            const form = document.createElement("form");
+            form.method = "post"; form.action = "/labs/alice/create";
+            form.toggleAttribute("data-stays", stays);
+            document.querySelector("main").append(form);
+            form.requestSubmit();
+            form.requestSubmit();
+          }
+          return sent;
+        """
+        assert await page.run(lambda driver: driver.execute_script(script)) == [True, False, True, True]
+
+
 def _send_form(path: str) -> Callable[[Chrome], object]:
     """Send a form of the page's own, as one that was shown before the lab was there."""
     script = """

@@ -5,12 +5,14 @@ from base64 import b64encode
 from collections.abc import AsyncIterator
 
 import pytest
+from aiohttp import web
 
 from tests.component.portal.asking import setting
 from tests.component.portal.harness import PortalWorld
 from tests.component.portal.people import USER_ROLE
 from tests.component.portal.site.browsing import Browsing
 from tests.component.portal.site.labs import LearnersLab
+from tests.support.page import visiting
 from tests.support.scripted import ScriptedServer, answer, refuse
 
 KEY = b64encode(os.urandom(32)).decode()
@@ -87,6 +89,36 @@ async def test_a_lab_is_saved_and_the_next_begins_from_it(world: PortalWorld, pa
             await who.log_in(ben)
             await who.get("/labs/ben")
             assert (page.seen[-1].path, page.seen[-1].headers["Authorization"]) == ("/archives", ben["Authorization"])
+
+
+async def test_who_ends_a_lab_begins_the_next_from_what_was_saved_without_loading_the_page(
+    world: PortalWorld, page: ScriptedServer
+) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY, VKPROVIDER_PORTAL_PROVIDER_URL=page.url) as made,
+        visiting(made.client.url) as tab,
+    ):
+        lab = LearnersLab(made)
+        await lab.draw()
+        saved: list[dict[str, object]] = []
+
+        async def archives(_: web.Request) -> web.Response:
+            return web.json_response({"items": saved})
+
+        page.next(archives, times=9)
+        await tab.log_in(lab.token, "/labs/alice")
+        await tab.press("#lab-start button")
+        await lab.until_pod()
+        await lab.ready()
+        await tab.open("/labs/alice")
+        await tab.press("#act-stop summary")
+        kept = {"id": ID, "namespace": "nublado-alice", "pod": "nb-alice", "at": 0, "version": "0.9.0"}
+        saved.append({**kept, "definition": f"{made.definition}-small", "devices": ["r1"]})
+        await tab.press("#act-stop button.danger")
+        await world.until_gone("alice")
+        await tab.shows("You have no lab")
+        await tab.shows("what you saved", "#lab-saved")
+        await tab.judge(html=False)
 
 
 async def test_without_the_providers_page_nothing_is_promised(world: PortalWorld) -> None:

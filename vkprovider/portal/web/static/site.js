@@ -3,8 +3,9 @@
 // - <form data-in-place> is sent without leaving the page. A refusal appears as a sentence beneath the form; otherwise
 //   the page that the answer leads to is loaded, unless it is this one and follows changes by itself (<main data-topic>).
 // - A form that came without its token, since many see the same piece, is given the one of the page.
-// - Who logs out, by <form data-leaves>, in one tab is logged out in all: each is loaded again, which ends its stream and
-//   its console.
+// - Who logs out, by <form data-leaves>, in one tab is logged out in all: consoles and screens close (followLogin), and
+//   each page is loaded again, which ends its stream.
+// - What leaves the page is sent once, however often its button is pressed; <form data-stays> gets a file instead.
 // - <form data-send-now> is sent as soon as the page is there.
 // - What came of a button is said where it was pressed: in the nearest [data-answers], else beneath its form. Where it
 //   worked, and the page stays, that is the button's data-done.
@@ -35,9 +36,11 @@
 
   const leaving = document.querySelector("form[data-leaves]");
   const tabs = leaving && new BroadcastChannel(`left ${leaving.action}`);
-  if (tabs && window === window.top) tabs.onmessage = () => location.reload();
+  const CLOSING_MS = 200; // consoles come first: of one in which somebody typed, the browser asks whether to leave it
+  if (tabs && window === window.top) tabs.onmessage = () => setTimeout(() => location.reload(), CLOSING_MS);
 
   const sending = new WeakSet();
+  const LEAVING_MS = 60_000;
 
   const send = async (form, button) => {
     if (sending.has(form)) return;
@@ -72,13 +75,29 @@
     }
   };
 
+  /** @param {HTMLFormElement} form @param {HTMLElement | null} button that was pressed */
+  const leave = (form, button) => {
+    const again = () => {
+      sending.delete(form);
+      button?.removeAttribute("aria-busy");
+    };
+    sending.add(form);
+    button?.setAttribute("aria-busy", "true");
+    addEventListener("pageshow", again, { once: true }); // somebody came back to it
+    setTimeout(again, LEAVING_MS); // somebody stopped the browser
+  };
+
   document.addEventListener("submit", (event) => {
     const form = event.target;
     const field = form.querySelector('input[name="csrf"]');
     if (field && !field.value) field.value = token();
+    if (event.defaultPrevented) return;
     if (form.hasAttribute("data-in-place")) {
       event.preventDefault();
       send(form, event.submitter);
+    } else if (form.method === "post" && !form.hasAttribute("data-stays")) {
+      if (sending.has(form)) event.preventDefault();
+      else leave(form, event.submitter);
     }
   });
 

@@ -1,5 +1,8 @@
-// Warns before a lab ends, also who looks elsewhere: in the title of the page from ten minutes before, and where the
-// browser was allowed to, by a notification five minutes before. The page itself has a sentence; live.js counts.
+// What the page of a lab does about its end.
+//
+// - It warns before, also who looks elsewhere: in the title of the page from ten minutes before, and where the browser was
+//   allowed to, by a notification five minutes before. The page itself has a sentence; live.js counts.
+// - The form for the next lab, which was sent while there was a lab, is asked for again: it offers what was saved.
 "use strict";
 
 (() => {
@@ -33,4 +36,23 @@
   setInterval(look, 1000);
   document.addEventListener("live:changed", look);
   look();
+})();
+
+(() => {
+  const there = () => document.getElementById("lab-state")?.dataset.lab === "there";
+  let was = there();
+
+  const renew = async () => {
+    const answer = await fetch(location.href).catch(() => null);
+    if (!answer?.ok) return;
+    const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const next = page.getElementById("lab-start");
+    if (next) document.getElementById("lab-start")?.replaceWith(next);
+  };
+
+  document.addEventListener("live:changed", () => {
+    const is = there();
+    if (was && !is && document.getElementById("lab-start")) renew();
+    was = is;
+  });
 })();
