@@ -596,11 +596,13 @@ async def test_one_lablet_is_asked_on_its_own_page(world: PortalWorld) -> None:
         Browsing(has.client.url) as who,
     ):
         now = int(has.running.replica.ctx.wall())
-        await room.lablet("warm-1", "ann", state="READY", timeslot_end=iso(now + 600))
+        yesterday = iso(now - 86400)
+        await room.lablet("warm-1", "ann", state="READY", timeslot_end=iso(now + 600), last_activity=yesterday)
         await room.lablet("warm-free", state="READY")
         await monday.lablet("warm-2", "ben", state="READY")
         await room.known(2)
         await who.log_in(room.teacher)
+        assert f'last at <time datetime="{yesterday}" data-clock>' in (await who.get(room.path)).text
         path = f"{room.path}/lablets/warm-1"
         page = await who.get(path)
         assert page.status_code == 200

@@ -342,7 +342,9 @@ class Grid:
             "row": row,
             "picks": role == "acts",
             "path": path_of_row(namespace, row),
-            "started": _started(row, now),
+            "began": _began(row),
+            "began_at": clock(at, now) if (at := row.started_at or row.active_at) is not None else "",
+            "began_iso": iso(int(at)) if at is not None else "",
             "ends": clock(row.ends_at, now) if row.ends_at is not None else "",
             "ends_iso": iso(int(row.ends_at)) if row.ends_at is not None else "",
         }
@@ -393,12 +395,12 @@ def _parts(name: str) -> tuple[str, RowFilter]:
     return namespace, wish_of(dict(parse_qsl(query)))
 
 
-def _started(row: Row, now: float) -> str:
-    """Return since when a learner works, in words."""
+def _began(row: Row) -> str:
+    """Return whether a learner works, in words that a time follows if one is known."""
     if row.started_at is not None:
-        return f"since {clock(row.started_at, now)}"
+        return "since"
     if row.active_at is not None:
-        return f"last at {clock(row.active_at, now)}"
+        return "last at"
     if row.standing is Standing.WORKING:
         return "yes"
     return "not yet" if row.learner else ""
