@@ -15,6 +15,7 @@ from tests.component.controllers.looking import condition, eventually, is_ready,
 from tests.component.controllers.running import MORTAL, SHORT, WITH_PASSES, Groups
 from tests.support.apiserver import CONFIG_MAPS, GROUP, LOGINS, NODE_LEASES, NODES, SECRETS, SYSTEM
 from tests.support.cmlapi.simulator import CmlSimulator
+from tests.support.faultyapi import Asked
 from tests.support.topologies import topology
 from vkpsim.cml.world.model import Lab
 from vkpsim.http.faults import Fault, Kind
@@ -534,6 +535,43 @@ async def test_worker_deleted_as_its_first_lablet_begins_leaves_no_lab_behind(wo
     assert simulator.simulation.world.labs == {}
     imports = [entry for entry in simulator.log.entries if entry.path.endswith("/import")]
     assert len(imports) == (moment == "claimed")
+
+
+async def test_worker_that_retires_as_another_lablet_begins_leaves_no_lab_behind(world: World) -> None:
+    """It still has the finalizer of a lablet that has just ended; the row of the next one is not deleted unseen."""
+    running, simulator, beside = await world.replica(), await world.simulator(), await world.simulator()
+    worker, definition = await world.worker(simulator.url), await world.define(topology({"r1": "iosv"}))
+    other, path = await world.worker(beside.url), f"{GROUP}/cmlworkers/{worker}"
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+
+    async def begin(_: Asked) -> None:
+        await world.pod(definition, worker)
+        await (await world.pod(definition, other)).ready()  # the one before it is as far, if it may begin
+
+    fault = running.api.fault(f"DELETE .*/{worker}-port-allocations", first=begin)
+    await world.admin.delete(path)
+    await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "InUse")
+    await lablet.delete()
+    await world.admin.until_gone(path)
+    assert fault.met == 1
+    assert labs(simulator) == {}
+
+
+async def test_claims_that_others_wrote_as_their_worker_retires_are_read_before_they_go(world: World) -> None:
+    """As the next owner does, while this one has not noticed yet; a note of somebody else holds nothing up."""
+    running, worker = await world.replica(), await world.worker()
+    lablet = await world.pod(await world.define(), worker)
+    await lablet.ready()
+    claims, path = f"{CONFIG_MAPS}/{worker}-port-allocations", f"{GROUP}/cmlworkers/{worker}"
+    note = {"metadata": {"annotations": {"example.com/backup": "done"}}}
+    running.api.fault(f"DELETE .*/{worker}-port-allocations", first=lambda _: world.admin.patch(claims, note))
+    await world.admin.delete(path)
+    await lablet.delete()
+    await world.admin.until_gone(path)
+    asked = running.api.matching(f"^(DELETE|GET) .*/{worker}-port-allocations")[-3:]
+    assert [(each.method, each.status) for each in asked] == [("DELETE", 409), ("GET", 200), ("DELETE", 200)]
+    assert await world.admin.get(claims) is None
 
 
 async def test_abandoned_worker_goes_with_its_labs_left_behind(world: World) -> None:

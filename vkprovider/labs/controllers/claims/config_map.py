@@ -6,7 +6,7 @@ from vkprovider.lablet import names
 from vkprovider.labs.pure.claims import document
 from vkprovider.labs.pure.claims.document import StoredClaims
 from vkprovider.platform import wellknown
-from vkprovider.platform.errors import NotFound
+from vkprovider.platform.errors import Fenced, NotFound, OutsideError
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.kube.flow import Lane
 from vkprovider.platform.runtime.context import Context
@@ -83,6 +83,24 @@ class ClaimsConfigMap:
             self.forget()
             raise
         self.uid, self._version = written.metadata.uid, written.metadata.resource_version
+
+    async def delete(self) -> None:
+        """Delete the ConfigMap, if there is one, as it was last read or written.
+
+        Raises:
+            Conflict: Another client wrote it, or what it wrote could not be merged; read it first.
+            OutsideError: Any other of its kinds.
+        """
+        uid, name = self.uid, names.claims_name(self._worker)
+        if not uid:
+            return
+        self.uid = ""  # its deletion is no loss
+        try:
+            await self._ctx.api.config_maps.delete(name, uid=uid, resource_version=self._version, guard=self._guard)
+        except (OutsideError, Fenced):
+            self.uid = uid
+            raise
+        self.forget()
 
     def force_reread(self) -> None:
         """Note that what was read last could not be merged: the next write finds the conflict again."""

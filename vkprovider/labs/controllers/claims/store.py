@@ -227,6 +227,20 @@ class ClaimStore:
         """Return whether the API server has the current version of a row."""
         return pod_uid not in self._dirty
 
+    async def delete(self) -> None:
+        """Delete the ConfigMap: the CMLWorker goes.
+
+        Raises:
+            Conflict: Another client wrote it meanwhile; its rows are known now.
+            InputError: `ClaimStoreInvalid`: another client wrote it, and its rows cannot be read.
+            OutsideError: Any other of its kinds.
+        """
+        try:
+            await self._config_map.delete()
+        except Conflict:
+            await self._merge()
+            raise
+
     def _touch(self, pod_uid: str, *, lazy: bool) -> None:
         self._generation += 1
         self._dirty[pod_uid] = self._generation

@@ -6,7 +6,7 @@ moment later still waits for its lablets.
 
 import asyncio
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 from vkprovider.lablet import names
@@ -18,7 +18,7 @@ from vkprovider.platform.runtime.context import Context
 
 
 class Finalizer:
-    """The finalizer of a CMLWorker whose Node this replica owns; nothing else adds or removes it."""
+    """The finalizer of a CMLWorker whose Node this replica owns; nothing else adds or removes it there."""
 
     def __init__(
         self, ctx: Context, worker: str, guard: Guard, resource: Callable[[str], CustomResource | None]
@@ -66,6 +66,30 @@ class Finalizer:
                 await self._write(resource, needed=wanted)
                 self._held = wanted
 
+    async def drop(
+        self, resource: CustomResource, *, needed: Callable[[], bool], clear: Callable[[], Awaitable[None]]
+    ) -> bool:
+        """Remove it from a deleted CMLWorker for good; return False, with nothing done, if it is needed after all.
+
+        Args:
+            resource: The CMLWorker.
+            needed: Returns whether the CMLWorker has claims. It is called at the moment from which no further claim is
+                written: one that comes later waits, and is refused.
+            clear: Called after that; deletes what goes with the CMLWorker.
+
+        Raises:
+            Conflict: The CMLWorker, or what is deleted, changed meanwhile; try again.
+            OutsideError: Any other of its kinds.
+        """
+        async with self._changing:
+            if needed():
+                return False
+            self._held = False
+            await clear()
+            with contextlib.suppress(NotFound):
+                await self._write(resource, needed=False)
+            return True
+
     async def _add(self, resource: CustomResource | None) -> None:
         gone = InputError(WorkerReason.IN_USE, f"CMLWorker {self._worker} is being deleted; nothing begins on it")
         if resource is None or _is_going(resource):
@@ -77,10 +101,21 @@ class Finalizer:
 
     async def _write(self, resource: CustomResource, *, needed: bool) -> None:
         """Write it even if the informer shows it: a precondition tells whether that is the newest version."""
-        finalizers = [other for other in resource.metadata.finalizers if other != names.FINALIZER]
-        body = {"metadata": {"finalizers": [*finalizers, *([names.FINALIZER] if needed else [])]}}
-        version, workers = resource.metadata.resource_version, self._ctx.api.workers.metadata_only
-        await workers.patch(self._worker, body, resource_version=version, guard=self._guard)
+        await write(self._ctx, resource, needed=needed, guard=self._guard)
+
+
+async def write(ctx: Context, resource: CustomResource, *, needed: bool, guard: Guard | None) -> None:
+    """Add or remove the finalizer of a CMLWorker, if this is its newest version.
+
+    Raises:
+        Conflict: It is not.
+        NotFound: The CMLWorker is gone.
+        OutsideError: Any other of its kinds.
+    """
+    others = [other for other in resource.metadata.finalizers if other != names.FINALIZER]
+    body = {"metadata": {"finalizers": [*others, *([names.FINALIZER] if needed else [])]}}
+    name, version = resource.metadata.name, resource.metadata.resource_version
+    await ctx.api.workers.metadata_only.patch(name, body, resource_version=version, guard=guard)
 
 
 def _is_going(resource: CustomResource) -> bool:

@@ -10,6 +10,7 @@ import structlog
 from vkprovider.lablet import names
 from vkprovider.lablet.models.status import WorkerStatus
 from vkprovider.lablet.reasons import WorkerReason
+from vkprovider.labs.controllers.worker import finalizer
 from vkprovider.labs.controllers.worker.status import WorkerStatusWriter
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.worker import node as nodes
@@ -181,30 +182,33 @@ class NodeWriter:
         await self._status.report(resource, worker, epoch)
         return False
 
-    async def abandon(self, resource: CustomResource) -> bool:
-        """Release a deleted, unusable CMLWorker if its annotation asks for that; return whether it does."""
-        if resource.metadata.annotations.get(names.ANNOTATION_ABANDON) != "true":
+    async def abandon(self, resource: CustomResource, guard: Guard | None) -> bool:
+        """Release a deleted, unusable CMLWorker if its annotation asks for that; return whether it does.
+
+        Args:
+            resource: The CMLWorker.
+            guard: Called right before every write; None if the Node is not this replica's.
+        """
+        if not _is_abandoned(resource):
             return False
-        claims = names.claims_name(resource.metadata.name)
+        name, claims = resource.metadata.name, names.claims_name(resource.metadata.name)
         note = f"labs of this installation may be left on it; their claims were in ConfigMap {claims}"
         self._status.warn(resource, WorkerReason.ABANDONED, note)
-        await self._drop_finalizer(resource)
+        await self.remove(name, guard)
+        await self._ctx.api.config_maps.delete(claims, guard=guard)
+        self._status.forget(resource.metadata.uid)
+        with contextlib.suppress(NotFound):
+            await finalizer.write(self._ctx, resource, needed=False, guard=guard)
         return True
 
-    async def _drop_finalizer(self, resource: CustomResource) -> None:
-        """Delete the Node and the claims of a deleted CMLWorker, then remove its finalizer.
+    async def _clear(self, worker: Worker) -> None:
+        """Delete the Node and the claims of a deleted CMLWorker.
 
         The garbage collector would delete the claims as well, but not once the CRD is gone: rows of lablets that have
         ended would then keep their LabletDefinition `InUse` for ever.
         """
-        name = resource.metadata.name
-        await self.remove(name)
-        await self._ctx.api.config_maps.delete(names.claims_name(name))
-        self._status.forget(resource.metadata.uid)
-        finalizers = [f for f in resource.metadata.finalizers if f != names.FINALIZER]
-        if finalizers != resource.metadata.finalizers:
-            with contextlib.suppress(NotFound):
-                await self._ctx.api.workers.metadata_only.patch(name, {"metadata": {"finalizers": finalizers}})
+        await self.remove(worker.name, worker.guard)
+        await worker.claims.delete()
 
     async def refuse(self, resource: CustomResource, fault: InputError, *, owner: int | None) -> None:
         """Report on the CMLWorker, and on its Node if that is ours, why it cannot be used."""
@@ -335,20 +339,24 @@ class NodeWriter:
         """Retire a deleted CMLWorker: cordon, wait for its lablets, then remove its Node."""
         if resource.metadata.deletion_timestamp is None:
             return False
-        claims, abandoned = worker.claims.claims, resource.metadata.annotations.get(names.ANNOTATION_ABANDON) == "true"
-        if (worker.running or _is_needed(resource, worker)) and not abandoned:
-            node = self._node(names.node_name(worker.name))
-            if node is not None and not node.spec.unschedulable:
-                body = {"spec": {"unschedulable": True}}
-                await self._ctx.api.nodes.metadata_only.patch(node.metadata.name, body, guard=worker.guard)
-            return False
-        if claims:
+        claims, abandoned = worker.claims.claims, _is_abandoned(resource)
+        if abandoned and claims:
             left = ", ".join(sorted(claim.title for claim in claims.values()))
             self._ctx.events.emit(
                 ref_of(resource, "CMLWorker"), "Warning", WorkerReason.ABANDONED, f"labs left behind: {left}"
             )
-        await self._drop_finalizer(resource)
-        return True
+
+        def is_needed() -> bool:
+            return not abandoned and (worker.running > 0 or _is_needed(resource, worker))
+
+        if await worker.finalizer.drop(resource, needed=is_needed, clear=lambda: self._clear(worker)):
+            self._status.forget(resource.metadata.uid)
+            return True
+        node = self._node(names.node_name(worker.name))
+        if node is not None and not node.spec.unschedulable:
+            body = {"spec": {"unschedulable": True}}
+            await self._ctx.api.nodes.metadata_only.patch(node.metadata.name, body, guard=worker.guard)
+        return False
 
     async def withdraw(self, worker: str, guard: Guard) -> None:
         """Declare no kubelet API on a worker's Node any more."""
@@ -358,8 +366,8 @@ class NodeWriter:
             with contextlib.suppress(Conflict, NotFound):
                 await self._ctx.api.nodes.metadata_only.patch_status(node.metadata.name, patch, guard=guard)
 
-    async def remove(self, worker: str) -> None:
-        """Delete a worker's Node, if it is ours.
+    async def remove(self, worker: str, guard: Guard | None = None) -> None:
+        """Delete a worker's Node, if it is of this installation.
 
         It is read first: a CMLWorker may be deleted before the watch has shown the Node that was just created for it.
         """
@@ -367,7 +375,12 @@ class NodeWriter:
         if node is None or not nodes.ours(node, self._ctx.installation):
             return
         with contextlib.suppress(Conflict):
-            await self._ctx.api.nodes.delete(node.metadata.name, uid=node.metadata.uid)
+            await self._ctx.api.nodes.delete(node.metadata.name, uid=node.metadata.uid, guard=guard)
+
+
+def _is_abandoned(resource: CustomResource) -> bool:
+    """Return whether a CMLWorker does not wait for its lablets once it is deleted."""
+    return resource.metadata.annotations.get(names.ANNOTATION_ABANDON) == "true"
 
 
 def _is_needed(resource: CustomResource, worker: Worker) -> bool:

@@ -280,7 +280,8 @@ class Workers:
         name = resource.metadata.name
         if isinstance(fault, NodeConflict):
             await self._forget(name)  # our Lease would make another owner's Node look alive
-        if resource.metadata.deletion_timestamp is not None and await self._nodes.abandon(resource):
+        guard = self._ownership.guard(name) if name in self._ownership.epochs else None
+        if resource.metadata.deletion_timestamp is not None and await self._nodes.abandon(resource, guard):
             self._left[name] = resource.metadata.uid
             await self._forget(name)
             return Result()
