@@ -1,10 +1,12 @@
 """Forget, lose, release: what each leaves of a Node's Lease and of the right to act; on the real API server."""
 
+import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from tests.component.controllers.looking import when
 from tests.component.controllers.parts import Clock, context, to_act
 from tests.support.apiserver import NODE_LEASES, Admin
 from tests.support.faultyapi import FaultyApi
@@ -55,6 +57,10 @@ async def lease(admin: Admin) -> dict[str, Any]:
     return spec
 
 
+def held_by(replica: str, epoch: int) -> dict[str, Any]:
+    return {"spec": {"holderIdentity": replica, "leaseTransitions": epoch}}
+
+
 def show(ownership: Ownership, kind: str, found: dict[str, Any]) -> None:
     """Show the replica what its watch would."""
     line = json.dumps({"type": kind, "object": found}, separators=(",", ":")).encode()
@@ -98,19 +104,43 @@ async def test_node_is_given_up_even_if_its_lease_cannot_be_released(
     assert (await lease(admin))["holderIdentity"] == "me", "the others wait for the end of its membership"
 
 
+@pytest.mark.parametrize("epoch", [1, 0])
 async def test_node_that_the_watch_shows_with_another_owner_is_lost(
-    admin: Admin, ownership: Ownership, holder: Holder, woken: list[str]
+    admin: Admin, ownership: Ownership, holder: Holder, woken: list[str], epoch: int
 ) -> None:
+    """Also in the same epoch: etcd was restored, and the other one took the Node from what was before."""
     guard = ownership.guard("w")
     found = await admin.get(PATH)
     assert found is not None
     show(ownership, "ADDED", found)
     assert ownership.epochs == {"w": 0}
-    show(ownership, "MODIFIED", await admin.patch(PATH, {"spec": {"holderIdentity": "other", "leaseTransitions": 1}}))
+    show(ownership, "MODIFIED", await admin.patch(PATH, held_by("other", epoch)))
     assert ownership.epochs == {}
     assert (holder.dropped, woken) == (["w"], ["w"])
     with pytest.raises(Fenced):
         guard()
+
+
+async def test_node_that_the_watch_shows_with_an_earlier_owner_is_renewed_at_once(
+    admin: Admin, ownership: Ownership, woken: list[str]
+) -> None:
+    """The watch may be late. After etcd was restored the renewal is refused, and the Node is lost."""
+    await ownership.release("w")
+    assert await ownership.acquire("w", "uid")
+    found = await admin.get(PATH)
+    assert found is not None
+    heartbeat = asyncio.create_task(ownership.run_heartbeat())
+    try:
+        show(ownership, "MODIFIED", {**found, **held_by("other", 0)})
+        assert ownership.oldest_renewal_s > 0
+        await when(lambda: ownership.oldest_renewal_s == 0, "it is renewed")
+        assert ownership.epochs == {"w": 1}
+        assert (await lease(admin))["renewTime"] != found["spec"]["renewTime"]
+        show(ownership, "MODIFIED", await admin.patch(PATH, held_by("other", 0)))
+        await when(lambda: not ownership.epochs, "it is lost")
+    finally:
+        heartbeat.cancel()
+    assert woken == ["w"]
 
 
 async def test_node_whose_lease_is_deleted_is_lost_and_can_be_acquired_again(

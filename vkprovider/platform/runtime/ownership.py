@@ -136,19 +136,27 @@ class Ownership:
         if key is None:
             return
         holder = new.spec.holder_identity if new is not None else None
-        if key in self.epochs and holder != self._ctx.replica and self._is_later(key, old, new):
-            self._lose(key, f"its Lease shows {holder or 'nobody'}")
+        if key in self.epochs and holder != self._ctx.replica:
+            if self._is_later(key, old, new):
+                self._lose(key, f"its Lease shows {holder or 'nobody'}")
+            else:  # our watch is late, or etcd was restored: the renewal, which is due now, shows which
+                self._renewed_at[key] = min(self._renewed_at[key], self._due())
         if (old.spec.holder_identity if old is not None else None) != holder:
             self._news.set()
 
     def _is_later(self, key: str, old: Lease | None, new: Lease | None) -> bool:
-        """Return whether our watch, which may be late, shows something that happened after our own last write."""
+        """Return whether our watch, which may be late, shows something that happened after our own last write.
+
+        One Lease has one owner per epoch. Two are shown after etcd was restored to a state before ours: the other one
+        took from it, and counted from there.
+        """
         ours = self._held.get(key)
         if ours is None:
             return True
         if new is None:
             return old is not None and old.metadata.uid == ours.metadata.uid
-        return epoch_of(new) > epoch_of(ours)
+        is_again = new.metadata.uid == ours.metadata.uid and epoch_of(new) == epoch_of(ours)
+        return is_again or epoch_of(new) > epoch_of(ours)
 
     @property
     def oldest_renewal_s(self) -> float:
@@ -256,9 +264,13 @@ class Ownership:
         """
         while True:
             await asyncio.sleep(1.0)
-            due = self._ctx.now() - self.kind.seconds / _RENEWALS
+            due = self._due()
             waiting = [key for key in self._held if self._renewed_at[key] <= due]
             await at_most(_AT_ONCE, self._renew, waiting)
+
+    def _due(self) -> float:
+        """Return when a Lease was renewed that is to be renewed now."""
+        return self._ctx.now() - self.kind.seconds / _RENEWALS
 
     async def _renew(self, key: str) -> None:
         lease = self._held.get(key)
