@@ -128,9 +128,9 @@ class HttpSettings(Group):
     """The HTTP page."""
 
     host: str = Field(
-        "0.0.0.0",  # noqa: S104 (probes come from the node)
+        "",
         validation_alias="VKPROVIDER_HTTP_HOST",
-        description="Address of the page with probes, metrics, /events and /admin.",
+        description="Address of the page with probes, metrics, /events and /admin. Unset: every one, of IPv4 and IPv6.",
     )
     port: int = Field(
         8082, validation_alias="VKPROVIDER_HTTP_PORT", ge=0, le=65535, description="Its port; 0 takes a free one."

@@ -34,6 +34,21 @@ async def test_port_that_is_taken_is_named_with_its_setting() -> None:
         await page.stop()
 
 
+async def test_page_without_an_address_is_reached_by_both_families() -> None:
+    """As a kubelet reaches it whose Pods have an address of IPv6 first, or none of it."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    page = page_of(settings(VKPROVIDER_HTTP_HOST="", VKPROVIDER_HTTP_PORT=str(port)))
+    await page.start()
+    try:
+        for host in ("127.0.0.1", *(("[::1]",) if socket.has_dualstack_ipv6() else ())):
+            async with aiohttp.ClientSession(f"http://{host}:{port}") as session, session.get("/health") as answer:
+                assert answer.status == 200
+    finally:
+        await page.stop()
+
+
 @pytest.fixture
 async def early() -> AsyncIterator[str]:
     page = page_of(settings())

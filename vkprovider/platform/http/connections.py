@@ -5,9 +5,11 @@ accepted, because a probe may be behind it; of too many the one that has been si
 """
 
 import asyncio
+import socket
 import ssl
 from collections import OrderedDict
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
+from contextlib import suppress
 from functools import partial
 from http import HTTPStatus
 from typing import Any, Final, TypeVar, cast
@@ -132,15 +134,29 @@ def runner_of(
     )
 
 
+def hosts_of(host: str) -> list[str]:
+    """Return the addresses to listen on for a setting: "" means all, of IPv6 as well if this machine has it.
+
+    Each is a socket of its own: one for both would name clients of IPv4 by addresses of IPv6.
+    """
+    if host:
+        return [host]
+    with suppress(OSError), socket.socket(socket.AF_INET6) as probe:
+        probe.bind(("::", 0))
+        return ["0.0.0.0", "::"]  # noqa: S104 (probes come from the node)
+    return ["0.0.0.0"]  # noqa: S104 (as above)
+
+
 async def listen(runner: web.AppRunner, host: str, port: int, tls: ssl.SSLContext | None = None) -> asyncio.Server:
-    """Begin to listen for connections to an application.
+    """Begin to listen for connections to an application; for `host` see `hosts_of`.
 
     Raises:
         OSError: The port is taken.
     """
     assert runner.server is not None  # noqa: S101 (it is set up)
     connections = Connections(runner.server, connections_max=CONNECTIONS_MAX)
-    return await connections.listen(host, port, tls)
+    hosts = hosts_of(host) if port else hosts_of(host)[:1]  # two free ports would differ
+    return await connections.listen(hosts, port, tls)
 
 
 class Connections:
@@ -158,8 +174,10 @@ class Connections:
         self._open: OrderedDict[asyncio.Transport, None] = OrderedDict()
         self._of: dict[object, set[asyncio.Transport]] = {}
 
-    async def listen(self, host: str, port: int, tls: ssl.SSLContext | None, listener: object = None) -> asyncio.Server:
-        """Begin to listen; `listener` is what `listener_of` returns for requests that come there.
+    async def listen(
+        self, host: str | Sequence[str], port: int, tls: ssl.SSLContext | None, listener: object = None
+    ) -> asyncio.Server:
+        """Begin to listen on one or more hosts; `listener` is what `listener_of` returns for those that come there.
 
         Raises:
             OSError: The port is taken.

@@ -79,7 +79,9 @@ class Page:
         try:
             self._listener = await listen(self._runner, host, port, self._tls)
         except OSError as error:
-            text = f"the page cannot listen on {host}:{port}: {os.strerror(error.errno) if error.errno else error}"
+            text = (
+                f"the page cannot listen on {host or '*'}:{port}: {os.strerror(error.errno) if error.errno else error}"
+            )
             free = "end what listens there, or set VKPROVIDER_HTTP_PORT; the address is VKPROVIDER_HTTP_HOST"
             raise InputError(StartReason.SETTING_INVALID, f"{text}; {free}") from error
         self.port = self._listener.sockets[0].getsockname()[1]

@@ -17,6 +17,7 @@ import structlog
 from vkprovider.platform.concurrency import end_tasks
 from vkprovider.platform.errors import InputError, OutsideError
 from vkprovider.platform.http.answers import Refused
+from vkprovider.platform.http.connections import hosts_of
 from vkprovider.platform.http.open import Places
 from vkprovider.platform.reasons import StartReason
 from vkprovider.portal.ssh import logins
@@ -66,7 +67,7 @@ class SshPort:
         """Listen; nobody is served before `run`.
 
         Args:
-            host: The address to listen on.
+            host: The address to listen on; see `hosts_of`.
             port: Its port.
             host_key: The private key by which clients know the portal, as `ssh-keygen` writes it.
             door: Lets people in.
@@ -96,14 +97,17 @@ class SshPort:
             keepalive_interval=_ALIVE_S,
             keepalive_count_max=_SILENT_MAX,
         )
-        self._listener = _listening(host, port)
+        self._listeners = [_listening(each, port) for each in hosts_of(host)]
 
     async def run(self) -> None:
         """Serve for ever."""
         try:
-            await self._accept(self._listener)
+            async with asyncio.TaskGroup() as accepting:
+                for listener in self._listeners:
+                    accepting.create_task(self._accept(listener))
         finally:
-            self._listener.close()
+            for listener in self._listeners:
+                listener.close()
             if self._connections:
                 await asyncio.wait(self._connections, timeout=_LEAVE_S)
             await end_tasks(self._connections)
