@@ -159,7 +159,11 @@ class StartReason(Reasons):
         "The token has characters that an HTTP header cannot carry.",
         "Write the token again.",
     )
-    TOKEN_MISSING = ("TokenMissing", "The token file cannot be read.", "Correct its path or its rights.")
+    TOKEN_MISSING = (
+        "TokenMissing",
+        "The token file cannot be read, or is empty.",
+        "Correct its path, its rights or its content.",
+    )
 
 
 def by_word(*enums: type[Reasons]) -> dict[str, Reason]:

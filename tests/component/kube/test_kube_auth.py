@@ -66,9 +66,27 @@ async def test_a_token_file_that_rotates(
         await client.get(PATH)
         token.write_text("two\n")
         await client.get(PATH)
+        token.write_text("")
+        await client.get(PATH)
         token.unlink()
         await client.get(PATH)
-    assert [s.headers["Authorization"] for s in server.seen] == ["Bearer one", "Bearer two", "Bearer two"]
+    assert [s.headers.get("Authorization") for s in server.seen] == ["Bearer one", *["Bearer two"] * 3]
+
+
+async def test_a_token_file_that_is_empty_as_the_credentials_are_read_makes_nobody_anonymous(
+    server: ScriptedServer, tmp_path: Path
+) -> None:
+    """Neither at the start nor after a refusal."""
+    token, config = tmp_path / "token", tmp_path / "config"
+    token.write_text("one")
+    async with connected(write(config, {"server": server.url}, {"tokenFile": "token"})) as client:
+        token.write_text("\n")
+        server.next(refuse(401, "Unauthorized"))
+        with pytest.raises(errors.Unauthorized, match=f"token file {token} is empty"):
+            await client.get(PATH)
+        with pytest.raises(errors.InputError, match="is empty"):
+            await KubeClient.connect(KubeSettings(kubeconfig=str(config)))
+    assert [s.headers.get("Authorization") for s in server.seen] == ["Bearer one"]
 
 
 async def test_a_token_is_not_read_for_every_request(server: ScriptedServer, tmp_path: Path) -> None:
@@ -347,7 +365,8 @@ async def test_a_service_account_that_cannot_be_used(pod: Path, name: str, conte
         (pod / name).write_bytes(content)
     with pytest.raises(errors.InputError, match=name) as caught:
         await auth.load()
-    assert caught.value.reason == StartReason.SERVICE_ACCOUNT_INVALID
+    expected = StartReason.TOKEN_MISSING if name == "token" else StartReason.SERVICE_ACCOUNT_INVALID
+    assert caught.value.reason == expected
 
 
 def test_a_pod_does_not_load_the_library_that_reads_kubeconfigs(pod: Path) -> None:

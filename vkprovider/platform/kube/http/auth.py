@@ -84,8 +84,6 @@ def _in_cluster(folder: Path) -> ClusterAccess:
     with contextlib.suppress(OSError):
         namespace = (folder / "namespace").read_text().strip() or namespace
     authorization = bearer(token)
-    if not authorization:
-        raise InputError(StartReason.SERVICE_ACCOUNT_INVALID, f"{token} is empty")
     try:
         tls = trust_in(str(authorities))
     except OSError as error:  # also those of OpenSSL

@@ -72,16 +72,18 @@ def trust_in(authorities: str | None) -> ssl.SSLContext:
 
 
 def bearer(path: Path) -> str:
-    """Return the header for the token in a file; "" for an empty one.
+    """Return the header for the token in a file.
 
     Raises:
-        InputError: `TokenMissing`.
+        InputError: `TokenMissing`: it cannot be read, or is empty, as one that is being written is for a moment.
     """
     try:
         token = path.read_text().strip()
     except OSError as error:
         raise InputError(StartReason.TOKEN_MISSING, f"token file {path} cannot be read: {error.strerror}") from None
-    return f"Bearer {token}" if token else ""
+    if not token:
+        raise InputError(StartReason.TOKEN_MISSING, f"token file {path} is empty")
+    return f"Bearer {token}"
 
 
 def renewed_from(path: Path) -> Callable[[], Awaitable[str]]:
