@@ -319,8 +319,8 @@ class ProgramSettings(Group):
             InputError: `SettingInvalid`: the folder of `VKPROVIDER_SECRETS_DIR` cannot be read.
         """
         folder = environment.get("VKPROVIDER_SECRETS_DIR")
-        given = {**(_read_folder(Path(folder)) if folder else {}), **environment}
-        variables = {name: value for name, value in given.items() if value and name.isupper()}
+        of_environment = {name: value for name, value in environment.items() if value and name.isupper()}
+        variables = {**(_read_folder(Path(folder)) if folder else {}), **of_environment}
         return cls.model_validate(dict.fromkeys(cls.model_fields, variables))
 
 
@@ -332,10 +332,11 @@ class ReplicaProgramSettings(ProgramSettings):
 
 
 def _read_folder(folder: Path) -> dict[str, str]:
-    """Return the content of the files in a folder that are named like variables."""
+    """Return the content of the files in a folder that are named like variables, without empty ones."""
     try:
         files = [path for path in folder.iterdir() if path.name.isupper() and path.is_file()]
-        return {path.name: path.read_text("utf-8").rstrip("\r\n") for path in files}
+        found = {path.name: path.read_text("utf-8").rstrip("\r\n") for path in files}
+        return {name: value for name, value in found.items() if value}
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(StartReason.SETTING_INVALID, f"VKPROVIDER_SECRETS_DIR {folder}: {error}") from None
 

@@ -217,14 +217,19 @@ def test_secrets_are_read_from_a_mounted_folder(tmp_path: Path) -> None:
     for name, value in {
         "LDS_API_TOKEN": "of-the-file\n",
         "S3_ACCESS_KEY": "of-the-file",
+        "S3_SECRET_KEY": "of-the-file",
+        "VKPROVIDER_GRADER_URL": "\n",
         "notes": "no variable",
     }.items():
         (hidden / name).write_text(value)
         (tmp_path / name).symlink_to(hidden / name)
-    given = {"VKPROVIDER_SECRETS_DIR": str(tmp_path), "S3_ACCESS_KEY": "of-the-environment"}
+    of_environment = {"S3_ACCESS_KEY": "of-the-environment", "S3_SECRET_KEY": ""}
+    given = {"VKPROVIDER_SECRETS_DIR": str(tmp_path), **of_environment}
     settings = Settings.from_environment(given)
     assert reveal(settings.lds.token) == "of-the-file"
     assert reveal(settings.content.access_key) == "of-the-environment"
+    assert reveal(settings.content.secret_key) == "of-the-file", "an empty variable counts as unset"
+    assert settings.grader.url == Settings().grader.url
 
 
 def test_a_folder_of_secrets_that_cannot_be_read_ends_the_command(tmp_path: Path) -> None:
