@@ -296,6 +296,18 @@ async def test_waiting_for_a_turn_counts_towards_the_deadline(kubeconfig: str, s
     await client.close()
 
 
+async def test_a_request_that_waits_for_the_end_of_a_pause_does_not_say_that_nobody_answered(
+    client: KubeClient, server: ScriptedServer
+) -> None:
+    server.next(refuse(429, "too many requests", **{"Retry-After": "60"}))
+    with pytest.raises(errors.Throttled):
+        await client.get(POD)
+    with pytest.raises(errors.Throttled, match=r"not sent within 0\.05 s.* asked for a pause"):
+        await client.request("GET", POD, timeout_s=0.05)
+    assert len(server.seen) == 1
+    assert client.errors == {"429": 1}
+
+
 async def test_the_guard_is_asked_after_the_wait_for_a_turn(server: ScriptedServer, kubeconfig: str) -> None:
     client = await KubeClient.connect(KubeSettings(kubeconfig=kubeconfig, in_flight_max=1))
     fenced = False

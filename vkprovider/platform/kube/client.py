@@ -190,16 +190,22 @@ class KubeClient:
             what = resource_of(path), _VERBS.get(method, method)
             self.writes[what] = self.writes.get(what, 0) + 1
         timeout_s = timeout_s or self._timeout_s
-        exchange = self._transport.exchange
+        exchange, has_turn = self._transport.exchange, False
         try:
             async with asyncio.timeout(timeout_s):
                 if lane is not Lane.AT_ONCE:
                     await self._wait_turn(timeout_s, f"{method} {path}")
                 async with self.flow.turn(lane):
+                    has_turn = True
                     return await exchange(
                         method, path, params=params, body=body, content_type=content_type, guard=guard, brief=brief
                     )
         except TimeoutError:
+            if not has_turn:
+                raise Throttled(
+                    f"{method} {path}: not sent within {timeout_s:g} s: others wait before it, because {self.server} "
+                    "answers slowly or asked for a pause"
+                ) from None
             self._transport.count_error()
             raise DeadlineExceeded(f"{method} {path}: {self.server} did not answer within {timeout_s:g} s") from None
 
