@@ -66,6 +66,11 @@ class Deed(NamedTuple):
     value: str = ""
     done: str = "It is done."
 
+    @property
+    def act(self) -> str:
+        """What it does: the end of its path."""
+        return self.path.rsplit("/", 1)[1]
+
 
 def deeds_of(view: LabView, path: str, role: str, extend_s: int, *, saves: bool = False) -> Iterable[Deed]:
     """Yield what somebody may do with the lab of a user now.
