@@ -246,6 +246,12 @@ def test_a_release_is_kept_moved_and_removed(cluster: Cluster) -> None:
     assert cluster.rights(FIRST) == ALL
     helm("upgrade", *release, "--set=settings.RECONCILE_INTERVAL=5")
     assert cluster.objects() == before
+    prepull = "--set=prepull.enabled=true"
+    helm("upgrade", *release, prepull)  # the policy lets it give rights in the namespace of prepull
+    helm("upgrade", *release, prepull, "--set=prepull.schedule=0 4 * * *")
+    assert cluster.objects().keys() - before.keys() == {
+        f"{kind} /vkprovider-prepull" for kind in ("ClusterRole", "ClusterRoleBinding")
+    }
     helm("uninstall", "vkprovider", f"--namespace={FIRST}")
     cluster.kubectl("delete", "secrets", f"--namespace={SECOND}", "--selector=owner=helm")  # as with its namespace
     assert not by_helm_with_force(cluster, SECOND)

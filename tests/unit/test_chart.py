@@ -1,5 +1,6 @@
 """The Helm chart is what the generator makes of the kustomization, and its schema refuses what nobody can mean."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +40,18 @@ def test_every_object_of_the_kustomization_is_in_a_template() -> None:
     for kind in set(kinds):
         assert text.count(f"\nkind: {kind}\n") >= kinds.count(kind), kind
     assert chart.SYSTEM not in text, "the namespace is that of the release"
+
+
+def test_what_the_policy_keeps_in_one_namespace_gives_no_rights_to_another() -> None:
+    """`vkprovider-installation` refuses bindings with its label whose subjects are elsewhere."""
+    paths = (ROOT / chart.CHART / "templates").glob("*.yaml")
+    documents = [text for path in paths for text in path.read_text(encoding="utf-8").split("\n---\n")]
+    bindings = [text for text in documents if re.search(r"^kind: (Cluster)?RoleBinding$", text, re.MULTILINE)]
+    kept = [text for text in bindings if "vkprovider.io/installed-in:" in text]
+    assert 0 < len(kept) < len(bindings)
+    for text in kept:
+        homes = re.findall(r"^  namespace: (.*)$", text.partition("\nsubjects:\n")[2], re.MULTILINE)
+        assert set(homes) <= {"{{ .Release.Namespace }}"}, text
 
 
 def test_defaults_pass_the_schema() -> None:

@@ -290,10 +290,14 @@ def _component(name: str) -> Iterator[dict[str, Any]]:
 
 
 def _prepull() -> Iterator[dict[str, Any]]:
-    """Yield the objects of the example of `vkprovider prepull`, after its namespace."""
+    """Yield the objects of the example of `vkprovider prepull`, after its namespace.
+
+    They have no label `vkprovider.io/installed-in`: the policy `vkprovider-installation` lets nothing with that label
+    give rights to another namespace, as their bindings do.
+    """
     objects = list(yaml.safe_load_all((_ROOT / _PREPULL).read_text(encoding="utf-8")))
     [namespace] = {each["metadata"]["namespace"] for each in objects if "namespace" in each["metadata"]}
-    labels = {"app.kubernetes.io/part-of": "vkprovider", "vkprovider.io/installed-in": SYSTEM}
+    labels = {"app.kubernetes.io/part-of": "vkprovider"}
     restricted = {"name": namespace, "labels": {"pod-security.kubernetes.io/enforce": "restricted"}}
     for each in ({"apiVersion": "v1", "kind": "Namespace", "metadata": restricted}, *objects):
         each["metadata"]["labels"] = {**each["metadata"].get("labels", {}), **labels}
