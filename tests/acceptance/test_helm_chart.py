@@ -88,8 +88,18 @@ def test_package_holds_every_file(helm: Helm, tmp_path: Path) -> None:
     ],
 )
 def test_switch_leaves_out_a_kind(helm: Helm, value: str, gone: set[str]) -> None:
-    everything = helm.template()
-    assert helm.template(f"--set={value}=false") == {k: v for k, v in everything.items() if v["kind"] not in gone}
+    programs = "--set=portal.enabled=true,mux.enabled=true,workbench.enabled=true"
+    everything = helm.template(programs)
+    left = helm.template(programs, f"--set={value}=false")
+    assert left == {name: each for name, each in everything.items() if each["kind"] not in gone}
+
+
+def test_each_program_has_the_egress_of_the_values(helm: Helm, tmp_path: Path) -> None:
+    rule = {"ports": [{"port": 3128, "protocol": "TCP"}]}
+    given = values(tmp_path, networkPolicy={"extraEgress": [rule]}, portal={"enabled": True}, mux={"enabled": True})
+    for name in ("vkprovider", "vkprovider-portal", "vkprovider-mux"):
+        policy = helm.template(given)[f"NetworkPolicy {SYSTEM}/{name}"]
+        assert policy["spec"]["egress"][-1] == rule
 
 
 def test_policies_are_left_out_but_for_those_that_roles_rely_on(helm: Helm) -> None:

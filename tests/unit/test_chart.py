@@ -1,6 +1,7 @@
 """The Helm chart is what the generator makes of the kustomization, and its schema refuses what nobody can mean."""
 
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -42,11 +43,39 @@ def test_every_object_of_the_kustomization_is_in_a_template() -> None:
     assert chart.SYSTEM not in text, "the namespace is that of the release"
 
 
+def documents() -> Iterator[str]:
+    """Yield the documents of the generated templates, each after the line before it, such as its condition."""
+    for path, text in FILES.items():
+        if path.parent.name == "templates":
+            before, *parts = text.split("\n---\n")
+            for part in parts:
+                yield f"{before.splitlines()[-1]}\n---\n{part}"
+                before = part
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("PodDisruptionBudget", "podDisruptionBudget.enabled"), ("NetworkPolicy", "networkPolicy.enabled")],
+)
+def test_the_switch_of_a_kind_is_that_of_all_programs(kind: str, value: str) -> None:
+    found = [text for text in documents() if f"\nkind: {kind}\n" in text]
+    assert len(found) >= 3, "of provider, mux and portal"
+    for text in found:
+        assert f".Values.{value} " in text.partition("\n")[0], text
+    if kind == "NetworkPolicy":
+        programs = [text for text in found if "\n  ingress:\n" in text]
+        assert len(programs) == 3
+        assert all(".Values.networkPolicy.extraEgress" in text for text in programs)
+
+
+def test_a_drain_ends_where_a_program_has_one_replica() -> None:
+    found = [text for text in documents() if "\nkind: PodDisruptionBudget\n" in text]
+    assert all("\n  maxUnavailable: 1\n" in text and "minAvailable" not in text for text in found)
+
+
 def test_what_the_policy_keeps_in_one_namespace_gives_no_rights_to_another() -> None:
     """`vkprovider-installation` refuses bindings with its label whose subjects are elsewhere."""
-    paths = (ROOT / chart.CHART / "templates").glob("*.yaml")
-    documents = [text for path in paths for text in path.read_text(encoding="utf-8").split("\n---\n")]
-    bindings = [text for text in documents if re.search(r"^kind: (Cluster)?RoleBinding$", text, re.MULTILINE)]
+    bindings = [text for text in documents() if re.search(r"^kind: (Cluster)?RoleBinding$", text, re.MULTILINE)]
     kept = [text for text in bindings if "vkprovider.io/installed-in:" in text]
     assert 0 < len(kept) < len(bindings)
     for text in kept:

@@ -8,7 +8,7 @@ them, `_switch` says which documents can be left out, `values` has the values th
 
 import copy
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -61,6 +61,8 @@ _CHECKSUM: Final = """\
 checksum/settings: {{ toJson . | sha256sum }}
 {{- end }}"""
 
+_EGRESS: Final = Place("NetworkPolicy", "spec.egress.", "more", "networkPolicy.extraEgress")
+
 _PLACES: Final = (
     Place("ServiceAccount", "metadata.annotations", "block", "serviceAccount.annotations"),
     Place("Deployment", "spec.replicas", "scalar", "{{ .Values.replicaCount }}"),
@@ -81,7 +83,7 @@ _PLACES: Final = (
     Place("Deployment", f"{_POD}affinity", "block", "affinity"),
     Place("Deployment", f"{_POD}topologySpreadConstraints", "block", "topologySpreadConstraints"),
     Place("Deployment", f"{_POD}priorityClassName", "word", "priorityClass.name"),
-    Place("NetworkPolicy", "spec.egress.", "more", "networkPolicy.extraEgress"),
+    _EGRESS,
     Place("PodMonitor", "metadata.labels", "block", "podMonitor.labels"),
     Place("PrometheusRule", "metadata.labels", "block", "prometheusRule.labels"),
     Place("ConfigMap", "metadata.labels", "block", "dashboard.labels"),
@@ -96,6 +98,7 @@ _MUX_PLACES: Final = (
     Place("Deployment", f"{_POD}imagePullSecrets", "block", "imagePullSecrets"),
     Place("Deployment", f"{_POD}tolerations", "block", "tolerations"),
     Place("Deployment", f"{_POD}priorityClassName", "word", "priorityClass.name"),
+    _EGRESS,
 )
 """Where values stand in the objects of the program that serves muxes."""
 
@@ -130,6 +133,7 @@ _PORTAL_PLACES: Final = (
     Place("Deployment", f"{_POD}volumes.provider.secret.secretName", "scalar", "{{ .Values.tls.existingSecret }}"),
     Place("Deployment", f"{_POD}imagePullSecrets", "block", "imagePullSecrets"),
     Place("Deployment", f"{_POD}tolerations", "block", "tolerations"),
+    _EGRESS,
     Place(
         "ValidatingAdmissionPolicy",
         "spec.variables.prefix.expression",
@@ -242,15 +246,15 @@ def files(install: str) -> dict[Path, str]:
     templates: dict[str, list[str]] = {}
     for each in objects:
         name = _FILES.get(each["kind"], each["kind"].lower())
-        templates.setdefault(name, []).append(_document(each, _switch(each)))
+        templates.setdefault(name, []).append(_document(each, [_switch(each)]))
     source = "manifests/overlays/default"
     made = {Path("templates", f"{name}.yaml"): _template(source, parts) for name, parts in templates.items()}
-    monitoring = [_document(each, switch) for switch, each in _monitoring()]
+    monitoring = [_document(each, [switch]) for switch, each in _monitoring()]
     made[Path("templates/monitoring.yaml")] = _template(str(_MONITORING), monitoring)
     for name, places in (("mux", _MUX_PLACES), ("portal", _PORTAL_PLACES), ("workbench", ())):
-        parts = [_document(each, f"{name}.enabled", places) for each in _component(name)]
+        parts = [_document(each, _switches(name, each), places) for each in _component(name)]
         made[Path("templates", f"{name}.yaml")] = _template(str(_COMPONENTS / name), parts)
-    prepull = [_document(each, "prepull.enabled", _PREPULL_PLACES) for each in _prepull()]
+    prepull = [_document(each, ["prepull.enabled"], _PREPULL_PLACES) for each in _prepull()]
     made[Path("templates/prepull.yaml")] = _template(str(_PREPULL), prepull)
     made[Path("files/dashboard.json")] = (_ROOT / _MONITORING / "dashboard.json").read_text(encoding="utf-8")
     made[Path("Chart.yaml")] = _HEAD + _CHART.format(version=semver(__version__), application=__version__)
@@ -313,12 +317,23 @@ def _switch(each: Mapping[str, Any]) -> str:
     return "policies.requireUse" if each["metadata"]["name"] == _REQUIRE_USE else "policies.enabled"
 
 
+def _switches(component: str, each: Mapping[str, Any]) -> list[str]:
+    """Return the values of which each leaves out an object of a component."""
+    return [f"{component}.enabled", _SWITCHES.get(each["kind"], "")]
+
+
 def _template(source: str, documents: list[str]) -> str:
     return f"{{{{- /* {_NOTE.format(source=source)} */}}}}\n" + "".join(documents)
 
 
-def _document(each: Mapping[str, Any], switch: str, among: tuple[Place, ...] = _PLACES) -> str:
-    """Render an object as a document of a template, with values at those places that are of its kind."""
+def _document(each: Mapping[str, Any], switches: Sequence[str], among: tuple[Place, ...] = _PLACES) -> str:
+    """Render an object as a document of a template, with values at those places that are of its kind.
+
+    Args:
+        each: The object.
+        switches: Names of values, all of which must be true for it; empty ones do not count.
+        among: The places of its template.
+    """
     marked = copy.deepcopy(dict(each))
     if each["kind"] == "Namespace":
         marked["metadata"]["annotations"] = {"helm.sh/resource-policy": "keep"}
@@ -331,7 +346,11 @@ def _document(each: Mapping[str, Any], switch: str, among: tuple[Place, ...] = _
     )
     text = _MARKED.sub(lambda found: _fill(places[int(found["number"])], found["pad"], found["head"]), text)
     text = text.replace(SYSTEM, "{{ .Release.Namespace }}")
-    return f"{{{{- if .Values.{switch} }}}}\n---\n{text}{{{{- end }}}}\n" if switch else f"---\n{text}"
+    wanted = [f".Values.{name}" for name in switches if name]
+    if not wanted:
+        return f"---\n{text}"
+    condition = f"and {' '.join(wanted)}" if len(wanted) > 1 else wanted[0]
+    return f"{{{{- if {condition} }}}}\n---\n{text}{{{{- end }}}}\n"
 
 
 _MARKED: Final = re.compile(r"^(?P<pad> *)(?P<head>.*?)'?@@(?P<number>\d+)@@'?(: null)?$", re.MULTILINE)

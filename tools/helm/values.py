@@ -99,10 +99,18 @@ def values(deployment: Mapping[str, Any]) -> list[Value]:
         Value("extraEnv", "Environment variables with `valueFrom`, or that `settings` does not know.", _OBJECTS, []),
         Value("extraVolumes", "Volumes, for files that settings name: CAs, deployments of the LDS.", _OBJECTS, []),
         Value("extraVolumeMounts", "Where they are mounted.", _OBJECTS, []),
-        Value("podDisruptionBudget.enabled", "Whether a drain leaves one replica.", _BOOL, default=True),
-        Value("networkPolicy.enabled", "Whether connections of replicas are limited by port.", _BOOL, default=True),
         Value(
-            "networkPolicy.extraEgress", "Egress rules for workers, proxies or brokers on other ports.", _OBJECTS, []
+            "podDisruptionBudget.enabled",
+            "Whether a drain takes one replica of a program after the other.",
+            _BOOL,
+            default=True,
+        ),
+        Value("networkPolicy.enabled", "Whether connections of all programs are limited by port.", _BOOL, default=True),
+        Value(
+            "networkPolicy.extraEgress",
+            "Egress rules of all programs, for workers, proxies, issuers or brokers on other ports.",
+            _OBJECTS,
+            [],
         ),
         Value(
             "flowSchemas.enabled",

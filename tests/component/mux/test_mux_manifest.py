@@ -60,7 +60,7 @@ async def test_pods_pass_pod_security_of_their_namespaces(
 
 def test_a_drain_leaves_one_replica_and_the_policy_is_theirs() -> None:
     assert selected(only("PodDisruptionBudget")["spec"]["selector"]["matchLabels"])
-    assert only("Deployment")["spec"]["replicas"] > only("PodDisruptionBudget")["spec"]["minAvailable"]
+    assert only("Deployment")["spec"]["replicas"] > only("PodDisruptionBudget")["spec"]["maxUnavailable"]
     policy = only("NetworkPolicy")["spec"]
     assert selected(policy["podSelector"]["matchLabels"])
     [container] = only("Deployment")["spec"]["template"]["spec"]["containers"]
