@@ -1,11 +1,13 @@
 """What CI's workflows name and promise: the check of them on made-up ones, and the order of those in `.github`."""
 
+import re
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import yaml
 
+from tests.support import skips
 from tools.helm import program as helm
 from tools.matrix import programs as matrix
 from tools.workflows import check
@@ -157,6 +159,18 @@ def test_each_night_has_the_rest_on_every_version() -> None:
     assert nightly.runs("faults") == ["make faults"]
     assert nightly.runs("matrix") == ["make matrix KUBERNETES=${{ matrix.kubernetes }}"]
     assert nightly.jobs["matrix"]["strategy"]["matrix"] == {"kubernetes": matrix.versions()}
+
+
+def test_the_job_of_the_ordinary_node_fails_where_it_runs_no_test() -> None:
+    """sudo drops CI, without which no skip fails a run; and the list of skips that may be must not name that folder."""
+    (run,) = read("nightly.yaml").runs("node")
+    kept = re.search(r"sudo --preserve-env=(\S+) make node", run)
+    assert kept, run
+    assert "CI" in kept[1].split(",")
+    rows = skips.allowed((check.ROOT / "tests" / "skips.txt").read_text())
+    found = [path.relative_to(check.ROOT).as_posix() for path in (check.ROOT / "tests" / "node").glob("test_*.py")]
+    assert found
+    assert not [path for path in found if any(path.startswith(row) or row.startswith(path) for row in rows)]
 
 
 def test_a_release_waits_for_all_of_them() -> None:
