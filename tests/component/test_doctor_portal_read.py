@@ -1,6 +1,7 @@
 """A portal on a real API server, as the doctor finds it: each command that it names is run, and mends what it named."""
 
 import base64
+import json
 import os
 import shutil
 import subprocess
@@ -44,6 +45,7 @@ BESIDE = {
     "HubUnbound",
     "HubClosed",
 }
+PAGE = {"PageUnset", "PageUntrusted"}
 
 
 @pytest.fixture
@@ -61,13 +63,13 @@ async def admin(apiserver: ApiServer) -> AsyncIterator[Admin]:
         await admin.delete(f"/apis/networking.k8s.io/v1/namespaces/{SYSTEM}/networkpolicies/vkprovider-portal-hub")
 
 
-async def findings(server: ApiServer) -> dict[str, Finding]:
-    """Return what is said of the portal, by the reason; each has its row in docs/why.md."""
+async def findings(server: ApiServer, among: set[str] = REASONS | BESIDE) -> dict[str, Finding]:
+    """Return what is said of the portal for some reasons, by the reason; each has its row in docs/why.md."""
     report = await examined(server.kubeconfig)
     found = {
         each.reason: each
         for each in report.findings
-        if each.reason in REASONS | BESIDE and "relay" not in each.object and "mux" not in each.object
+        if each.reason in among and "relay" not in each.object and "mux" not in each.object
     }
     assert all(docs.described(reason) for reason in found)
     return {str(reason): each for reason, each in found.items()}
@@ -116,6 +118,43 @@ async def test_each_command_that_is_named_mends_what_is_wrong(
     await admin.patch(f"{DEPLOYMENT}/status", {"status": {"replicas": 2, "readyReplicas": 2, "availableReplicas": 2}})
     assert await findings(apiserver) == {}
     await admin.patch(f"{DEPLOYMENT}/status", {"status": {"replicas": 0, "readyReplicas": 0, "availableReplicas": 0}})
+
+
+async def test_the_way_to_the_page_is_read_by_the_names_of_the_deployments(
+    apiserver: ApiServer, admin: Admin, tmp_path: Path
+) -> None:
+    """As Helm's `tls.existingSecret` names the Secret; the command that is named mends what it says."""
+    assert (await findings(apiserver, PAGE)).keys() == {"PageUnset"}
+    url = {"VKPROVIDER_PORTAL_PROVIDER_URL": f"https://vkprovider.{SYSTEM}.svc:8082"}
+    await admin.create(f"{CORE}/configmaps", config("settings", url))
+    apiserver.kubectl("apply", "-f", str(docs.ROOT / "manifests" / "deployment" / "deployment.yaml"))
+    try:
+        [found] = (await findings(apiserver, PAGE)).values()
+        assert (found.reason, found.object) == ("PageUntrusted", f"Secret/{SYSTEM}/vkprovider-tls")
+        mount(apiserver, "my-tls")
+        pem = self_signed([f"vkprovider.{SYSTEM}.svc"])
+        for name in ("tls.crt", "tls.key", "ca.crt"):
+            (tmp_path / name).write_bytes(pem)
+        files = [f"--from-file={name}={tmp_path / name}" for name in ("tls.crt", "tls.key")]
+        where = f"--namespace={SYSTEM}"
+        apiserver.kubectl("create", "secret", "generic", "my-tls", where, "--type=kubernetes.io/tls", *files)
+        [found] = (await findings(apiserver, PAGE)).values()
+        assert found.object == f"Secret/{SYSTEM}/my-tls"
+        assert "it has no ca.crt" in found.message
+        run(apiserver, found, tmp_path)
+        assert await findings(apiserver, PAGE) == {}
+    finally:
+        mount(apiserver, "vkprovider-tls")
+        await admin.delete(f"{CORE}/secrets/my-tls")
+        await admin.delete(DEPLOYMENT.removesuffix("-portal"))
+
+
+def mount(server: ApiServer, name: str) -> None:
+    """Have provider and portal mount this Secret for the certificate of the page."""
+    for program, volume in (("vkprovider", "tls"), ("vkprovider-portal", "provider")):
+        volumes = [{"name": volume, "secret": {"secretName": name}}]
+        change = json.dumps({"spec": {"template": {"spec": {"volumes": volumes}}}})
+        server.kubectl("patch", "deployment", program, f"--namespace={SYSTEM}", "-p", change)
 
 
 async def test_a_secret_without_the_key_gets_it(apiserver: ApiServer, admin: Admin, tmp_path: Path) -> None:

@@ -41,8 +41,18 @@ class _Container(msgspec.Struct, frozen=True, rename="camel"):
     env_from: tuple[_EnvFrom, ...] = ()
 
 
+class _SecretSource(msgspec.Struct, frozen=True, rename="camel"):
+    secret_name: str = ""
+
+
+class _Volume(msgspec.Struct, frozen=True):
+    name: str
+    secret: _SecretSource = _SecretSource()
+
+
 class _PodSpec(msgspec.Struct, frozen=True):
     containers: tuple[_Container, ...] = ()
+    volumes: tuple[_Volume, ...] = ()
 
 
 class _Template(msgspec.Struct, frozen=True):
@@ -72,6 +82,10 @@ class ProgramWorkload(msgspec.Struct, frozen=True):
         """The names of the ConfigMaps that its containers take settings from."""
         sources = [source for container in self.spec.template.spec.containers for source in container.env_from]
         return sorted({source.config_map_ref.name for source in sources} - {""})
+
+    def secret_of(self, volume: str) -> str:
+        """Return the name of the Secret that a volume mounts; "" if it mounts none."""
+        return next((each.secret.secret_name for each in self.spec.template.spec.volumes if each.name == volume), "")
 
     @property
     def wanted(self) -> int:

@@ -207,6 +207,11 @@ class DoctorReason(Reasons):
         "The Service of the portal's hub does not exist, or no Pod behind it is ready.",
         "Start the hub, or correct VKPROVIDER_PORTAL_HUB_API_URL.",
     )
+    PAGE_UNSET = (
+        "PageUnset",
+        "The portal knows no address of the provider's page: it shows nothing of lablets that are gone.",
+        "Set VKPROVIDER_PORTAL_PROVIDER_URL as manifests/overlays/complete does (docs/install.md).",
+    )
     PAGE_AWAY = (
         "PageAway",
         "The Service of the provider's page, as the portal knows it, does not exist, or no Pod behind it is ready.",

@@ -375,13 +375,68 @@ def test_policies_let_the_portal_connect_to_the_page() -> None:
     assert page.check_page_open(NAMESPACE, PAGE, [SHIPPED, policy(OURS, {"port": 8082})]) == []
 
 
-def test_portal_and_page_trust_each_other() -> None:
-    both = "vkprovider.io https://kubernetes.default.svc"
-    assert page.check_page_trusted(PAGE, pair("a"), both) == []
-    [found] = page.check_page_trusted(PAGE, None, both)
-    assert (found.level, found.object, found.reason) == (Level.NOTE, "Secret/vkp/vkprovider-tls", "PageUntrusted")
+def test_a_portal_that_knows_no_page_is_told() -> None:
+    [found] = page.check_page_known(NAMESPACE, settings())
+    about = "ConfigMap/vkp/vkprovider-portal-settings"
+    assert (found.level, found.object, found.reason) == (Level.NOTE, about, "PageUnset")
+    assert page.check_page_known(NAMESPACE, settings(PROVIDER_URL="https://vkprovider.vkp.svc:8082")) == []
+
+
+HOST = "vkprovider.vkp.svc"
+
+
+def mounted(name: str, *hosts: str, ca: bool = True) -> page.MountedSecret:
+    secret = pair(*hosts)
+    return page.MountedSecret(name, Secret(secret.metadata, {**secret.data, **({"ca.crt": b"ca"} if ca else {})}))
+
+
+def test_the_portal_trusts_a_page_with_a_ca_of_its_own() -> None:
+    good = mounted("my-tls", HOST)
+    assert page.check_page_trusted(PAGE, HOST, good, good, NOW) == []
+    wild = mounted("my-tls", "*.vkp.svc")
+    assert page.check_page_trusted(PAGE, HOST, wild, wild, NOW) == []
+    none = page.MountedSecret("my-tls", None)
+    [found] = page.check_page_trusted(PAGE, HOST, none, none, NOW)
+    assert (found.level, found.object, found.reason) == (Level.NOTE, "Secret/vkp/my-tls", "PageUntrusted")
+    assert "create secret generic my-tls " in found.remedy
+    outside = services.service_of("https://labs.example.com/provider", NAMESPACE)
+    assert page.check_page_trusted(outside, "labs.example.com", none, none, NOW) == []
+
+
+@pytest.mark.parametrize(
+    ("served", "after", "level", "says"),
+    [
+        (mounted("t", HOST, ca=False), 0, Level.NOTE, "it has no ca.crt"),
+        (mounted("t", "labs.example.com"), 0, Level.NOTE, f"as {HOST}, and the certificate is for labs.example.com"),
+        (mounted("t", HOST), 3651, Level.FAULT, "the certificate ended at"),
+        (mounted("t", HOST), 3640, Level.NOTE, "the certificate ends at"),
+        (
+            page.MountedSecret("t", Secret(Metadata("t"), {"tls.crt": b"x", "ca.crt": b"ca"})),
+            0,
+            Level.FAULT,
+            "no tls.crt and tls.key that can be read",
+        ),
+    ],
+)
+def test_a_page_that_no_portal_can_verify_is_told(
+    served: page.MountedSecret, after: int, level: Level, says: str
+) -> None:
+    [found] = page.check_page_trusted(PAGE, HOST, served, served, NOW + timedelta(days=after))
+    assert (found.level, found.object, found.reason) == (level, "Secret/vkp/t", "PageUntrusted")
+    assert says in found.message
+
+
+def test_the_ca_may_be_in_a_secret_of_the_portal() -> None:
+    served = mounted("t", HOST, ca=False)
+    assert page.check_page_trusted(PAGE, HOST, served, mounted("ours", HOST), NOW) == []
+    [found] = page.check_page_trusted(PAGE, HOST, served, page.MountedSecret("ours", None), NOW)
+    assert (found.object, "create secret generic ours " in found.remedy) == ("Secret/vkp/ours", True)
+
+
+def test_the_page_takes_the_tokens_of_the_api_server() -> None:
+    assert page.check_page_takes(PAGE, "vkprovider.io https://kubernetes.default.svc") == []
     for audiences in ("", "vkprovider.io"):
-        [found] = page.check_page_trusted(PAGE, pair("a"), audiences)
+        [found] = page.check_page_takes(PAGE, audiences)
         assert (found.object, found.reason) == ("ConfigMap/vkp/vkprovider-settings", "PageRefuses")
     outside = services.service_of("https://labs.example.com/provider", NAMESPACE)
-    assert page.check_page_trusted(outside, None, "") == page.check_page_answers(outside, exists=False, slices=[]) == []
+    assert page.check_page_takes(outside, "") == page.check_page_answers(outside, exists=False, slices=[]) == []

@@ -79,13 +79,25 @@ def check_key(namespace: str, settings: PortalSettings, *, has_secret: bool) -> 
     return [fault(about, reason, f"{KEY} is not set: nobody can log in to the portal with a browser", remedy)]
 
 
-class _PairData(NamedTuple):
+class PairData(NamedTuple):
+    """A certificate with a key.
+
+    Attributes:
+        until: When it ends.
+        names: DNS names that it is for.
+        fits: Whether the key is that of the certificate.
+    """
+
     until: datetime
     names: frozenset[str]
     fits: bool
 
+    def is_for(self, host: str) -> bool:
+        """Return whether a client that asks for this host accepts it."""
+        return bool(self.names & {host, f"*.{host.partition('.')[2]}"})
 
-def _read_pair(secret: Secret) -> _PairData | None:
+
+def read_pair(secret: Secret) -> PairData | None:
     """Return what a Secret says of its certificate; None if it has none that can be read."""
     try:
         certificate = x509.load_pem_x509_certificates(secret.data["tls.crt"])[0]
@@ -94,7 +106,31 @@ def _read_pair(secret: Secret) -> _PairData | None:
         return None
     names = [each.value for each in certificate.extensions if isinstance(each.value, x509.SubjectAlternativeName)]
     said = frozenset(name for each in names for name in each.get_values_for_type(x509.DNSName))
-    return _PairData(certificate.not_valid_after_utc, said, certificate.public_key() == key)
+    return PairData(certificate.not_valid_after_utc, said, certificate.public_key() == key)
+
+
+def check_pair(
+    about: str, reason: DoctorReason, pair: PairData | None, now: datetime, consequence: str, remedy: str
+) -> list[Finding]:
+    """Check that a certificate can be served, now and for two weeks.
+
+    Args:
+        about: Its Secret, as findings name it.
+        reason: The reason of what is found.
+        pair: What the Secret says.
+        now: The time, with a zone.
+        consequence: What happens with one that cannot be read.
+        remedy: The command that writes another one.
+    """
+    if pair is None or not pair.fits:
+        what = "has no tls.crt and tls.key that can be read" if pair is None else "has a key of another certificate"
+        return [fault(about, reason, f"it {what}: {consequence}", remedy)]
+    until = f"{pair.until:%Y-%m-%d %H:%M} UTC"
+    if pair.until <= now:
+        return [fault(about, reason, f"the certificate ended at {until}", remedy)]
+    if pair.until - now < _SOON:
+        return [note(about, reason, f"the certificate ends at {until}", remedy)]
+    return []
 
 
 def check_certificate(namespace: str, secret: Secret | None, now: datetime, *, hub: bool) -> list[Finding]:
@@ -112,15 +148,10 @@ def check_certificate(namespace: str, secret: Secret | None, now: datetime, *, h
         text = "each replica serves a certificate that it has made itself, which no browser, hub or proxy trusts"
         return [note(about, DoctorReason.CERTIFICATE_SELF_MADE, text, f"kubectl -n {namespace} {create}")]
     remedy = f"kubectl -n {namespace} {create} --dry-run=client -o yaml | kubectl apply -f -"
-    reason, pair = DoctorReason.CERTIFICATE_UNUSABLE, _read_pair(secret)
-    if pair is None or not pair.fits:
-        what = "has no tls.crt and tls.key that can be read" if pair is None else "has a key of another certificate"
-        return [fault(about, reason, f"it {what}: no replica of the portal answers", remedy)]
-    until = f"{pair.until:%Y-%m-%d %H:%M} UTC"
-    if pair.until <= now:
-        return [fault(about, reason, f"the certificate ended at {until}", remedy)]
-    if pair.until - now < _SOON:
-        return [note(about, reason, f"the certificate ends at {until}", remedy)]
+    reason, pair = DoctorReason.CERTIFICATE_UNUSABLE, read_pair(secret)
+    found = check_pair(about, reason, pair, now, "no replica of the portal answers", remedy)
+    if found or pair is None:
+        return found
     service = f"{portalnames.PORTAL_PROGRAM}.{namespace}"
     if hub and not pair.names & {service, f"{service}.svc", f"*.{namespace}", f"*.{namespace}.svc"}:
         text = f"the hub reaches the portal as {service}, and the certificate is for {listed(sorted(pair.names), 5)}"

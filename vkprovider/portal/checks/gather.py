@@ -3,16 +3,25 @@
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
+from urllib.parse import urlsplit
 
 import msgspec
 
 from vkprovider.doctor.findings import Finding
-from vkprovider.doctor.programs import bindings_of, check_program, deployment, settings_of, variables_of
+from vkprovider.doctor.programs import (
+    ProgramWorkload,
+    bindings_of,
+    check_program,
+    deployment,
+    settings_of,
+    variables_of,
+)
 from vkprovider.doctor.reading import UserReading
 from vkprovider.platform import wellknown
 from vkprovider.platform.objects import ConfigMap, CustomResource, Metadata, Node, RoleBinding, Secret
 from vkprovider.portal.checks import benches, doors, hub, offer, page, road
 from vkprovider.portal.checks.doors import DoorRoute, DoorService
+from vkprovider.portal.checks.page import MountedSecret
 from vkprovider.portal.checks.services import EgressPolicy, ServiceAddress, ServiceSlice, service_of
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.settings import PortalSettings
@@ -77,8 +86,9 @@ async def check_portal(
     bindings = await bindings_of(reading)
     if not reading.failed("RoleBinding"):
         found += doors.check_callers(namespace, settings, bindings)
+    found += page.check_page_known(namespace, settings)
     if settings.provider_url:
-        found += await _check_page(reading, namespace, settings)
+        found += await _check_page(reading, program, settings, now)
     if settings.hub_api_url:
         return found + await _check_hub(reading, namespace, settings, bindings)
     service = await reading.read(f"{core}/services/{_PORTAL}", DoorService, about)
@@ -135,19 +145,35 @@ async def _check_hub(
     return found if state is None else found + hub.check_hub_answers(named, exists=state[0], slices=state[1])
 
 
-async def _check_page(reading: UserReading, namespace: str, settings: PortalSettings) -> list[Finding]:
+async def _check_page(
+    reading: UserReading, portal: ProgramWorkload, settings: PortalSettings, now: datetime
+) -> list[Finding]:
+    namespace = portal.metadata.namespace
     named = service_of(settings.provider_url, namespace)
     found = page.check_page_open(namespace, named, await _policies(reading, namespace))
     state = await _state_of(reading, named)
     if state is not None:
         found += page.check_page_answers(named, exists=state[0], slices=state[1])
-    about = f"Deployment/{namespace}/{wellknown.MANAGER}"
     program = await deployment(reading, namespace, wellknown.MANAGER)
     if program is None:
         return found
-    variables = await settings_of(reading, program, about)
-    secret = await reading.read(f"/api/v1/namespaces/{namespace}/secrets/{page.SECRET}", Secret, f"Secret/{namespace}")
-    return found + page.check_page_trusted(named, secret, variables.get(page.AUDIENCES, ""))
+    variables = await settings_of(reading, program, f"Deployment/{namespace}/{wellknown.MANAGER}")
+    found += page.check_page_takes(named, variables.get(page.AUDIENCES, ""))
+    served = await _mounted(reading, program, "tls")
+    trusted = await _mounted(reading, portal, "provider")
+    if reading.failed(f"Secret/{namespace}"):
+        return found
+    host = urlsplit(settings.provider_url).hostname or ""
+    return found + page.check_page_trusted(named, host, served, trusted, now)
+
+
+async def _mounted(reading: UserReading, program: ProgramWorkload, volume: str) -> MountedSecret:
+    """Return the Secret of a volume, by the name that the Deployment has."""
+    name, namespace = program.secret_of(volume), program.metadata.namespace
+    if not name:
+        return MountedSecret("", None)
+    path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
+    return MountedSecret(name, await reading.read(path, Secret, f"Secret/{namespace}"))
 
 
 async def _policies(reading: UserReading, namespace: str) -> Sequence[EgressPolicy]:
