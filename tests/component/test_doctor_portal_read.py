@@ -229,8 +229,13 @@ async def test_what_a_hub_lacks_is_mended_by_the_command(apiserver: ApiServer, a
         "VKPROVIDER_PORTAL_COOKIE_KEY": "A" * 43 + "=",
     }
     await admin.create(f"{CORE}/configmaps", config("settings", data))
-    run(apiserver, (await findings(apiserver))["HubUnbound"], tmp_path)
+    found = await findings(apiserver)
+    assert "there is no such Service" in found["HubAway"].message
+    run(apiserver, found["HubUnbound"], tmp_path)
     assert "HubUnbound" not in await findings(apiserver)
+    outside = {"VKPROVIDER_PORTAL_HUB_API_URL": "https://example.com/hub/api"}
+    await admin.patch(f"{CORE}/configmaps/vkprovider-portal-settings", {"data": outside})
+    assert "HubAway" not in await findings(apiserver), "no namespace is named `com`"
 
 
 def policy_of_the_docs(folder: Path) -> Path:

@@ -20,6 +20,7 @@ from vkprovider.platform.errors import DeadlineExceeded, Unauthorized, Unavailab
 from vkprovider.platform.messages import Fault
 from vkprovider.platform.objects import CustomResource, Lease, Node, RuntimeClass
 from vkprovider.platform.reasons import reason_of
+from vkprovider.platform.shipped import find_manifests
 
 MANIFEST = (Path(vkprovider.__file__).parents[1] / "manifests" / "base" / "rbac.yaml").read_text()
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -136,6 +137,16 @@ def test_missing_rights_are_one_line_per_resource() -> None:
     ]
 
 
+def test_the_right_that_may_be_taken_away_is_not_missed() -> None:
+    """As rbac.yaml says of it."""
+    shipped = rights_of((find_manifests() / "base" / "rbac.yaml").read_text(), "n")
+    creates = CheckedRight("create", "vkprovider.io", "cmlworkers")
+    assert setup.needed_rights(shipped, {}) == shipped
+    assert setup.needed_rights(shipped, {"VKPROVIDER_TUNNEL_REGISTER": "approve"}) == shipped
+    left = setup.needed_rights(shipped, {"VKPROVIDER_TUNNEL_REGISTER": "deny"})
+    assert set(shipped) - set(left) == {creates}
+
+
 def test_owner() -> None:
     lease = msgspec.convert({"metadata": {"name": "l"}, "spec": {"holderIdentity": "r1"}}, Lease)
     assert setup.check_owner("w", lease, {"r1"}) == []
@@ -174,11 +185,16 @@ def test_clocks(ahead_s: float, found: bool) -> None:  # noqa: FBT001 (a column 
 )
 def test_a_replica_whose_clock_is_off_says_so_on_its_lease(said: str, found: list[str]) -> None:
     notes = {"vkprovider.io/clock-skew": said} if said else {}
-    lease = msgspec.convert({"metadata": {"name": "vkprovider-portal-replica-p1", "annotations": notes}}, Lease)
-    findings = setup.check_skew("Namespace/vkprovider-system", lease)
-    assert [f.reason for f in findings] == ["ClockSkew"] * len(found)
-    for finding, text in zip(findings, found, strict=True):
-        assert f"of vkprovider-portal-replica-p1 is {text}" in finding.message
+    leases = [skewed("vkprovider-portal-replica-p1", notes), skewed("vkprovider-replica-v1", notes)]
+    findings = setup.sort([each for lease in leases for each in setup.check_skew(lease)])
+    assert [f.reason for f in findings] == ["ClockSkew"] * 2 * len(found), "one machine does not hide the other"
+    for finding, lease in zip(findings, leases if found else [], strict=True):
+        assert finding.object == f"Lease/vkp/{lease.metadata.name}"
+        assert f"of {lease.metadata.name} is {found[0]}" in finding.message
+
+
+def skewed(name: str, notes: dict[str, str]) -> Lease:
+    return msgspec.convert({"metadata": {"name": name, "namespace": "vkp", "annotations": notes}}, Lease)
 
 
 def test_what_is_not_installed_is_installed_as_a_whole() -> None:

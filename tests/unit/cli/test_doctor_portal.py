@@ -348,6 +348,21 @@ def test_the_service_of_a_hub_is_read_from_its_url(url: str, service: tuple[str,
     assert services.service_of(url, NAMESPACE) == service
 
 
+@pytest.mark.parametrize(
+    ("url", "may"),
+    [
+        ("https://example.com/hub/api", True),
+        ("https://hub.jhub:8443/hub/api", True),
+        ("http://hub.jhub:8081/hub/api", False),
+        ("https://hub:8443/hub/api", False),
+        ("https://hub.jhub.svc:8443/hub/api", False),
+        ("https://hub.example.com/hub/api", False),
+    ],
+)
+def test_a_host_of_two_words_may_be_a_domain(url: str, may: bool) -> None:  # noqa: FBT001 (a column)
+    assert services.may_be_outside(url) is may
+
+
 # ------------------------------------------------------------------------------------------------ provider's page
 
 PAGE = services.service_of("https://vkprovider.vkp.svc:8082", NAMESPACE)

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -95,6 +96,7 @@ class Doctor:
         self._context = context
         self._namespace = namespace
         self._logins = wellknown.logins_namespace(namespace)
+        self._settings: Mapping[str, str] = {}
         self._manifest = manifest
         self._probing = probe
         self._broker = broker
@@ -159,6 +161,7 @@ class Doctor:
         path = f"/api/v1/namespaces/{self._namespace}/configmaps/{setup.SETTINGS}"
         found = await self._reading.read(path, ConfigMap, f"ConfigMap/{name}")
         settings = found.data if found is not None else {}
+        self._settings = settings
         self._logins = settings.get("VKPROVIDER_LOGINS_NAMESPACE") or self._logins
         self._found += setup.check_transport(self._namespace, settings)
         self._found += setup.check_settings(self._namespace, unknown(settings))
@@ -168,7 +171,8 @@ class Doctor:
 
     async def _check_rights(self) -> None:
         account = f"{self._namespace}/{wellknown.SERVICE_ACCOUNT}"
-        rights = rights_of(self._manifest, self._namespace, self._logins)
+        shipped = rights_of(self._manifest, self._namespace, self._logins)
+        rights = setup.needed_rights(shipped, self._settings)
         try:
             answers = await asyncio.gather(*(self._may(right) for right in rights))
         except OutsideError as error:
@@ -234,7 +238,7 @@ class Doctor:
         about = f"Namespace/{self._namespace}"
         path = f"/apis/coordination.k8s.io/v1/namespaces/{self._namespace}/leases"
         for lease in await self._reading.list(path, Lease, about, {"labelSelector": _MANAGED["labelSelector"]}):
-            self._found += setup.check_skew(about, lease)
+            self._found += setup.check_skew(lease)
 
     async def _members(self, about: str) -> dict[str, Lease]:
         path = f"/apis/coordination.k8s.io/v1/namespaces/{self._namespace}/leases"

@@ -109,6 +109,20 @@ def check_namespace(namespace: str, *, exists: bool, account: bool) -> list[Find
     return []
 
 
+def needed_rights(rights: Sequence[CheckedRight], settings: Mapping[str, str]) -> list[CheckedRight]:
+    """Return the rights without the one that an admin may take away, where no worker is made for an agent.
+
+    Args:
+        rights: Those of the shipped manifests.
+        settings: Those of the provider's ConfigMap, by variable.
+    """
+    given_up = {_REGISTERS} if settings.get("VKPROVIDER_TUNNEL_REGISTER") == "deny" else set()
+    return [right for right in rights if right not in given_up]
+
+
+_REGISTERS: Final = CheckedRight("create", wellknown.GROUP, "cmlworkers")
+
+
 def check_rights(account: str, missing: Sequence[CheckedRight]) -> list[Finding]:
     """Report the rights that the provider lacks, one line per resource."""
     return [
@@ -208,8 +222,9 @@ def check_heartbeat(lease: Lease | None, alive: Collection[str], now_s: float) -
     return [fault(f"Lease/{lease.metadata.namespace}/{lease.metadata.name}", DoctorReason.LEASE_EXPIRED, text, remedy)]
 
 
-def check_skew(about: str, lease: Lease) -> list[Finding]:
+def check_skew(lease: Lease) -> list[Finding]:
     """Report a clock that a replica has found to be off, and says so on its Lease."""
+    about = f"Lease/{lease.metadata.namespace}/{lease.metadata.name}"
     said = lease.metadata.annotations.get(wellknown.ANNOTATION_CLOCK_SKEW, "")
     if not said:
         return []

@@ -18,11 +18,12 @@ from vkprovider.doctor.programs import (
 )
 from vkprovider.doctor.reading import UserReading
 from vkprovider.platform import wellknown
+from vkprovider.platform.kube.resources import PartialObject
 from vkprovider.platform.objects import ConfigMap, CustomResource, Metadata, Node, RoleBinding, Secret
 from vkprovider.portal.checks import benches, doors, hub, offer, page, road
 from vkprovider.portal.checks.doors import DoorRoute, DoorService
 from vkprovider.portal.checks.page import MountedSecret
-from vkprovider.portal.checks.services import EgressPolicy, ServiceAddress, ServiceSlice, service_of
+from vkprovider.portal.checks.services import EgressPolicy, ServiceAddress, ServiceSlice, may_be_outside, service_of
 from vkprovider.portal.pure import portalnames
 from vkprovider.portal.settings import PortalSettings
 
@@ -138,7 +139,7 @@ async def _check_benches(reading: UserReading, namespace: str, variables: Mappin
 async def _check_hub(
     reading: UserReading, namespace: str, settings: PortalSettings, bindings: Sequence[RoleBinding]
 ) -> list[Finding]:
-    named = service_of(settings.hub_api_url, namespace)
+    named = await _address_of(reading, settings.hub_api_url, namespace)
     found = hub.check_hub_bound(namespace, named, bindings)
     found += hub.check_hub_open(namespace, named, await _policies(reading, namespace))
     state = await _state_of(reading, named)
@@ -149,7 +150,7 @@ async def _check_page(
     reading: UserReading, portal: ProgramWorkload, settings: PortalSettings, now: datetime
 ) -> list[Finding]:
     namespace = portal.metadata.namespace
-    named = service_of(settings.provider_url, namespace)
+    named = await _address_of(reading, settings.provider_url, namespace)
     found = page.check_page_open(namespace, named, await _policies(reading, namespace))
     state = await _state_of(reading, named)
     if state is not None:
@@ -174,6 +175,16 @@ async def _mounted(reading: UserReading, program: ProgramWorkload, volume: str) 
         return MountedSecret("", None)
     path = f"/api/v1/namespaces/{namespace}/secrets/{name}"
     return MountedSecret(name, await reading.read(path, Secret, f"Secret/{namespace}"))
+
+
+async def _address_of(reading: UserReading, url: str, namespace: str) -> ServiceAddress:
+    """Return the Service that a URL names; a host of two words may be a domain."""
+    named = service_of(url, namespace)
+    if not may_be_outside(url):
+        return named
+    about = f"Service/{named.namespace}/{named.name}"
+    there = await reading.read(f"/api/v1/namespaces/{named.namespace}", PartialObject, about)
+    return named if there is not None or reading.failed(about) else ServiceAddress("", "", named.port)
 
 
 async def _policies(reading: UserReading, namespace: str) -> Sequence[EgressPolicy]:

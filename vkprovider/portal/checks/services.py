@@ -46,6 +46,16 @@ def service_of(url: str, namespace: str) -> ServiceAddress:
     return ServiceAddress(parts[0], (*parts, namespace)[1], port) if is_service else ServiceAddress("", "", port)
 
 
+def may_be_outside(url: str) -> bool:
+    """Return whether a URL names a host of two words that may be a domain; by http nobody asks one outside.
+
+    >>> may_be_outside("https://example.com/hub/api"), may_be_outside("http://hub.jhub:8081/hub/api")
+    (True, False)
+    """
+    found = urlsplit(url)
+    return found.scheme == "https" and (found.hostname or "").count(".") == 1
+
+
 class _PolicyPort(msgspec.Struct, frozen=True, rename="camel"):
     port: int | str | None = None
     end_port: int | None = None
