@@ -155,14 +155,15 @@ def test_a_program_beside_the_provider_is_that_of_its_kustomization(helm: Helm, 
         assert new[name] == each
 
 
-def test_the_portal_and_its_policy_have_one_prefix(helm: Helm) -> None:
-    rendered = helm.template("--set=portal.enabled=true,portal.namespacePrefix=labs")
+@pytest.mark.parametrize("word", ["labs", "no", "true", "null"])
+def test_the_portal_and_its_policy_have_one_prefix(helm: Helm, word: str) -> None:
+    rendered = helm.template("--set=portal.enabled=true", f"--set-string=portal.namespacePrefix={word}")
     policy = rendered["ValidatingAdmissionPolicy /vkprovider-confine-portal"]
     [prefix] = [each["expression"] for each in policy["spec"]["variables"] if each["name"] == "prefix"]
-    assert prefix == "'labs-'"
+    assert prefix == f"'{word}-'"
     deployment = rendered["Deployment vkprovider-system/vkprovider-portal"]
     [container] = deployment["spec"]["template"]["spec"]["containers"]
-    assert {"name": "VKPROVIDER_PORTAL_NAMESPACE_PREFIX", "value": "labs"} in container["env"]
+    assert {"name": "VKPROVIDER_PORTAL_NAMESPACE_PREFIX", "value": word} in container["env"]
 
 
 def test_the_doors_of_the_portal_are_values(helm: Helm, tmp_path: Path) -> None:

@@ -53,6 +53,16 @@ def documents() -> Iterator[str]:
                 before = part
 
 
+def test_a_string_stays_one_whatever_word_it_is() -> None:
+    """YAML reads `no`, `true`, `null` and `123` as something else, unless they are quoted."""
+    plain = set()
+    for path in (ROOT / chart.CHART / "templates").glob("*.yaml"):
+        text = path.read_text(encoding="utf-8")
+        plain |= set(re.findall(r"^ *(?:- )?[\w./-]+: \{\{ ((?:(?! quote ).)*?) \}\}$", text, re.MULTILINE))
+    numbers = {".Values.replicaCount", ".Values.mux.replicaCount", ".Values.portal.replicaCount"}
+    assert plain == {*numbers, ".allocateNodePorts", ".Release.Namespace", "$.Release.Namespace", 'printf "%s/(.*)" .'}
+
+
 @pytest.mark.parametrize(
     ("kind", "value"),
     [("PodDisruptionBudget", "podDisruptionBudget.enabled"), ("NetworkPolicy", "networkPolicy.enabled")],

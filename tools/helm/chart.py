@@ -40,9 +40,9 @@ class Place:
     Attributes:
         kind: Of the object.
         path: Of what is replaced, or added: `spec.replicas`; `[]` is the only item of a list.
-        form: `scalar` writes the text as it is; `block` and `word` write the value, a structure or a word, with its
-            key, which is missing when the value is empty; `more` writes the items of the value after those that are
-            there; `lines` writes the text as lines.
+        form: `scalar` writes the text as it is, so that a value that is a string needs `quote`; `block` and `word`
+            write the value, a structure or a string, with its key, which is missing when the value is empty; `more`
+            writes the items of the value after those that are there; `lines` writes the text as lines.
         text: The name of the value; for `scalar` and `lines` a template.
         name: Of the object; "" for all of the kind.
     """
@@ -58,7 +58,7 @@ _POD: Final = "spec.template.spec."
 _CONTAINER: Final = f"{_POD}containers.[]."
 _CHECKSUM: Final = """\
 {{- with .Values.settings }}
-checksum/settings: {{ toJson . | sha256sum }}
+checksum/settings: {{ toJson . | sha256sum | quote }}
 {{- end }}"""
 
 _EGRESS: Final = Place("NetworkPolicy", "spec.egress.", "more", "networkPolicy.extraEgress")
@@ -74,8 +74,13 @@ _PLACES: Final = (
     Place("Deployment", f"{_CONTAINER}env.", "more", "extraEnv"),
     Place("Deployment", f"{_CONTAINER}resources", "block", "resources"),
     Place("Deployment", f"{_CONTAINER}volumeMounts.", "more", "extraVolumeMounts"),
-    Place("Deployment", f"{_POD}volumes.secrets.secret.secretName", "scalar", "{{ .Values.secrets.existingSecret }}"),
-    Place("Deployment", f"{_POD}volumes.tls.secret.secretName", "scalar", "{{ .Values.tls.existingSecret }}"),
+    Place(
+        "Deployment",
+        f"{_POD}volumes.secrets.secret.secretName",
+        "scalar",
+        "{{ .Values.secrets.existingSecret | quote }}",
+    ),
+    Place("Deployment", f"{_POD}volumes.tls.secret.secretName", "scalar", "{{ .Values.tls.existingSecret | quote }}"),
     Place("Deployment", f"{_POD}volumes.", "more", "extraVolumes"),
     Place("Deployment", f"{_POD}imagePullSecrets", "block", "imagePullSecrets"),
     Place("Deployment", f"{_POD}nodeSelector", "block", "nodeSelector"),
@@ -105,9 +110,9 @@ _MUX_PLACES: Final = (
 _PORTAL_CHECKSUM: Final = """\
 {{- if or .Values.portal.settings .Values.portal.config }}
 annotations:
-  checksum/settings: {{ toJson (list .Values.portal.settings .Values.portal.config) | sha256sum }}
+  checksum/settings: {{ toJson (list .Values.portal.settings .Values.portal.config) | sha256sum | quote }}
 {{- end }}"""
-_PORTAL_PREFIX: Final = "{{ .Values.portal.namespacePrefix }}"
+_PORTAL_PREFIX: Final = ".Values.portal.namespacePrefix"
 _PORTAL_PROVIDER: Final = """\
 {{- if not (hasKey .Values.portal.settings "VKPROVIDER_PORTAL_PROVIDER_URL") }}
 - name: VKPROVIDER_PORTAL_PROVIDER_URL
@@ -126,11 +131,18 @@ _PORTAL_PLACES: Final = (
     Place("Deployment", "spec.template.metadata.annotations", "lines", _PORTAL_CHECKSUM),
     Place("Deployment", f"{_CONTAINER}image", "scalar", '{{ include "vkprovider.image" . | quote }}'),
     Place("Deployment", f"{_CONTAINER}imagePullPolicy", "word", "image.pullPolicy"),
-    Place("Deployment", f"{_CONTAINER}env.VKPROVIDER_PORTAL_NAMESPACE_PREFIX.value", "scalar", _PORTAL_PREFIX),
+    Place(
+        "Deployment",
+        f"{_CONTAINER}env.VKPROVIDER_PORTAL_NAMESPACE_PREFIX.value",
+        "scalar",
+        f"{{{{ {_PORTAL_PREFIX} | quote }}}}",
+    ),
     Place("Deployment", f"{_CONTAINER}env.", "lines", _PORTAL_PROVIDER),
     Place("Deployment", f"{_CONTAINER}env.", "lines", _PORTAL_HOSTS),
     Place("Deployment", f"{_CONTAINER}env.", "more", "portal.extraEnv"),
-    Place("Deployment", f"{_POD}volumes.provider.secret.secretName", "scalar", "{{ .Values.tls.existingSecret }}"),
+    Place(
+        "Deployment", f"{_POD}volumes.provider.secret.secretName", "scalar", "{{ .Values.tls.existingSecret | quote }}"
+    ),
     Place("Deployment", f"{_POD}imagePullSecrets", "block", "imagePullSecrets"),
     Place("Deployment", f"{_POD}tolerations", "block", "tolerations"),
     _EGRESS,
@@ -138,7 +150,7 @@ _PORTAL_PLACES: Final = (
         "ValidatingAdmissionPolicy",
         "spec.variables.prefix.expression",
         "scalar",
-        f"\"'{_PORTAL_PREFIX}-'\"",
+        f"\"'{{{{ {_PORTAL_PREFIX} }}}}-'\"",
         "vkprovider-confine-portal",
     ),
     *(
@@ -389,7 +401,7 @@ def _fill(place: Place, pad: str, head: str) -> str:
     if place.form == "block":
         lines += [head.rstrip(), f"  {{{{- toYaml . | nindent {len(pad) + 2} }}}}"]
     elif place.form == "word":
-        lines += [f"{head}{{{{ . }}}}"]
+        lines += [f"{head}{{{{ . | quote }}}}"]
     else:
         lines += [f"{{{{- toYaml . | nindent {len(pad)} }}}}"]
     return "\n".join(pad + line for line in [*lines, "{{- end }}"])
