@@ -1,6 +1,8 @@
 """A release of the chart on a cluster: as the kustomization installs, upgraded, uninstalled; and taken over from it."""
 
+import json
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ from tests.support.helm import CHART, HELM, MISSING, SYSTEM, Helm
 from tests.support.installation import MANIFESTS, WORKER, Installation
 from tests.support.sandboxes import started
 from tests.support.waiting import until
+from tools.helm.chart import semver
 from vkprovider import __version__
 
 pytestmark = pytest.mark.skipif(HELM is None, reason=MISSING)
@@ -34,14 +37,39 @@ def is_observed(item: dict[str, Any]) -> bool:
     return bool(item["metadata"]["generation"] == item["status"].get("observedGeneration"))
 
 
-def reader(cluster: Installation, home: Path) -> Reader:
-    """Somebody who follows docs/install.md with this Helm."""
+def reader(cluster: Installation, home: Path, **own: str) -> Reader:
+    """Somebody who follows the pages with this Helm, and puts in names of the own."""
     assert HELM
     path = [str(HELM.parent), str(cluster.sandbox.programs), os.environ["PATH"]]
     environ = {"PATH": os.pathsep.join(path), "KUBECONFIG": str(cluster.sandbox.kubeconfig), "HOME": str(home)}
     checkout = home / "checkout"
     checkout.mkdir()
-    return Reader(checkout, environ, {})
+    return Reader(checkout, environ, own)
+
+
+def older_chart(folder: Path) -> Path:
+    """Make a chart of before: its definition of workers has another short name, and it knows no value of prepull."""
+    chart = folder / "older"
+    shutil.copytree(CHART, chart)
+    for name, new, old in (
+        ("Chart.yaml", semver(__version__), "0.1.0"),
+        ("templates/crds.yaml", "- cmlw\n", "- older\n"),
+        ("values.yaml", "\nprepull:\n", "\nglobal:\n"),
+    ):
+        text = (chart / name).read_text()
+        assert new in text
+        (chart / name).write_text(text.replace(new, old))
+    (chart / "templates" / "prepull.yaml").unlink()
+    schema = json.loads((chart / "values.schema.json").read_text())
+    del schema["properties"]["prepull"]
+    (chart / "values.schema.json").write_text(json.dumps(schema))
+    return chart
+
+
+def short_names(cluster: Installation) -> list[str]:
+    """The short names of workers that the API server serves."""
+    names: list[str] = cluster.get("crd", "cmlworkers.vkprovider.io")["spec"]["names"]["shortNames"]
+    return names
 
 
 def settings(**given: float) -> list[str]:
@@ -53,7 +81,8 @@ def test_life_of_a_release(tmp_path: Path) -> None:
     with started("helm", tmp_path / "sandbox", workers=0, provider=False) as sandbox:
         cluster = Installation(sandbox, tmp_path)
         helm = Helm(tmp_path, sandbox.kubeconfig)
-        said = reader(cluster, tmp_path).run(INSTALL, "With Helm")
+        page = reader(cluster, tmp_path, OLD_CHART=str(older_chart(tmp_path)))
+        said = page.run(INSTALL, "With Helm")
         assert f"is installed in the namespace {SYSTEM}" in said
         assert "which names no registry" not in said
         [container] = deployment(cluster)["spec"]["template"]["spec"]["containers"]
@@ -73,6 +102,13 @@ def test_life_of_a_release(tmp_path: Path) -> None:
             written = cluster.get("configmap", "vkprovider-settings", f"--namespace={SYSTEM}")["data"]
             assert written == {"RECONCILE_INTERVAL": "1", "WORKER_PROBE_SECONDS": "2.5"}
             assert deployment(cluster)["metadata"]["generation"] == 2, "a changed setting replaces the replicas"
+            page.run("docs/upgrade.md", "Back to the older version")
+            assert '"chart":"vkprovider-0.1.0"' in helm("list", f"--namespace={SYSTEM}", "--output=json")
+            assert short_names(cluster) == ["cmlw"], "the newer definitions stay"
+            assert cluster.get("configmap", "vkprovider-settings", f"--namespace={SYSTEM}")["data"] == written
+            assert deployment(cluster)["metadata"]["generation"] == 2
+            helm("upgrade", *RELEASE, "--reset-then-reuse-values", "--set=crds.install=true")
+            assert short_names(cluster) == ["cmlw"]
         finally:
             for replica in cluster.replicas:
                 replica.end()
