@@ -418,6 +418,11 @@ window.WebSocket = class extends Stock {
 """
 
 
+def count_dialled(driver: Chrome) -> None:
+    """Have the pages of a tab note each WebSocket."""
+    driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _DIALLED})
+
+
 def rows(driver: Chrome) -> str:
     return driver.find_element(By.CSS_SELECTOR, ".xterm-rows").text
 
@@ -447,9 +452,7 @@ async def test_two_tabs_stay_as_they_are_over_renewals_that_one_of_them_does_at_
         page = await stack.enter_async_context(
             visiting(await stack.enter_async_context(proxied(tmp_path / "nginx", bench.url, ways)))
         )
-        await page.run(
-            lambda driver: driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": _DIALLED})
-        )
+        await page.run(count_dialled)
         await page.open(f"/login?next={bench.lablet}/consoles/h0%3Fas=type")
         await page.press(BUTTON)
         await issuer.fill_form(page, "ann")
@@ -463,6 +466,7 @@ async def test_two_tabs_stay_as_they_are_over_renewals_that_one_of_them_does_at_
         await mark(page)
         grid = await page.run(lambda driver: driver.current_window_handle)
         await page.run(lambda driver: driver.switch_to.new_window("tab"))
+        await page.run(count_dialled)
         await page.open(f"{bench.lablet}/consoles/h0?panel&as=watch")  # as in a frame: it renews nothing itself
         await page.until(lambda driver: "before the renewal" in rows(driver), "the frame watches")
         framed = await page.run(lambda driver: driver.current_window_handle)
