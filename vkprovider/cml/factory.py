@@ -179,7 +179,9 @@ def shared_login(
         end_s = asyncio.get_running_loop().time() + timeout_s(LOG_IN)
         return CmlDialect(address).token_of(request, await exchange.send(request, None, end_s), user.source)
 
-    return SharedLogin(address, credentials, log_in, token=token, holds=holds)
+    return SharedLogin(
+        address, credentials, log_in, token=token, holds=holds, user_of=lambda credentials: credentials.username
+    )
 
 
 def _any_port(port: int) -> bool:

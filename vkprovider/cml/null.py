@@ -199,6 +199,10 @@ class NullLabs:
         self._check()
         return {}, {}
 
+    def user(self) -> str:
+        """Return "": there is no login."""
+        return ""
+
     async def check_login(self) -> None:
         """Do nothing: there is no login."""
 

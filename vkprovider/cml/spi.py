@@ -153,6 +153,9 @@ class Labs(Protocol):
         its kind have no configuration.
         """
 
+    def user(self) -> str:
+        """Return the user of the last login, whose labs are seen; "" before it, and where an agent logs in."""
+
     async def check_login(self) -> None:
         """Log in with credentials that have changed since the login; its token serves until another one is there.
 

@@ -333,6 +333,10 @@ class CmlLabs(CmlLabsClient, CmlNodesClient, CmlInterfacesClient):
                 return device.id
         raise NotFound(f"lab {lab_id} has no device {label!r}")
 
+    def user(self) -> str:
+        """Return the user of the last login."""
+        return self._session.user()
+
     async def check_login(self) -> None:
         """Log in with credentials that have changed since the login."""
         await self._session.check_login()

@@ -120,6 +120,10 @@ class ServiceClient:
         """
         await self._tokens.check()
 
+    def user(self) -> str:
+        """Return the user of the last login; "" if there was none here."""
+        return self._tokens.user()
+
     def server_time(self) -> int:
         """Return the service's time by its last answer, in Unix seconds, never ahead of it; 0 while it is unknown."""
         return self._exchange.clock.at(asyncio.get_running_loop().time())

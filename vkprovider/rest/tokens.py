@@ -40,6 +40,9 @@ class Tokens(Protocol):
     def refused(self, token: str) -> OutsideError:
         """Note that the service refused a token that `renewed` has just returned; return the error."""
 
+    def user(self) -> str:
+        """Return the user whose token the last login got; "" if there was none here."""
+
     async def check(self) -> None:
         """Try credentials that have changed since the login, while its token still serves.
 
@@ -84,6 +87,10 @@ class GivenToken:
     def refused(self, token: str) -> OutsideError:  # noqa: ARG002 (never called: nothing is renewed)
         """Return the error for a refused token."""
         return Unauthorized(f"{self._name} refused the token", status=_HTTP_UNAUTHORIZED)
+
+    def user(self) -> str:
+        """Return "": whose token it is, only the service knows."""
+        return ""
 
     async def check(self) -> None:
         """Do nothing: the next request reads the token again."""
@@ -133,6 +140,7 @@ class SharedLogin(Generic[C]):
         log_in: Logs in and returns the token; raises `Unauthorized` if the credentials are wrong.
         token: Used until the service refuses it.
         holds: See `Holds`.
+        user_of: Returns the user's name in credentials; None if they have none.
     """
 
     def __init__(
@@ -143,12 +151,14 @@ class SharedLogin(Generic[C]):
         *,
         token: str | None = None,
         holds: Holds = HOLDS,
+        user_of: Callable[[C], str] | None = None,
     ) -> None:
         self._name = name
         self._credentials = credentials
         self._log_in = log_in
         self._token = token
         self._holds = holds
+        self._user_of = user_of
         self._task: asyncio.Task[str] | None = None
         self._hold: _Hold[C] | None = None
         self._trial: _Hold[C] | None = None
@@ -181,6 +191,10 @@ class SharedLogin(Generic[C]):
                 until_s = asyncio.get_running_loop().time() + self._holds.refused_s
                 self._hold = _Hold(self._used, until_s, error)
         return error
+
+    def user(self) -> str:
+        """Return the user of the last login that succeeded; "" before the first one."""
+        return self._user_of(self._used) if self._used is not None and self._user_of is not None else ""
 
     async def check(self) -> None:
         """Try credentials that have changed since the login, while its token still serves; see `Tokens.check`.

@@ -651,6 +651,77 @@ async def test_changed_url_moves_the_connection_and_keeps_the_claims(world: Worl
     assert lablet.uid in await world.claims(worker)
 
 
+async def use(world: World, worker: str, username: str) -> None:
+    """Put another user into the Secret of a worker."""
+    body = {"stringData": {"username": username}}
+    await world.admin.request("PATCH", f"{SECRETS}/{worker}", body, STRATEGIC_PATCH)
+
+
+async def test_user_that_sees_none_of_the_labs_takes_none_for_lost(world: World) -> None:
+    """Nothing is imported again or released until somebody who sees them is back; nor by the next owner."""
+    mortal: Groups = {**EAGER, "replica": {"lease_ttl_s": 6.0}}
+    first = await world.replica(mortal)
+    simulator = await world.simulator()
+    simulator.simulation.accounts.put_user(0.0, "b" * 36, "bert", PASSWORD)
+    worker, definition = await world.worker(simulator.url), await world.define(PORT)
+    lablets = [await world.pod(definition, worker), await world.pod(definition, worker)]
+    before = [container_id(await lablet.ready()) for lablet in lablets]
+    claims = {lablet.uid: (await lablet.claim(lambda row: row.get("readyAt")))["labId"] for lablet in lablets}
+    await world.cmlworker(worker, lambda found: "user:admin" in found["status"]["identity"])
+    await use(world, worker, "bert")
+    found = await world.cmlworker(worker, lambda found: login_of(found) == ("False", "LabsNotSeen"))
+    said = condition(found, "Ready")["message"]
+    assert "user bert sees none of the 2 labs of its claims, which user admin saw" in said
+    assert "user:admin" in found["status"]["identity"]
+    await world.node(worker, lambda node: condition(node, "Ready")["reason"] == "LabsNotSeen")
+    pod = await lablets[0].until(lambda pod: not is_ready(pod))
+    assert "bert" not in str(pod["status"]), "who reads Pods need not learn CML's account"
+    await lablets[1].delete()
+    await first.crash()
+    asked = simulator.log.entries[-1].number
+    await world.replica(mortal)
+    await when(
+        lambda: [e.status for e in simulator.log.entries if e.number > asked and e.path.endswith("/api/v0/labs")][2:],
+        "the next owner looks",
+    )
+    assert {uid: row.get("labId") for uid, row in (await world.claims(worker)).items()} == claims
+    assert set(simulator.simulation.world.labs) == set(claims.values())
+    assert writes(simulator, asked) == []
+    await use(world, worker, "admin")
+    assert container_id(await lablets[0].ready()) == before[0]
+    await lablets[1].unclaimed()
+    assert set(simulator.simulation.world.labs) == {claims[lablets[0].uid]}
+    await world.admin.patch(f"{SECRETS}/{worker}", {"data": {"username": base64.b64encode(b"bert").decode()}})
+    bert = simulator.simulation.accounts.by_name("bert")
+    assert bert is not None
+    bert.admin = True
+    await world.cmlworker(worker, lambda found: "user:bert" in found["status"]["identity"])
+    assert container_id(await lablets[0].ready()) == before[0]
+
+
+async def test_url_of_a_worker_without_the_labs_takes_none_for_lost_until_it_is_abandoned(world: World) -> None:
+    await world.replica()
+    first, second = await world.simulator(), await world.simulator()
+    worker, definition = await world.worker(first.url), await world.define()
+    lablet = await world.pod(definition, worker)
+    before = container_id(await lablet.ready())
+    path = f"{GROUP}/cmlworkers/{worker}"
+    both = {"vkprovider.io/host": f"{first.url},{second.url}"}
+    await world.admin.patch(f"{SECRETS}/{worker}", {"metadata": {"annotations": both}})
+    await world.admin.patch(path, {"spec": {"url": second.url}})
+    found = await world.cmlworker(worker, lambda found: login_of(found) == ("False", "LabsNotSeen"))
+    assert "put that back into spec.url" in condition(found, "Ready")["message"]
+    assert labs(second) == {}
+    await world.admin.patch(path, {"spec": {"url": first.url}})
+    assert container_id(await lablet.ready()) == before
+    await world.admin.patch(path, {"spec": {"url": second.url}})
+    await world.cmlworker(worker, lambda found: login_of(found) == ("False", "LabsNotSeen"))
+    await world.admin.patch(path, {"metadata": {"annotations": {"vkprovider.io/abandon": "true"}}})
+    await world.admin.delete(path)
+    await world.admin.until_gone(path)
+    assert len(labs(first)) == 1
+
+
 async def test_password_and_token_of_a_worker_go_to_no_host_that_its_secret_does_not_name(world: World) -> None:
     await world.replica()
     first, second = await world.simulator(), await world.simulator()
@@ -780,7 +851,7 @@ async def test_controllers_of_their_own_are_all_ready(world: World) -> None:
         for worker in [await world.worker((await world.simulator()).url, stats=stats) for _ in range(2)]:
             await (await world.pod(definition, worker)).ready()
     listed = await world.admin.get(f"{GROUP}/cmlworkers") or {}
-    identities = [item["status"]["identity"] for item in listed["items"]]
+    identities = [[e for e in item["status"]["identity"] if not e.startswith("user:")] for item in listed["items"]]
     assert len(identities) >= 4
     assert len({entry for entries in identities for entry in entries}) == sum(map(len, identities))
 

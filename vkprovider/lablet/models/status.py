@@ -101,7 +101,7 @@ class WorkerStatus(Status, frozen=True, rename="camel"):
             list[str],
             Meta(
                 description="What tells its CML controller from others: two CMLWorkers with one of these in common are "
-                "one."
+                "one, but for the user by whom its labs were seen last."
             ),
         ]
         | UnsetType

@@ -45,6 +45,17 @@ class WorkerReason(Reasons):
             "VKPROVIDER_AGENT_CA_FILE of the agent names, where spec.tls has no effect."
         ),
     )
+    LABS_NOT_SEEN = (
+        "LabsNotSeen",
+        (
+            "CML's user or spec.url is another one, and sees none of the labs that the claims name. None is taken for "
+            "lost, imported again or removed."
+        ),
+        (
+            "Make the user an administrator of CML, or put back the former user or url. If those labs are given up for "
+            "good, abandon the CMLWorker and create it again, as the message says."
+        ),
+    )
     PLAIN_TEXT = (
         "PlainText",
         "Of the condition TransportInsecure: spec.url is http, so password and labs can be read on the way.",

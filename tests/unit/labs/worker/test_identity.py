@@ -6,12 +6,26 @@ from collections.abc import Set as AbstractSet
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vkprovider.labs.pure.worker.identity import Identities, entries_of, evidence_of, may_be_twin, same_controller
+from vkprovider.labs.pure.worker.identity import (
+    Identities,
+    access_in,
+    access_of,
+    entries_of,
+    may_be_twin,
+    same_controller,
+    unseen_labs,
+)
+from vkprovider.labs.pure.worker.identity import evidence_of as evidence_by
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.objects import CustomResource, Metadata
 
 LABS = st.sets(st.sampled_from([f"lab-{n}" for n in range(6)]))
 URL = "https://cml-1.example.com"
+
+
+def evidence_of(url: str, host: str, lab_ids: AbstractSet[str] | None, before: Iterable[str]) -> list[str]:
+    """Return the identity of a controller whose user is unknown."""
+    return evidence_by(access_of(url, ""), host, lab_ids, before)
 
 
 def cmlworker(name: str, created: int, evidence: list[str]) -> CustomResource:
@@ -36,10 +50,36 @@ def test_url_is_compared_as_it_is_dialled() -> None:
     assert evidence_of("http://cml-1.example.com", "", None, []) != first
 
 
-def test_what_a_silent_worker_was_is_remembered_unless_its_url_changed() -> None:
+def test_what_a_silent_worker_was_is_remembered_until_its_labs_are_seen_again() -> None:
     before = evidence_of(URL, "h", {"a"}, [])
     assert evidence_of(URL, "", None, before) == before == ["url:cml-1.example.com", "host:h", "lab:a"]
-    assert evidence_of("https://other", "", None, before) == ["url:other"]
+    assert evidence_of("https://other", "", None, before) == before
+    assert evidence_of("https://other", "", {"b"}, before) == ["url:other", "lab:b"]
+
+
+def test_user_is_published_beside_the_url_and_makes_no_two_workers_one() -> None:
+    mine = evidence_by(access_of(URL, "labs"), "", {"a"}, [])
+    assert mine == ["url:cml-1.example.com", "user:labs", "lab:a"]
+    assert access_in(mine) == access_of(URL, "labs")
+    theirs = evidence_by(access_of("https://cml-2.example.com", "labs"), "", {"b"}, [])
+    assert same(cmlworker("b", 2, theirs), theirs, {"b"}, [cmlworker("a", 1, mine)]) is None
+
+
+def test_list_of_another_user_or_url_says_that_labs_are_gone_only_if_one_of_them_is_in_it() -> None:
+    before = access_of(URL, "anna")
+    changes = {
+        "user": (access_of(URL, "bert"), "user bert sees none of the 2 labs of its claims, which user anna saw"),
+        "url": (access_of("https://cml-2.example.com", "anna"), "cml-2.example.com has none of the 2 labs"),
+    }
+    for now, words in changes.values():
+        text = unseen_labs("w", before, now, {"a", "b"}, {"c"})
+        assert text.startswith(words)
+        assert "kubectl annotate cmlw w vkprovider.io/abandon=true" in text
+        assert unseen_labs("w", before, now, {"a", "b"}, {"b", "c"}) == ""
+        assert unseen_labs("w", before, now, set(), {"c"}) == ""
+    for known in (before, access_of(URL, ""), ()):  # one deleted it in CML; an earlier version published no user
+        assert unseen_labs("w", known, before, {"a"}, set()) == ""
+    assert unseen_labs("w", before, access_of(URL, ""), {"a"}, set()) == ""  # an agent logs in from now on
 
 
 @given(before=LABS, now=LABS)

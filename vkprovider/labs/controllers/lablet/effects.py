@@ -281,8 +281,7 @@ class Effects:
                 await labs.change_device(claim.lab_id, device, act)
                 return Acted(devices=await _assumed(worker, claim.lab_id))
             case steps.DeleteLab(claim=claim):
-                with contextlib.suppress(NotFound):
-                    await labs.delete_lab(claim.lab_id)
+                await _is_there(worker, labs.delete_lab(claim.lab_id))
                 return Acted(gone=True)
             case _:
                 return Done()  # its decision was all of it
@@ -362,11 +361,24 @@ class Effects:
 
 
 async def _unless_gone(worker: Worker, claim: Claim, call: Awaitable[None]) -> Outcome:
-    try:
-        await call
-    except NotFound:
+    if not await _is_there(worker, call):
         return Acted(gone=True)
     return Acted(devices=await _assumed(worker, claim.lab_id))
+
+
+async def _is_there(worker: Worker, call: Awaitable[None]) -> bool:
+    """Await a call about a lab; return False if CML says that there is none.
+
+    Raises:
+        OutsideError: The call failed, or CML says so to another login than the one that sees the labs of the claims.
+    """
+    try:
+        await call
+    except NotFound as error:
+        if worker.access != worker.seen.access:
+            raise Unavailable(f"worker {worker.name} was not seen by its present login: {error.message}") from error
+        return False
+    return True
 
 
 async def _assumed(worker: Worker, lab_id: str) -> tuple[DeviceFact, ...] | None:

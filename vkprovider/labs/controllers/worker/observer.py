@@ -19,6 +19,7 @@ from vkprovider.lablet.reasons import WorkerReason
 from vkprovider.labs.controllers.worker.worker import FOREVER, NEVER, Worker
 from vkprovider.labs.pure.topology.resources import Resources, boot_timeouts, lacking
 from vkprovider.labs.pure.worker.capacity import Stats, shown_images
+from vkprovider.labs.pure.worker.identity import unseen_labs
 from vkprovider.labs.pure.worker.node import address_of, is_ip, unhealthy
 from vkprovider.labs.settings.cluster import WorkerSettings
 from vkprovider.platform.errors import Fenced, InputError, OutsideError, TlsFailed, Unauthorized, Unavailable, Withheld
@@ -111,20 +112,23 @@ class Observer:
             if now - seen.version_at >= _VERSION_EVERY_S:
                 seen.version = await worker.labs.version()
                 seen.version_at = now
-            labs_at = ctx.now()
-            lab_ids = frozenset(await worker.labs.list_lab_ids())
-            seen.lab_ids, seen.labs_at = lab_ids, labs_at
+            await self._list_labs(worker)
             if full:
                 devices_at = ctx.now()
                 seen.devices = await worker.labs.list_all_devices()
                 seen.devices_at = devices_at
-            await worker.lab_index.scan(lab_ids, worker.claims.claims)
+            await worker.lab_index.scan(seen.lab_ids, worker.claims.claims)
         except Fenced:
             return []
         except OutsideError as error:
             worker.awaiting |= awaiting  # they continue to wait
             awaiting = set()
             self._failed(worker, error)
+        except InputError as fault:
+            worker.awaiting |= awaiting
+            awaiting = set()
+            seen.failures, seen.reached, seen.fault = 0, True, unhealthy(fault.reason, fault.message)
+            seen.silent_because = _for_pods(worker, fault.reason)
         else:
             seen.failures, seen.reached, seen.fault, seen.silent_because = 0, True, None, ""
         seen.ip = await self._resolve(address_of(worker.spec))
@@ -133,6 +137,24 @@ class Observer:
         if worker.labs.immediate:
             return []  # a turn that acts knows the effect at once
         return list({*_news(worker, before), *awaiting})
+
+    async def _list_labs(self, worker: Worker) -> None:
+        """Note the labs of a worker, with when and by which access they were asked for.
+
+        Raises:
+            InputError: `LabsNotSeen`: the list does not say whether the labs of the claims are gone.
+            OutsideError: They could not be listed.
+        """
+        while True:
+            before, labs_at = worker.labs.user(), self._ctx.now()
+            lab_ids = frozenset(await worker.labs.list_lab_ids())
+            if before in {"", worker.labs.user()}:  # else the login has changed meanwhile
+                break
+        seen, access = worker.seen, worker.access
+        claimed = {claim.lab_id for claim in worker.claims.claims.values() if claim.lab_id}
+        if unseen := unseen_labs(worker.name, seen.access, access, claimed, lab_ids):
+            raise InputError(WorkerReason.LABS_NOT_SEEN, unseen)
+        seen.lab_ids, seen.labs_at, seen.access = lab_ids, labs_at, access
 
     def refuse(self, worker: Worker, fault: InputError) -> bool:
         """Note that a worker's CMLWorker was made unusable; return whether that is news."""
@@ -172,9 +194,8 @@ class Observer:
         else:
             reason = WorkerReason.WORKER_ERROR
         seen.fault = unhealthy(reason, error.message + _hint(worker.spec, error))
-        # Who reads Pods need not learn CML's account, nor our Secrets.
-        why = f"{reason}; its CMLWorker says more" if isinstance(error, Unauthorized) else error.message
-        seen.silent_because = f"worker {worker.name}: {why}"
+        refused = isinstance(error, Unauthorized)
+        seen.silent_because = _for_pods(worker, reason) if refused else f"worker {worker.name}: {error.message}"
         seen.reached = False
 
     async def check_login(self, worker: Worker) -> None:
@@ -183,7 +204,7 @@ class Observer:
         Labs go on with the present login, so a Secret that is wrong makes nothing not Ready before its time.
         """
         now, seen = self._ctx.now(), worker.seen
-        if seen.silent_because or not seen.reached or now - seen.login_at < self._settings.login_check_s:
+        if not seen.reached or now - seen.login_at < self._settings.login_check_s:
             return
         seen.login_at = now
         try:
@@ -295,6 +316,11 @@ def _news(worker: Worker, before: Mapping[str, tuple[DeviceFact, ...]]) -> Itera
             worker.seen.devices.get(lab_id) != before.get(lab_id) or lab_id not in worker.seen.lab_ids
         ):
             yield uid
+
+
+def _for_pods(worker: Worker, reason: Reason) -> str:
+    """Return why a worker is silent, for its lablets: who reads Pods need not learn CML's account, nor our Secrets."""
+    return f"worker {worker.name}: {reason}; its CMLWorker says more"
 
 
 def _refused(error: Unauthorized) -> Reason:

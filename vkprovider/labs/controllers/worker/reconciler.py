@@ -20,8 +20,8 @@ from vkprovider.labs.controllers.worker.node_writer import NodeConflict, NodeWri
 from vkprovider.labs.controllers.worker.observer import Observer
 from vkprovider.labs.controllers.worker.worker import FOREVER, NEVER, Fleet, Worker, WorkerLablets
 from vkprovider.labs.pure.worker.capacity import Capacity, capacity
-from vkprovider.labs.pure.worker.identity import Identities, entries_of, evidence_of, same_controller
-from vkprovider.labs.pure.worker.reach import destination_of, entries_of_address, same_address
+from vkprovider.labs.pure.worker.identity import Identities, access_in, entries_of, evidence_of, same_controller
+from vkprovider.labs.pure.worker.reach import entries_of_address, same_address
 from vkprovider.labs.pure.worker.registration import unapproved
 from vkprovider.labs.settings.cluster import PortSettings, WorkerSettings
 from vkprovider.platform.errors import Fenced, Forbidden, InputError, Invalid, OutsideError, Unavailable
@@ -240,8 +240,8 @@ class Workers:
         """Record the identity of the worker's controller, and whether an earlier CMLWorker has it, or its ports."""
         seen = worker.seen
         lab_ids = seen.lab_ids if seen.labs_at > NEVER else None
-        url = worker.spec.cml_url or destination_of(worker.name, worker.spec)
-        worker.identity = evidence_of(url, seen.host, lab_ids, worker_status(resource).identity or ())
+        published = worker_status(resource).identity or ()
+        worker.identity = evidence_of(seen.access or worker.access, seen.host, lab_ids, published)
         entries = entries_of(worker.identity, lab_ids or frozenset())
         reached = self._identities.sharing(entries_of_address(resource))
         worker.same_as = same_controller(resource, entries, self._identities.sharing(entries)) or same_address(
@@ -335,6 +335,7 @@ class Workers:
         connection.labs.recall({claim.lab_id: claim.started_at > 0 for claim in claims.claims.values() if claim.lab_id})
         worker = Worker(name, resource.metadata.uid, resource.spec, connection, claims, guard, finalizer)
         status = worker_status(resource)
+        worker.seen.access = access_in(status.identity or ())
         if status.observed_generation == resource.metadata.generation:
             worker.seen.recall(status)
         self._fleet.add(worker)

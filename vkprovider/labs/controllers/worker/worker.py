@@ -23,7 +23,9 @@ from vkprovider.labs.controllers.worker.finalizer import Finalizer
 from vkprovider.labs.controllers.worker.lab_index import LabIndex
 from vkprovider.labs.pure.lablet.memory import Presence
 from vkprovider.labs.pure.worker.capacity import Capacity, Stats
+from vkprovider.labs.pure.worker.identity import Access, access_of
 from vkprovider.labs.pure.worker.node import Health, address_of, check_version, healthy, in_use, unhealthy
+from vkprovider.labs.pure.worker.reach import destination_of
 from vkprovider.platform.errors import Fenced, InputError, OutsideError
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.messages import Fault, TimelessCondition
@@ -93,6 +95,7 @@ class Observation:
         reached: Whether the worker has answered since it failed last, be it an earlier owner of its Node.
         fault: Why the worker cannot be used, for its Node; None while it answers.
         silent_because: The same for its lablets; "" while it answers.
+        access: The url and the user by which its labs were seen last, be it by an earlier owner; () if they never were.
         login_at: When the credentials were looked at last, after the login.
         login_fault: Why they would not do for another login, while the present one lasts; None if they would.
     """
@@ -116,6 +119,7 @@ class Observation:
     reached: bool = False
     fault: Health | None = None
     silent_because: str = ""
+    access: Access = ()
     login_at: float = NEVER
     login_fault: Fault | None = None
 
@@ -195,6 +199,11 @@ class Worker:
     def lab_index(self) -> LabIndex:
         """The labs that no claim names."""
         return self.connection.lab_index
+
+    @property
+    def access(self) -> Access:
+        """The url and the user by which the worker is asked now; another one may see other labs."""
+        return access_of(self.spec.cml_url or destination_of(self.name, self.spec), self.labs.user())
 
     @property
     def address(self) -> str:

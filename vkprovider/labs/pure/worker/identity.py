@@ -3,44 +3,102 @@
 CML has no id of its own outside its system API, which only `stats: On` may ask. So several kinds of evidence are
 published in `status.identity` of each CMLWorker, and one in common is enough: the url, the id of the controller's
 compute host if CML reports it, and a few labs, whose ids no other controller has.
+
+Beside them stands CML's user, which tells nothing of the controller: a user that is no administrator sees no labs of
+others. So a list without any lab of the claims says that the labs are gone only if an earlier one was asked for at the
+same url by the same user.
 """
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
 from typing import Final
 
+from vkprovider.lablet import names
 from vkprovider.lablet.models.status import worker_status
 from vkprovider.lablet.reasons import WorkerReason
 from vkprovider.labs.pure.worker.reach import age, entries_of_address
 from vkprovider.labs.pure.worker.secrets import host_of
 from vkprovider.platform.errors import InputError
+from vkprovider.platform.messages import count
 from vkprovider.platform.objects import CustomResource
 
 _LABS_MAX: Final = 3
-_URL, _HOST, _LAB = "url:", "host:", "lab:"
+_URL, _USER, _HOST, _LAB = "url:", "user:", "host:", "lab:"
+
+Access = tuple[str, ...]
+"""The entries of a url and a user: whose list of labs was seen, and where."""
 
 
-def evidence_of(url: str, host: str, lab_ids: AbstractSet[str] | None, before: Iterable[str]) -> list[str]:
+def access_of(url: str, user: str) -> Access:
+    """Return the access to a controller by a url and a user; "" if the user is unknown.
+
+    >>> access_of("https://cml-1.example.com/", "labs")
+    ('url:cml-1.example.com', 'user:labs')
+    """
+    address = _URL + (host_of(url) or url)
+    return (address, _USER + user) if user else (address,)
+
+
+def access_in(published: Iterable[str]) -> Access:
+    """Return the access by which the labs were seen last, as the identity says that was published."""
+    return tuple(entry for entry in published if entry.startswith((_URL, _USER)))
+
+
+def unseen_labs(worker: str, before: Access, now: Access, claimed: AbstractSet[str], lab_ids: AbstractSet[str]) -> str:
+    """Return why a list of labs does not say that the labs of the claims are gone; "" if it does, or has one of them.
+
+    Args:
+        worker: The CMLWorker's name.
+        before: The access by which labs of the claims were seen.
+        now: That of the list.
+        claimed: The labs that claims name.
+        lab_ids: Those in the list.
+    """
+    if not claimed or claimed & lab_ids:
+        return ""
+    (old_url, old_user), (url, user) = _named(before), _named(now)
+    labs = f"the {count(len(claimed), 'lab')} of its claims"
+    stay = "Until then nothing is imported again or removed"
+    over = (
+        f"If those labs are given up for good: kubectl annotate cmlw {worker} {names.ANNOTATION_ABANDON}=true, delete "
+        "the CMLWorker and create it again; its lablets begin with new labs"
+    )
+    if old_url and url != old_url:
+        return f"{url} has none of {labs}, which were seen at {old_url}: put that back into spec.url. {stay}. {over}"
+    if old_user and user and user != old_user:
+        return (
+            f"user {user} sees none of {labs}, which user {old_user} saw: make {user} an administrator of CML, or put "
+            f"{old_user} back into the Secret. {stay}. {over}"
+        )
+    return ""
+
+
+def _named(access: Access) -> tuple[str, str]:
+    """Return url and user of an access; "" for what it does not have."""
+    found = [next((e.removeprefix(kind) for e in access if e.startswith(kind)), "") for kind in (_URL, _USER)]
+    return found[0], found[1]
+
+
+def evidence_of(access: Access, host: str, lab_ids: AbstractSet[str] | None, before: Iterable[str]) -> list[str]:
     """Return the identity of a worker's controller.
 
     Args:
-        url: The CMLWorker's.
+        access: The access by which its labs were seen last, or are to be.
         host: Id of the controller's compute host; "" while it is unknown.
         lab_ids: All labs on it; None while they are unknown.
-        before: What was published last. Labs that are still there are kept, so that the status rarely changes.
+        before: What was published last, and stays until the labs are known. Labs that are still there are kept, so that
+            the status rarely changes.
 
-    >>> evidence_of("https://cml-1.example.com/", "", {"b", "a"}, ["lab:c", "lab:b"])
+    >>> evidence_of(("url:cml-1.example.com",), "", {"b", "a"}, ["lab:c", "lab:b"])
     ['url:cml-1.example.com', 'lab:a', 'lab:b']
     """
-    address = _URL + (host_of(url) or url)
     published = list(before)
     if lab_ids is None:
-        kept = [entry for entry in published if not entry.startswith(_URL)] if address in published else []
-        return [address, *kept]
+        return published or [*access]
     labs = [lab for entry in published if entry.startswith(_LAB) and (lab := entry.removeprefix(_LAB)) in lab_ids]
     if len(labs) < _LABS_MAX:
         labs += sorted(lab_ids - set(labs))[: _LABS_MAX - len(labs)]
-    return [address, *([_HOST + host] if host else []), *sorted(_LAB + lab for lab in labs)]
+    return [*access, *([_HOST + host] if host else []), *sorted(_LAB + lab for lab in labs)]
 
 
 def may_be_twin(name: str, evidence: Iterable[str], others: Iterable[CustomResource]) -> bool:
@@ -59,7 +117,7 @@ def _host_in(evidence: Iterable[str]) -> str:
 
 def entries_of(evidence: Iterable[str], lab_ids: AbstractSet[str]) -> set[str]:
     """Return all that may show another CMLWorker to be the same controller: the evidence, and every lab on it."""
-    return {*evidence, *(_LAB + lab_id for lab_id in lab_ids)}
+    return {*_evident(evidence), *(_LAB + lab_id for lab_id in lab_ids)}
 
 
 class Identities:
@@ -113,4 +171,9 @@ def same_controller(
 
 
 def _shared_by(resource: CustomResource) -> set[str]:
-    return {*(worker_status(resource).identity or ()), *entries_of_address(resource)}
+    return {*_evident(worker_status(resource).identity or ()), *entries_of_address(resource)}
+
+
+def _evident(identity: Iterable[str]) -> set[str]:
+    """Return the entries of an identity that no other controller has: all but the user."""
+    return {entry for entry in identity if not entry.startswith(_USER)}
