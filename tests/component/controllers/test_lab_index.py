@@ -91,6 +91,34 @@ async def test_more_labs_than_are_looked_at_in_one_pass_are_foreign_until_they_a
     assert finder.foreign == 70
 
 
+async def test_ports_of_unclaimed_labs_are_all_known_once_every_lab_was_looked_at() -> None:
+    """Lablets with ports wait for it; what cannot be read was looked at, and the next connection knows the rest."""
+    async with serving(MiniCml()) as mini:
+        labs = open_labs(mini.url, Secret().read)
+        finder = LabIndex("ours", "w1", labs)
+        ids = frozenset(f"lab-{number}" for number in range(70))
+        for number, lab_id in enumerate(sorted(ids)):
+            lab(mini, lab_id, "a saved copy", "ours")
+            tags = f'["serial:{2000 + number}"]'
+            node = f'[{{"id": "n", "label": "r1", "node_definition": "iosv", "state": "BOOTED", "tags": {tags}}}]'
+            mini.replies[f"/labs/{lab_id}/nodes"] = reply(200, node)
+        mini.replies["/labs/lab-7"] = reply(403, '{"code": 403, "description": "Access denied"}')
+        looked = list[tuple[bool, int]]()
+        for _ in range(4):
+            await finder.scan(ids, {})
+            looked.append((finder.examined, len(finder.ports)))
+        assert [examined for examined, _ in looked] == [False, False, True, True]
+        assert looked[1][1] < looked[2][1] == looked[3][1] == 69
+        read = len(mini.seen)
+        finder.reconnect(again := open_labs(mini.url, Secret().read))
+        await finder.scan(ids, {})
+        assert len(mini.seen) == read
+        await finder.scan(ids | {f"new-{number}" for number in range(40)}, {})
+        assert not finder.examined
+        await again.close()
+        await labs.close()
+
+
 async def test_no_lab_with_the_title_of_a_claims_lab_is_removed(worker: NullWorker, finder: LabIndex) -> None:
     """A wiped copy looks as if it had never been started."""
     named = add(worker, claim().title)

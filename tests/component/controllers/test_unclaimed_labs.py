@@ -3,12 +3,14 @@
 import asyncio
 import json
 
-from tests.component.controllers.harness import World
+from tests.component.cml.conftest import Secret
+from tests.component.controllers.harness import PASSWORD, World
 from tests.component.controllers.looking import labs, requests
-from tests.component.controllers.running import Running
-from tests.support.apiserver import CONFIG_MAPS
+from tests.component.controllers.running import MORTAL, Running
+from tests.support.apiserver import CONFIG_MAPS, GROUP
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
+from vkprovider.cml.factory import open_labs
 
 
 async def import_lab(running: Running, worker: str, title: str, notes: str) -> str:
@@ -42,6 +44,35 @@ async def test_marked_lab_without_a_claim_is_reported_and_left_alone(world: Worl
     assert ids(simulator) == {saved}
     touched = [entry for entry in simulator.log.entries if saved in entry.path and entry.method != "GET"]
     assert touched == []
+
+
+async def test_ports_of_many_unclaimed_labs_are_given_to_no_lablet_at_a_start(world: World) -> None:
+    """More than are looked at in one pass; after a change of the CMLWorker none of them is read again."""
+    first = await world.replica(MORTAL)
+    simulator = await world.simulator()
+    definition = await world.define(topology({"r1": "iosv"}, {"r1": ["serial:4000"]}))
+    await first.stop()
+    cml, notes = simulator.simulation.world, f"vkprovider installation={first.ctx.installation}"
+    client = open_labs(simulator.url, Secret(password=PASSWORD).read)
+    copies = 40
+    for port in range(2000, 2000 + copies):
+        text = topology({"r1": "iosv"}, {"r1": [f"serial:{port}"]}).replace("notes: ''", f"notes: {notes}")
+        saved = (await client.import_lab(text, f"copy {port}")).id
+        cml.start_lab(simulator.now(), cml.lab(saved))
+    await client.close()
+    worker = await world.worker(simulator.url, ready=False)
+    lablet = await world.pod(definition, worker)
+    await world.replica(MORTAL)
+    await lablet.ready()
+    assert (await world.ports(worker))[lablet.name] == {"r1_serial": 2000 + copies}
+    read = len(requests(simulator, "GET", "/nodes"))
+    await world.admin.patch(f"{GROUP}/cmlworkers/{worker}", {"spec": {"capacity": {"labs": 100}}})
+    await world.node(worker, lambda node: node["status"]["capacity"]["pods"] == "100")
+    late = await world.pod(definition, worker)
+    await late.ready()
+    assert (await world.ports(worker))[late.name] == {"r1_serial": 2001 + copies}
+    nodes = [entry.path for entry in requests(simulator, "GET", "/nodes")[read:]]
+    assert {path for path in nodes if "/labs/" in path} == set()
 
 
 async def test_claims_that_were_deleted_are_written_again(world: World) -> None:

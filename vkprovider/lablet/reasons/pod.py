@@ -171,7 +171,10 @@ class Trouble(Reasons):
     )
     WORKER_NOT_READY = (
         "WorkerNotReady",
-        "The worker has not answered since the provider started.",
+        (
+            "The worker has not answered since the provider started, or its labs are still being looked at: the ports "
+            "of those that no claim names are given to no lablet."
+        ),
         "See the CMLWorker.",
         Trait.PASSING,
     )

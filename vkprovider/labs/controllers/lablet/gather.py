@@ -141,6 +141,14 @@ def withheld_warnings(number: int) -> str:
     )
 
 
+def _unexamined(worker: Worker) -> InputError:
+    """Return why no lablet with ports may begin: a lab that no claim names may have any of them."""
+    if worker.seen.silent_because:
+        return InputError(Trouble.WORKER_UNREACHABLE, worker.seen.silent_because)
+    text = f"the labs on worker {worker.name} are being looked at: ports of those that no claim names go to no lablet"
+    return InputError(Trouble.WORKER_NOT_READY, text)
+
+
 def _failed(error: OutsideError) -> StepFailed:
     fault = api_fault(error)
     return StepFailed(fault.reason, fault.message)
@@ -253,6 +261,8 @@ class Gatherer:
                 return fault
             if worker.capacity is None:
                 return InputError(Trouble.WORKER_NOT_READY, f"worker {worker.name} is not known well enough yet")
+            if not worker.lab_index.examined and content.topology.template.slots:
+                return _unexamined(worker)
         except InputError as refusal:
             return refusal
         taken = Resources()

@@ -170,13 +170,16 @@ class Connector:
         self._tunnels = tunnels
         self._term = term
 
-    def connect(self, name: str, spec: CMLWorkerSpec, guard: Guard) -> WorkerConnection:
+    def connect(
+        self, name: str, spec: CMLWorkerSpec, guard: Guard, before: WorkerConnection | None = None
+    ) -> WorkerConnection:
         """Open all connections to a worker; nothing is sent before the first call.
 
         Args:
             name: The CMLWorker's.
             spec: The CMLWorker's.
             guard: Called right before a request is written.
+            before: The connections that these replace; what was learned of the labs of the same controller stays.
 
         Raises:
             InputError: `TunnelNotConfigured`, `WorkerUrlInvalid` or `CaBundleInvalid`.
@@ -187,7 +190,11 @@ class Connector:
         images = self._open_images(spec, way) if spec.images == "On" else None
         away = partial(self._tunnels.away, spec.tunnel, name)
         heard_term = partial(self._tunnels.heard_term, spec.tunnel, name)
-        lab_index = LabIndex(self._ctx.installation, name, labs)
+        if before is not None and (before.spec.cml_url, before.spec.tunnel) == (spec.cml_url, spec.tunnel):
+            lab_index = before.lab_index
+            lab_index.reconnect(labs)
+        else:
+            lab_index = LabIndex(self._ctx.installation, name, labs)
 
         def is_watched() -> bool:
             return self._tunnels.facts(spec.tunnel, name).watches

@@ -36,6 +36,8 @@ class LabIndex:
         unclaimed: Marked labs that no claim names: lab id → title. A list may be older than the claims, and name a lab
             that is already gone with its claim; so a lab must be in two lists in a row.
         ports: What marked labs open that no claim names, as (protocol, port).
+        examined: Whether every lab of the last list was looked at, so that `ports` has all of them; one that cannot be
+            read was looked at, too.
     """
 
     def __init__(self, installation: str, worker: str, labs: Labs) -> None:
@@ -49,6 +51,11 @@ class LabIndex:
         self.foreign = 0
         self.unclaimed: dict[str, str] = {}
         self.ports: frozenset[tuple[str, int]] = frozenset()
+        self.examined = False
+
+    def reconnect(self, labs: Labs) -> None:
+        """Go on over another connection to the same controller."""
+        self._labs = labs
 
     async def find(self, claim: Claim, claims: Mapping[str, Claim], shown: str = "") -> list[KnownLab]:
         """Find the labs that may be that of a claim that names none, see `identity.matches`.
@@ -99,8 +106,11 @@ class LabIndex:
         self._unreadable = {lab_id: at for lab_id, at in self._unreadable.items() if lab_id in lab_ids}
         now_s = asyncio.get_running_loop().time()
         due = [i for i in others if i not in self._known and self._unreadable.get(i, now_s) <= now_s]
-        if unknown := sorted(due, key=lambda lab_id: lab_id in self._unreadable)[:_READS_MAX]:
+        due.sort(key=lambda lab_id: lab_id in self._unreadable)
+        unknown, later = due[:_READS_MAX], due[_READS_MAX:]
+        if unknown:
             await self._learn(unknown, strict=False)
+        self.examined = later == [] or later[0] in self._unreadable
         gone = {lab_id for lab_id in unknown if lab_id not in self._known} - self._unreadable.keys()
         marked = {i: known for i in others - gone if (known := self._known.get(i)) is not None and known.marked}
         foreign = len(others - gone) - len(marked)

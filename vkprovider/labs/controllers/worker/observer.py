@@ -131,6 +131,9 @@ class Observer:
             seen.silent_because = _for_pods(worker, fault.reason)
         else:
             seen.failures, seen.reached, seen.fault, seen.silent_because = 0, True, None, ""
+            if not worker.lab_index.examined:  # lablets wait until all labs were looked at, a few each time
+                worker.awaiting.add("")
+                worker.look_at = ctx.now() + self._settings.transition_s
         seen.ip = await self._resolve(address_of(worker.spec))
         if seen.silent_because != silent_before:
             return list(worker.claims.claims)

@@ -302,7 +302,7 @@ class Workers:
         if worker is None:
             return await self._open_first(name, resource, spec)
         if worker.spec != spec:
-            connection = self._connector.connect(name, spec, worker.guard)
+            connection = self._connector.connect(name, spec, worker.guard, worker.connection)
             before, worker.connection = worker.connection, connection
             self._observer.reconnected(worker, before.spec)
             await before.close()

@@ -244,7 +244,11 @@ class Worker:
         """What lablets are placed by: one that was refused may fit when it changes."""
         offered = self.capacity
         can_begin = self.same_as is None and self.unapproved is None
-        return (offered.total, offered.labs, self.seen.ip, can_begin) if offered is not None else ()
+        return (
+            (offered.total, offered.labs, self.seen.ip, can_begin, self.lab_index.examined)
+            if offered is not None
+            else ()
+        )
 
     async def write_rest(self) -> None:
         """Write what is left of the claims, before another replica continues with them; log what cannot be written."""
