@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.component.controllers.harness import World
-from tests.component.controllers.looking import eventually, imports, is_ready, labs, waiting, when
+from tests.component.controllers.looking import condition, eventually, imports, is_ready, labs, waiting, when
 from tests.component.controllers.podhandle import Lablet
 from tests.component.controllers.running import MORTAL
 from tests.support.apiserver import CONFIG_MAPS, SYSTEM
@@ -168,11 +168,15 @@ async def test_pods_wait_until_every_lab_of_the_worker_was_examined(world: World
     simulator.faults.add(Fault(kind="status", status=503, route="^GET .*/labs/[^/]+/nodes"), simulator.now())
     await world.replica(MORTAL)
     await late.waits("WaitingForClaims")
+    found = await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "ClaimsLost")
+    assert is_ready(found)
+    assert "/nodes" in condition(found, "Ready")["message"]
     assert is_ready(await kept.until(bool)), "nothing is known against it"
     assert len(imports(simulator)) == 1
     simulator.faults.clear()
     await late.ready()
     assert told(await kept.ready()) == before
+    await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "WorkerReady")
 
 
 async def test_tags_that_were_changed_on_the_worker_are_said_on_the_pod(world: World) -> None:

@@ -10,6 +10,7 @@ from typing import Any, Final
 import pytest
 import structlog
 
+from tests.component.cml.conftest import Secret
 from tests.component.controllers.harness import PASSWORD, World
 from tests.component.controllers.looking import condition, eventually, is_ready, labs, waiting, when
 from tests.component.controllers.running import MORTAL, SHORT, WITH_PASSES, Groups
@@ -17,6 +18,7 @@ from tests.support.apiserver import CONFIG_MAPS, GROUP, LOGINS, NODE_LEASES, NOD
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.faultyapi import Asked
 from tests.support.topologies import topology
+from vkprovider.cml.factory import open_labs
 from vkpsim.cml.world.model import Lab
 from vkpsim.http.faults import Fault, Kind
 
@@ -817,6 +819,22 @@ async def test_port_of_a_lab_that_runs_on_is_not_opened_for_another_cmlworker(wo
     opened = {lab.title[-36:]: [t for node in lab.nodes.values() for t in node.tags] for lab in all_labs(simulator)}
     assert opened == {gone.uid: ["serial:2000"], lablet.uid: ["serial:2001"]}
     assert await world.until_event("UnclaimedLab", other)
+
+
+async def test_lab_of_others_that_cannot_be_read_blocks_neither_a_new_worker_nor_a_start(world: World) -> None:
+    """Nor where two CMLWorkers may be one controller, and each start looks for ports of the other's labs."""
+    await world.replica()
+    simulator = await world.simulator()
+    client = open_labs(simulator.url, Secret(password=PASSWORD).read)
+    foreign = (await client.import_lab(topology({"r1": "iosv"}, title="broken"), "broken")).id
+    await client.close()
+    simulator.faults.add(Fault(kind="status", status=403, route=f"^GET .*/labs/{foreign}"), simulator.now())
+    await world.worker(ready=False)  # of which nothing but a url is known
+    worker, definition = await world.worker(simulator.url, stats="Off"), await world.define(PORT)
+    for _ in range(2):
+        lablet = await world.pod(definition, worker)
+        await lablet.ready()
+    await world.cmlworker(worker, lambda found: found["status"]["labs"] == {"ours": 2, "foreign": 1})
 
 
 async def test_two_urls_of_an_empty_controller_never_open_one_port_twice(world: World) -> None:

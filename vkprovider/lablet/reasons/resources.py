@@ -158,6 +158,15 @@ class WorkerReason(Reasons):
         "Correct spec.address, or the resolver of the machine that the provider runs on.",
         Trait.LASTING,
     )
+    CLAIMS_LOST = (
+        "ClaimsLost",
+        (
+            "The ConfigMap with the worker's claims is gone, and a lab that may be a lablet's cannot be read. No "
+            "lablet begins or ends; those that run go on."
+        ),
+        "Have CML show the lab that the message names, or delete it in CML; the claims are then rebuilt from the labs.",
+        Trait.LASTING,
+    )
     CLAIMS_REFUSED = (
         "ClaimsRefused",
         (

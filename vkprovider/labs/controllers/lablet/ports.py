@@ -226,7 +226,7 @@ class Twins:
             return
         if not may_be_twin(worker.name, worker.identity, self.resources.values()):
             return
-        labs = await worker.lab_index.unknown_to(worker.claims.claims)
+        labs = await worker.lab_index.unknown_to(worker.claims.claims, strict=False)
         others = {lab_id: lab for lab_id, lab in labs.items() if not self._is_of(lab, worker)}
         if not others:
             return

@@ -1,8 +1,9 @@
 """Rebuilds the claims of a worker whose ConfigMap was lost, from the labs on it.
 
 A missing ConfigMap is not "no claims": until every lab of the worker was looked at, no lablet on it begins or ends.
-What cannot be read is not "no lab" either; the worker is asked again until it can. Nor is content that is not stored
-yet content that is gone: the namespace with claims and content may have been deleted as a whole.
+What cannot be read is not "no lab" either; the worker is asked again until it can, unless its CMLWorker never had
+claims. Nor is content that is not stored yet content that is gone: the namespace with claims and content may have been
+deleted as a whole.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,6 +12,7 @@ from typing import Final
 
 import structlog
 
+from vkprovider.lablet import names
 from vkprovider.lablet.reasons import Happened
 from vkprovider.labs.controllers.lablet.index import Lablet
 from vkprovider.labs.controllers.worker.worker import Worker
@@ -69,7 +71,9 @@ class Recovery:
 
     async def _read(self, worker: Worker) -> list[MarkedLab]:
         found = list[MarkedLab]()
-        for lab in (await worker.lab_index.marked()).values():
+        resource = await self.ctx.api.workers.get(worker.name)
+        had_claims = resource is None or names.FINALIZER in resource.metadata.finalizers
+        for lab in (await worker.lab_index.marked(strict=had_claims)).values():
             if lab.origin is None:
                 _log.warning(
                     "a marked lab does not say whose it is", worker=worker.name, lab=lab.lab_id, title=lab.title

@@ -65,29 +65,33 @@ class LabIndex:
         """
         return matches(claim, (await self.unknown_to(claims)).values(), shown)
 
-    async def unknown_to(self, claims: Mapping[str, Claim]) -> dict[str, KnownLab]:
-        """Return the marked labs that no claim names, from a fresh list.
+    async def unknown_to(self, claims: Mapping[str, Claim], *, strict: bool = True) -> dict[str, KnownLab]:
+        """Return the marked labs that no claim names, from a fresh list; for `strict` see `marked`.
 
         Raises:
             OutsideError: The worker could not be asked; that is not "none".
         """
-        return await self._read_marked({claim.lab_id for claim in claims.values() if claim.lab_id})
+        return await self._read_marked({claim.lab_id for claim in claims.values() if claim.lab_id}, strict=strict)
 
-    async def marked(self) -> dict[str, KnownLab]:
+    async def marked(self, *, strict: bool) -> dict[str, KnownLab]:
         """Read every lab of the worker again, as its notes may have changed, and return the marked ones by id.
 
-        Raises:
-            OutsideError: The list, or a lab in it, could not be read.
-        """
-        return await self._read_marked(frozenset(), reread=True)
+        Args:
+            strict: Whether a lab that cannot be read may be one of ours; else it counts as foreign, as in `scan`.
 
-    async def _read_marked(self, taken: Collection[str], *, reread: bool = False) -> dict[str, KnownLab]:
+        Raises:
+            OutsideError: The list could not be read, or a lab in it that may be ours.
+        """
+        return await self._read_marked(frozenset(), strict=strict, reread=True)
+
+    async def _read_marked(self, taken: Collection[str], *, strict: bool, reread: bool = False) -> dict[str, KnownLab]:
         """Return the marked labs that are not in `taken`, by id."""
         async with self._finding:  # after a takeover many look at once, and what one has learned serves all
             if reread:
                 self._known.clear()
             lab_ids = [lab_id for lab_id in await self._labs.list_lab_ids() if lab_id not in taken]
-            await self._learn([lab_id for lab_id in lab_ids if lab_id not in self._known])
+            unknown = [lab_id for lab_id in lab_ids if lab_id not in self._known]
+            await self._learn(unknown if strict else self._due(unknown), strict=strict)
         if reread:
             self.ports = _opened(self._known.values())  # until the next scan, for claims that are made before it
         found = {lab_id: self._known.get(lab_id) for lab_id in lab_ids}
@@ -104,8 +108,7 @@ class LabIndex:
             if lab_id not in lab_ids:
                 del self._known[lab_id]
         self._unreadable = {lab_id: at for lab_id, at in self._unreadable.items() if lab_id in lab_ids}
-        now_s = asyncio.get_running_loop().time()
-        due = [i for i in others if i not in self._known and self._unreadable.get(i, now_s) <= now_s]
+        due = self._due(lab_id for lab_id in others if lab_id not in self._known)
         due.sort(key=lambda lab_id: lab_id in self._unreadable)
         unknown, later = due[:_READS_MAX], due[_READS_MAX:]
         if unknown:
@@ -127,7 +130,12 @@ class LabIndex:
             _log.warning("marked lab without a claim", worker=self._worker, lab=lab_id, title=unclaimed[lab_id])
         self.foreign, self.unclaimed, self._suspects = foreign, unclaimed, frozenset(found)
 
-    async def _learn(self, lab_ids: list[str], *, strict: bool = True) -> None:
+    def _due(self, lab_ids: Iterable[str]) -> list[str]:
+        """Return the labs that are to be read now: those that could not be read only after a while."""
+        now_s = asyncio.get_running_loop().time()
+        return [lab_id for lab_id in lab_ids if self._unreadable.get(lab_id, now_s) <= now_s]
+
+    async def _learn(self, lab_ids: list[str], *, strict: bool) -> None:
         """Read labs, a few at a time; what was learned before a fault stays.
 
         Raises:

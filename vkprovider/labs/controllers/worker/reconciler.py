@@ -133,16 +133,25 @@ class Workers:
         worker = self.items.get(name)
         if worker is None:
             return Result()
-        before = str(worker.claims.fault)
+        before = worker.unrebuilt, str(worker.claims.fault)
         try:
             if not worker.claims.complete:
-                await self._recover(worker)
+                await self._rebuild(worker)
                 self._lablets.worker_changed(worker)
             return Result(await worker.claims.flush())
         finally:
-            if str(worker.claims.fault) != before:
+            if (worker.unrebuilt, str(worker.claims.fault)) != before:
                 self._lablets.worker_changed(worker)
                 self._queue.add(name)
+
+    async def _rebuild(self, worker: Worker) -> None:
+        """Rebuild the claims of a worker; note why that fails."""
+        try:
+            await self._recover(worker)
+        except OutsideError as error:
+            worker.unrebuilt = error.message
+            raise
+        worker.unrebuilt = ""
 
     # --------------------------------------------------------------------------------------------- reconcile
 

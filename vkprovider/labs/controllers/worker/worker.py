@@ -163,6 +163,7 @@ class Worker:
         unapproved: That nobody has approved the agent for which the CMLWorker was made, so that nothing is begun; else
             None.
         parked: Nothing new is begun for it: it is being handed over.
+        unrebuilt: Why its claims, which were lost, could not be rebuilt; "" if they are complete, or about to be.
         ports_open: Whether the ports of the lablet that became ready last open; None while unknown.
     """
 
@@ -183,6 +184,7 @@ class Worker:
     same_as: InputError | None = None
     unapproved: InputError | None = None
     parked: bool = False
+    unrebuilt: str = ""
     ports_open: TimelessCondition | None = None
 
     @property
@@ -228,6 +230,9 @@ class Worker:
         if unfit is not None:
             return unhealthy(unfit.reason, unfit.message)
         answers = f"CML {self.seen.version} answers"
+        if self.unrebuilt:
+            text = f"{answers}, but no lablet begins or ends: its claims were lost and not rebuilt, {self.unrebuilt}"
+            return Health(ready=True, reason=WorkerReason.CLAIMS_LOST, message=text)
         if (refused := self.seen.login_fault) is None:
             return healthy(answers)
         text = f"{answers} as long as its present login lasts, but another one would fail: {refused.message}"
