@@ -7,6 +7,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 from tests.component.controllers.harness import World
 from tests.component.controllers.labhistory import (
     MADE,
@@ -17,9 +19,9 @@ from tests.component.controllers.labhistory import (
     lab_of,
     take_away,
 )
-from tests.component.controllers.looking import is_ready, waiting, when
+from tests.component.controllers.looking import is_ready, requests, waiting, when
 from tests.component.controllers.podhandle import Lablet
-from tests.component.controllers.running import SHORT, Groups
+from tests.component.controllers.running import MORTAL, SHORT, Groups
 from tests.support.cmlapi.simulator import CmlSimulator
 from tests.support.topologies import topology
 
@@ -236,6 +238,35 @@ async def test_lab_that_cml_queues_boots_when_a_licence_is_free(world: World) ->
     await first.delete()
     await second.ready()
     assert history(simulator, second.uid) == MADE
+
+
+async def test_start_that_died_with_its_replica_is_given_its_time_when_the_next_one_sends_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All replicas were away for longer than a start may take; CML accepts it twice and is slow to act."""
+    first = await world.replica(MORTAL)
+    simulator = await world.simulator()
+    cml = simulator.simulation.world
+    worker, definition = await world.worker(simulator.url), await world.define(ROUTER)
+    with monkeypatch.context() as slow:
+        slow.setattr(cml, "start_lab", lambda *_: None)
+        lablet = await world.pod(definition, worker)
+        await lablet.claim(lambda row: row.get("started"))
+        await first.crash()
+        world.ahead_s += 400.0
+        await world.replica(MORTAL)
+
+        def looks() -> int:
+            """Count how often the devices were looked at since CML accepted the second start."""
+            sent = [entry.number for entry in requests(simulator, "PUT", "/start")][1:]
+            looked = [entry.number for entry in requests(simulator, "GET", "/api/v0/nodes")]
+            return sum(number > sent[0] for number in looked) if sent else 0
+
+        await when(lambda: looks() > 2, "the next replica looks")
+    cml.start_lab(simulator.now(), existing_lab(simulator, lablet.uid))
+    pod = await lablet.ready()
+    assert (container(pod)["restartCount"], last_end(pod)) == (0, {})
+    assert history(simulator, lablet.uid) == [*MADE, "start"]
 
 
 async def test_compute_host_that_is_away_starts_nothing_again(world: World) -> None:

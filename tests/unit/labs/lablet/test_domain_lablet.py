@@ -13,6 +13,7 @@ from vkprovider.lablet.reasons import Happened, Trouble
 from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import steps
+from vkprovider.labs.pure.lablet.after import decided
 from vkprovider.labs.pure.lablet.decisions.decide import decide
 from vkprovider.labs.pure.lablet.facts import Decision, Report
 from vkprovider.labs.pure.lablet.identity import notes_of
@@ -805,6 +806,27 @@ def test_an_import_that_arrives_after_the_search_is_never_started_too() -> None:
     assert late not in world.cml.labs
 
 
+def test_a_start_that_is_sent_again_after_its_time_may_still_move_devices() -> None:
+    """The worker was silent meanwhile, or no replica lived."""
+    known: dict[str, Any] = {"claim": STARTED, "starting_since": NOW - 400}
+    back = decided(
+        Memory(start_sent_at=NOW - 390),
+        facts_with(pod=pod(), claim=STARTED, silent="no"),
+        Decision(steps.WAIT),
+        worker="w",
+        now=NOW,
+    )
+    assert back.memory.start_sent_at == 0.0
+    assert type(ask(observations.DEFINED, **known).step) is steps.Start
+    waits = ask(observations.DEFINED, start_sent_at=NOW - 1, observed_at=NOW, **known)
+    assert (type(waits.step), waits.claim, waits.after_s) == (steps.Wait, None, 29.0)
+    unseen = ask(observations.DEFINED, start_sent_at=NOW - 31, observed_at=NOW - 2, **known)
+    assert (type(unseen.step), unseen.observe) == (steps.Wait, True), "it is looked at first, and not sent for ever"
+    late = ask(observations.DEFINED, start_sent_at=NOW - 31, observed_at=NOW, **known)
+    assert late.claim is not None
+    assert late.claim.last_reason == "LabStartTimeout"
+
+
 def test_a_start_that_moves_no_device_is_paced_and_ends() -> None:
     """R000-120: CML may accept a start and do nothing."""
     known: dict[str, Any] = {"claim": STARTED, "starting_since": NOW - 10}
@@ -814,7 +836,7 @@ def test_a_start_that_moves_no_device_is_paced_and_ends() -> None:
     long_ago: dict[str, Any] = {
         "claim": STARTED,
         "starting_since": NOW - 301,
-        "start_sent_at": NOW - 5,
+        "start_sent_at": NOW - 30,
         "observed_at": NOW,
     }
     late = ask(observations.DEFINED, **long_ago)

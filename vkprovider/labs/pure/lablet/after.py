@@ -58,6 +58,8 @@ def decided(memory: Memory, facts: Facts, decision: Decision, *, worker: str, no
         changes["unasked"] = session.key
     if decision.claim is not None and not decision.claim.lab_id:
         changes |= {"absent": False, "assumed": None}
+    if facts.silent:  # a start may have been lost with what CML's host was doing
+        changes["start_sent_at"] = 0.0
     if decision.retry_at is not None:
         changes["retry_at"] = decision.retry_at
     if facts.claim is not None and claim is not None and claim.bound_to != facts.claim.bound_to:

@@ -167,20 +167,24 @@ _START_AGAIN_S: Final = 30.0
 def while_imported(lablet: Living) -> Decision:
     """Start the lab, or wait for an earlier start; one that has moved no device in time is sent again.
 
-    A lab of which no device has been started.
+    A lab of which no device has been started. After a silence, or by another replica, the start is sent once more, and
+    that one has a while to show itself, however late it is.
     """
     if (wait := back_off(lablet)) is not None:
         return wait
     facts, claim, now, timeout_s = lablet.facts, lablet.claim, lablet.now, lablet.limits.sign_s
     report = pending(Progress.STARTING_NODES, f"starting {count(len(facts.devices), 'device')}", devices=facts.devices)
     if facts.memory.start_sent_at and facts.memory.starting_since:
-        due = facts.memory.starting_since + timeout_s
-        if now >= due and facts.observed_at >= due:
+        sent_at = facts.memory.start_sent_at
+        due = max(facts.memory.starting_since + timeout_s, sent_at + min(timeout_s, _START_AGAIN_S))
+        if now >= due:
+            if facts.observed_at < due:
+                return Decision(WAIT, report, observe=True)
             text = f"CML accepted the start, but moved no device within {timeout_s:.0f} s"
             return again(lablet, claim, Trouble.LAB_START_TIMEOUT, text)
-        pause = facts.memory.start_sent_at + _START_AGAIN_S - now
+        pause = sent_at + _START_AGAIN_S - now
         if pause > 0:
-            return Decision(WAIT, report, after_s=max(0.0, min(due - now, pause)) or pause, observe=True)
+            return Decision(WAIT, report, after_s=min(due - now, pause), observe=True)
     return Decision(Start(claim), report, claim if claim.started_at else claim.started(facts.now_unix), retry_at=0.0)
 
 
