@@ -1,5 +1,6 @@
 """Who is looked at after an observation: those about whose labs there is news, and those who wait for one."""
 
+import dataclasses
 import json
 from collections.abc import AsyncIterator
 
@@ -7,7 +8,9 @@ import pytest
 
 from tests.component.cml.conftest import MiniCml, Secret, reply, serving
 from tests.component.controllers.parts import claim_store, context
-from vkprovider.cml.factory import open_labs
+from vkprovider.cml.factory import open_labs, open_session
+from vkprovider.cml.operations import STATS_API
+from vkprovider.cml.stats import CmlWorkerStats
 from vkprovider.lablet import observations
 from vkprovider.lablet.models.worker import parse_worker_spec
 from vkprovider.labs.controllers.worker.connection import WorkerConnection
@@ -17,6 +20,7 @@ from vkprovider.labs.controllers.worker.observer import Observer
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet.memory import Presence
+from vkprovider.labs.pure.topology.resources import Resources
 from vkprovider.labs.settings.cluster import WorkerSettings
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.runtime.context import Context
@@ -98,6 +102,36 @@ async def test_who_waits_goes_on_waiting_while_the_worker_does_not_answer(
     assert worker.awaiting == {"b"}
     show(mini, {"a": observations.BOOTED, "b": observations.BOOTED})
     assert await observer.observe(worker) == ["b"]
+
+
+async def test_lab_that_is_stopped_on_request_is_not_taken_off_what_cml_allocates(
+    mini: MiniCml, worker: Worker, ctx: Context
+) -> None:
+    """CML allocates nothing for it, so that what is allocated is that of others."""
+    need = Resources(cpu_m=4000, memory_bytes=2**30, lab_nodes=2)
+    observer = Observer(ctx, WorkerSettings(), lambda _: need)
+    host = {
+        "cpu": {"count": 64},
+        "memory": {"total": 2**36},
+        "dominfo": {"allocated_cpus": 10, "allocated_memory": 2**22},
+    }
+    stats = {"computes": {"h": {"is_controller": True, "stats": host}}, "all": host}
+    mini.replies["/system_stats"] = reply(200, json.dumps(stats))
+    mini.replies["/diagnostics/licensing"] = reply(200, json.dumps({"quota": 500, "started": 5}))
+    asked = CmlWorkerStats(open_session(mini.url, Secret().read, allow=STATS_API))
+    worker.connection = dataclasses.replace(worker.connection, stats=asked)
+    await observer.observe(worker)
+
+    async def foreign() -> Resources:
+        worker.seen.usage_at = -1e9
+        await observer.ask_stats(worker)
+        assert worker.seen.usage is not None
+        return worker.seen.usage.foreign
+
+    assert await foreign() == Resources(cpu_m=2000, memory_bytes=2 * 2**30, lab_nodes=1)
+    worker.claims.put(worker.claims.claims["a"].paused(1))
+    assert await foreign() == Resources(cpu_m=6000, memory_bytes=3 * 2**30, lab_nodes=3)
+    await asked.close()
 
 
 async def test_lab_that_cannot_be_read_does_not_make_the_worker_silent(

@@ -286,7 +286,7 @@ class Observer:
         """Return a worker's capacity and the usage by foreign labs, from CML's current figures."""
         ours = Resources()
         for claim in worker.claims.claims.values():
-            if claim.started_at and (need := self._need(claim.digest)) is not None:
+            if claim.started_at and not claim.stopped_at and (need := self._need(claim.digest)) is not None:
                 ours = ours.plus(need)
         used = Resources(
             (usage.cpus_allocated or 0) * 1000, usage.memory_allocated_bytes or 0, usage.licences_started or 0
