@@ -35,7 +35,10 @@ _QUESTIONS: Final = {
     DeviceAct.START: "",
     DeviceAct.STOP: "Stop {device}? What is not saved on it is lost.",
     DeviceAct.RESTART: "Stop {device} and start it again? What is not saved on it is lost.",
-    DeviceAct.WIPE: "Wipe {device}? All that was done on it is lost: it begins as it was delivered.",
+    DeviceAct.WIPE: (
+        "Wipe {device}? All that is on its disks is lost: it begins with the configuration that CML has stored; "
+        "`reset` begins with that of the lab."
+    ),
 }
 _TOLD: Final = {
     DeviceAct.START: "{device} is being started.",

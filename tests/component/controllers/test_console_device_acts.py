@@ -113,8 +113,16 @@ async def test_a_stopped_device_stays_off_through_replicas_and_the_lab_stays_rea
     assert await refused(late, "device", "start", "r1") == "NothingToDo: r1 runs"
 
 
-async def test_a_wiped_device_begins_as_it_was_delivered(world: World) -> None:
+async def test_a_wiped_device_begins_with_the_configuration_that_cml_has_stored(world: World) -> None:
+    """Whoever is asked reads that: a stop on request, and `config`, have CML store another one than the lab's."""
     site = await site_of(world)
+    assert "it begins with the configuration that CML has stored; `reset` begins with that of the lab. Nobody" in (
+        await refused(site, "device", "wipe", "r1")
+    )
+    given = [file.content for file in site.node("r1").configuration]
+    site.node("r1").learned.append("banner login ^saved^")
+    status, _ = await site.run("lab", "config", "r1")
+    assert status == Exit(0)
     assert await do(site, "wipe", "r1") == "r1 is being wiped.\n"
 
     async def started_afresh() -> bool:
@@ -122,6 +130,9 @@ async def test_a_wiped_device_begins_as_it_was_delivered(world: World) -> None:
 
     await eventually(started_afresh, "r1 is started afresh")
     assert (site.node("r2").wipes, len(site.node("r2").boots)) == (0, 1)
+    stored = [file.content for file in site.node("r1").configuration]
+    assert "banner login ^saved^" in stored[0]
+    assert stored != given
     await do(site, "stop", "r1")
     await in_state(site, "r1", "STOPPED")
     await do(site, "wipe", "r1")

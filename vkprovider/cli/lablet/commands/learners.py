@@ -214,10 +214,10 @@ def start() -> None:
 def device() -> None:
     """Start, stop, restart or wipe one device of the lab of each POD, while the others run on.
 
-    All but `start` ask, for what is not saved on the device is lost; `wipe` gives it back as it was delivered, and
-    starts it again if it was on. A device that is stopped this way stays off until it is started, and the lablet is
-    Ready without it. Who may open the consoles of a lablet may do this: the provider does it, by `kubectl exec POD -c
-    lab -- device restart r1`.
+    All but `start` ask, for what is not saved on the device is lost; a device that is wiped begins with the
+    configuration that CML has stored (`reset` begins with that of the lab), and is started again if it was on. A device
+    that is stopped this way stays off until it is started, and the lablet is Ready without it. Who may open the
+    consoles of a lablet may do this: the provider does it, by `kubectl exec POD -c lab -- device restart r1`.
     """
 
 
