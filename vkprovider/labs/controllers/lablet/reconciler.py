@@ -5,6 +5,7 @@ lablet's memory, and but for `Sessions` of its claim: it applies what `labs.pure
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +28,20 @@ from vkprovider.labs.pure.lablet.decisions.stepfault import fault_of, fault_repo
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, Report
 from vkprovider.labs.pure.lablet.memory import held_s, refreshed
 from vkprovider.labs.pure.lablet.outcomes import Abandoned, Circumstances, Failure
-from vkprovider.labs.pure.lablet.steps import WAIT, Extract, Forget, Import, Release, Step, System, Wait
+from vkprovider.labs.pure.lablet.steps import (
+    WAIT,
+    ArchiveSession,
+    Collect,
+    Extract,
+    Forget,
+    Import,
+    Provision,
+    Release,
+    Reschedule,
+    Step,
+    System,
+    Wait,
+)
 from vkprovider.labs.settings.cluster import LabletSettings
 from vkprovider.platform.backoff import delay_s
 from vkprovider.platform.errors import Fenced, InputError, Invalid, OutsideError, StepFailed, Throttled
@@ -44,6 +58,8 @@ _WORKER_CALLS_MAX: Final = 80
 _DELIVERIES_MAX: Final = 24
 """Turns at once that call workers, and that call the LDS or the grader. Together they leave some of the queue's workers
 to turns that only publish."""
+_DEPLOYMENT_MAX: Final = 16
+"""Turns at once that call one LDS deployment, or the grader: one that hangs leaves the others a third of the slots."""
 
 
 class NoSlot(Exception):  # noqa: N818 (a state, as `Fenced`)
@@ -56,6 +72,9 @@ class TurnSlots:
 
     _worker_calls: Slots = field(default_factory=lambda: Slots(_WORKER_CALLS_MAX), init=False)
     _deliveries: Slots = field(default_factory=lambda: Slots(_DELIVERIES_MAX), init=False)
+    _by_service: defaultdict[str, Slots] = field(
+        default_factory=lambda: defaultdict(lambda: Slots(_DEPLOYMENT_MAX)), init=False
+    )
 
     def acquire(self, step: Step, uid: str, worker: Worker) -> bool:
         """Return whether a step may be executed now; if not, a released slot wakes the lablet.
@@ -68,7 +87,8 @@ class TurnSlots:
             return not calls_worker or self._acquire_worker(uid, worker)
         if calls_worker and not (worker.slots.has_room(uid) and self._worker_calls.has_room(uid)):
             return False
-        return self._deliveries.acquire(uid)
+        service = self._by_service[_service_of(step)]
+        return service.has_room(uid) and self._deliveries.acquire(uid) and service.acquire(uid)
 
     def turn_to_worker(self, uid: str, worker: Worker, wake: Wake) -> None:
         """Exchange a turn's slot of the LDS for one of the worker.
@@ -76,16 +96,27 @@ class TurnSlots:
         Raises:
             NoSlot: The worker has none.
         """
-        _release(uid, wake, self._deliveries)
+        _release(uid, wake, self._deliveries, *self._by_service.values())
         if not worker.labs.immediate and not self._acquire_worker(uid, worker):
             raise NoSlot
 
     def release(self, uid: str, worker: Worker, wake: Wake) -> None:
         """Release what a turn holds, at its end."""
-        _release(uid, wake, worker.slots, self._worker_calls, self._deliveries)
+        _release(uid, wake, worker.slots, self._worker_calls, self._deliveries, *self._by_service.values())
 
     def _acquire_worker(self, uid: str, worker: Worker) -> bool:
         return worker.slots.acquire(uid) and self._worker_calls.acquire(uid)
+
+
+def _service_of(step: Step) -> str:
+    """Return the LDS deployment that a step calls; "" for the grader, and for a session that has none yet."""
+    match step:
+        case Provision(session=session) | Reschedule(session=session) | ArchiveSession(session=session):
+            return session.deployment
+        case Collect(claim=claim) if claim.session is not None:
+            return claim.session.deployment
+        case _:
+            return ""
 
 
 def _release(uid: str, wake: Wake, *held: Slots) -> None:
