@@ -125,16 +125,17 @@ def test_rights_are_those_of_the_manifest() -> None:
     }
 
 
-def test_missing_rights_are_one_line_per_resource() -> None:
+def test_missing_rights_are_one_finding_which_is_shown_whole() -> None:
     missing = [
         CheckedRight("get", "", "nodes"),
         CheckedRight("list", "", "nodes"),
         CheckedRight("get", "", "secrets", "n-logins"),
     ]
-    assert [f.message for f in setup.check_rights("n/a", missing)] == [
-        "may not get, list nodes",
-        "may not get secrets in n-logins",
-    ]
+    [found] = once(setup.check_rights("n/a", missing))
+    assert found.message == "may not get, list nodes; get secrets in n-logins"
+    many = [CheckedRight("get", "", f"kind-{number}") for number in range(7)]
+    assert setup.check_rights("n/a", many)[0].message.endswith("; get kind-4; and 2 more")
+    assert setup.check_rights("n/a", []) == []
 
 
 def test_the_right_that_may_be_taken_away_is_not_missed() -> None:

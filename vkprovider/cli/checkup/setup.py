@@ -11,11 +11,13 @@ from vkprovider.lablet.reasons import ConditionReason
 from vkprovider.labs.pure.worker.endpoint import KUBERNETES_OLDEST
 from vkprovider.labs.settings.services import plain_text
 from vkprovider.platform import wellknown
+from vkprovider.platform.messages import sentences
 from vkprovider.platform.objects import Lease
 from vkprovider.platform.settings import no_effect
 
 SETTINGS: Final = "vkprovider-settings"
 """The ConfigMap that the Deployment reads."""
+_RIGHTS_MAX: Final = 5
 _INSTALL: Final = (
     "kubectl apply -k manifests/overlays/default, or the overlay that you install with; with Helm: helm upgrade -i "
     "(docs/install.md)"
@@ -124,11 +126,10 @@ _REGISTERS: Final = CheckedRight("create", wellknown.GROUP, "cmlworkers")
 
 
 def check_rights(account: str, missing: Sequence[CheckedRight]) -> list[Finding]:
-    """Report the rights that the provider lacks, one line per resource."""
-    return [
-        fault(f"ServiceAccount/{account}", DoctorReason.RIGHTS_MISSING, f"may not {verbs} {what}", _INSTALL)
-        for what, verbs in by_what(missing).items()
-    ]
+    """Report the rights that the provider lacks."""
+    texts = [f"{verbs} {what}" for what, verbs in by_what(missing).items()]
+    why = f"may not {sentences(texts, _RIGHTS_MAX)}"
+    return [fault(f"ServiceAccount/{account}", DoctorReason.RIGHTS_MISSING, why, _INSTALL)] if texts else []
 
 
 def check_transport(namespace: str, settings: Mapping[str, str]) -> list[Finding]:
