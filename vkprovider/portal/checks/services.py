@@ -11,6 +11,7 @@ from vkprovider.portal.pure import portalnames
 
 _API_PORTS: Final = frozenset({443, 6443, 8443})
 """Ports to which the portal's own NetworkPolicy lets it connect, wherever they are."""
+_HTTPS: Final = 443
 _NAME: Final = "app.kubernetes.io/name"
 
 
@@ -40,20 +41,20 @@ def service_of(url: str, namespace: str) -> ServiceAddress:
         namespace: The portal's, in which a host without a dot is a Service.
     """
     found = urlsplit(url)
-    port = found.port or (443 if found.scheme == "https" else 80)
+    port = found.port or (_HTTPS if found.scheme == "https" else 80)
     parts = (found.hostname or "").split(".")
     is_service = parts[2:3] in ([], ["svc"])
     return ServiceAddress(parts[0], (*parts, namespace)[1], port) if is_service else ServiceAddress("", "", port)
 
 
 def may_be_outside(url: str) -> bool:
-    """Return whether a URL names a host of two words that may be a domain; by http nobody asks one outside.
+    """Return whether a URL names a host of two words that may be a domain: by https, and at its usual port.
 
-    >>> may_be_outside("https://example.com/hub/api"), may_be_outside("http://hub.jhub:8081/hub/api")
+    >>> may_be_outside("https://example.com/hub/api"), may_be_outside("https://hub.jhub:8443/hub/api")
     (True, False)
     """
     found = urlsplit(url)
-    return found.scheme == "https" and (found.hostname or "").count(".") == 1
+    return found.scheme == "https" and found.port in {None, _HTTPS} and (found.hostname or "").count(".") == 1
 
 
 class _PolicyPort(msgspec.Struct, frozen=True, rename="camel"):

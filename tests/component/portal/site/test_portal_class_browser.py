@@ -284,6 +284,25 @@ async def test_a_lablet_that_is_given_meanwhile_is_ticked_again_for_its_learner(
         assert "Time extended: 1 of 1" in await confirm(page, "extend")
 
 
+async def test_a_question_about_one_learner_closes_once_the_lab_is_anothers(world: PortalWorld) -> None:
+    async with (
+        setting(world, VKPROVIDER_PORTAL_COOKIE_KEY=KEY) as has,
+        classroom(has) as room,
+        visiting(has.client.url) as page,
+    ):
+        path = await room.lablet("warm-1", "ann", state="READY")
+        await room.known(1)
+        await page.log_in(token_of(room.teacher), f"{room.path}/lablets/warm-1")
+        await page.shows("The lab of ann is ready")
+        await page.press("#act-reset summary")
+        await world.admin.patch(path, {"metadata": {"annotations": {names.ANNOTATION_USERNAME: "ben"}}})
+        await page.shows("The lab of ben is ready")
+        await page.until(
+            lambda driver: not driver.find_elements("css selector", "details.confirm[open]"), "nobody asks about ann"
+        )
+        assert "reset" not in await room.notes("warm-1")
+
+
 async def test_who_may_only_look_reads_the_same_and_presses_nothing(world: PortalWorld) -> None:
 
     async with (

@@ -111,10 +111,10 @@ async def test_who_ends_a_lab_begins_the_next_from_what_was_saved_without_loadin
         await lab.until_pod()
         await lab.ready()
         await tab.open("/labs/alice")
-        await tab.press("#act-stop summary")
+        await tab.press("#act-stop-saved summary")
         kept = {"id": ID, "namespace": "nublado-alice", "pod": "nb-alice", "at": 0, "version": "0.9.0"}
         saved.append({**kept, "definition": f"{made.definition}-small", "devices": ["r1"]})
-        await tab.press("#act-stop button.danger")
+        await tab.press("#act-stop-saved button.danger")
         await world.until_gone("alice")
         await tab.shows("You have no lab")
         await tab.shows("what you saved", "#lab-saved")

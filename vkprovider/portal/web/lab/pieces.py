@@ -56,6 +56,7 @@ class Deed(NamedTuple):
         yes: On the button that does it after the question.
         name, value: A field that is sent along; "" for none.
         done: What is said when it is done.
+        variant: What tells it from another question about the same path.
     """
 
     path: str
@@ -65,11 +66,12 @@ class Deed(NamedTuple):
     name: str = ""
     value: str = ""
     done: str = "It is done."
+    variant: str = ""
 
     @property
     def act(self) -> str:
-        """What it does: the end of its path."""
-        return self.path.rsplit("/", 1)[1]
+        """What it does, as one word: the end of its path, with the variant."""
+        return self.path.rsplit("/", 1)[1] + self.variant
 
 
 def deeds_of(view: LabView, path: str, role: str, extend_s: int, *, saves: bool = False) -> Iterable[Deed]:
@@ -99,7 +101,8 @@ def deeds_of(view: LabView, path: str, role: str, extend_s: int, *, saves: bool 
             "from them, as long as they are kept. What else is on the devices, such as files, is lost."
         )
         done = "The configurations are being saved, and the lab is being removed."
-        yield Deed(f"{path}/stop", "Save and end the lab", question, "Save and end it now", done=done)
+        words = "Save and end the lab"
+        yield Deed(f"{path}/stop", words, question, "Save and end it now", done=done, variant="-saved")
     elif view.stop.possible:
         question = "The lab is removed with all its devices. What was typed on them is lost, unless you download it."
         yield Deed(f"{path}/stop", "End the lab", question, "End it now", done="The lab is being removed.")

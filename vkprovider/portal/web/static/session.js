@@ -8,7 +8,7 @@
 (() => {
   const { renew, seconds } = document.currentScript.dataset;
   const NAME = `session ${renew}`;
-  const RETRY_S = 10;
+  const RETRY_MS = 10_000;
   const tabs = new BroadcastChannel(NAME);
   let endsAt = Date.now() + 1000 * Number(seconds);
   let timer = 0;
@@ -43,7 +43,7 @@
       // there is no network, or the answer was lost
     }
     if (over) tabs.postMessage({ over });
-    else timer = setTimeout(ask, 1000 * Math.min(RETRY_S, (endsAt - Date.now()) / 4000));
+    else timer = setTimeout(ask, Math.min(RETRY_MS, Math.max(1000, (endsAt - Date.now()) / 4)));
   };
 
   const ask = () => {

@@ -78,13 +78,14 @@
   /** @param {HTMLFormElement} form @param {HTMLElement | null} button that was pressed */
   const leave = (form, button) => {
     const again = () => {
+      clearTimeout(timer);
       sending.delete(form);
       button?.removeAttribute("aria-busy");
     };
     sending.add(form);
     button?.setAttribute("aria-busy", "true");
-    addEventListener("pageshow", again, { once: true }); // somebody came back to it
-    setTimeout(again, LEAVING_MS); // somebody stopped the browser
+    const timer = setTimeout(again, LEAVING_MS); // somebody stopped the browser
+    addEventListener("pageshow", ({ persisted }) => { if (persisted) again(); }); // somebody came back to it
   };
 
   document.addEventListener("submit", (event) => {

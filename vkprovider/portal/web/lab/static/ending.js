@@ -41,18 +41,23 @@
 (() => {
   const there = () => document.getElementById("lab-state")?.dataset.lab === "there";
   let was = there();
+  let touched = false; // a form in which somebody has begun is left as it is
 
   const renew = async () => {
     const answer = await fetch(location.href).catch(() => null);
     if (!answer?.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-    const next = page.getElementById("lab-start");
-    if (next) document.getElementById("lab-start")?.replaceWith(next);
+    const [old, next] = [document, page].map((each) => each.getElementById("lab-start"));
+    if (old && next && !touched && !old.matches(":focus-within")) old.replaceWith(next);
   };
 
+  for (const kind of ["input", "submit"]) {
+    document.addEventListener(kind, ({ target }) => { if (target.closest("#lab-start")) touched = true; });
+  }
   document.addEventListener("live:changed", () => {
     const is = there();
-    if (was && !is && document.getElementById("lab-start")) renew();
+    if (is) touched = false;
+    else if (was && document.getElementById("lab-start")) renew();
     was = is;
   });
 })();

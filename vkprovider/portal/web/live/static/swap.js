@@ -1,7 +1,7 @@
 // Makes elements of a page look as the portal has rendered them by now. Nodes that stay are changed, not replaced: they keep
 // focus and selection, what was typed, opened or ticked, and whatever has `data-live-keep`, such as a console. What a person
-// may open, press or tick has an id, so that it never becomes another of its kind under their hand; a tick whose value
-// changes, since the row is another learner's now, is taken off.
+// may open, press or tick has an id, so that it never becomes another of its kind under their hand. Once a lab is another
+// learner's, its row is no longer ticked, and the questions that were open on its page are closed.
 "use strict";
 
 (() => {
@@ -10,6 +10,7 @@
 
   const PERSONAL = new Set(["open", "value", "checked", "selected"]);
   const TICKS = "input[type=checkbox], input[type=radio]";
+  const QUESTIONS = "details.confirm[open]";
   /** @param {Element} element @param {string} name @returns {boolean} whether a person sets that attribute of it */
   const personal = (element, name) =>
     PERSONAL.has(name) && element.matches("input:not([type=hidden]), option, details, dialog") &&
@@ -31,7 +32,9 @@
     for (const { name, value } of now.attributes) {
       if (old.getAttribute(name) === value || personal(old, name)) continue;
       old.setAttribute(name, value);
-      if (name === "value" && old.matches(TICKS)) /** @type {HTMLInputElement} */ (old).checked = false;
+      if (name !== "value") continue;
+      if (old.matches(TICKS)) /** @type {HTMLInputElement} */ (old).checked = false;
+      if (old.id === "act-learner") for (const open of document.querySelectorAll(QUESTIONS)) open.removeAttribute("open");
     }
     if (!old.matches("textarea, time[data-until], time[data-clock]")) morphChildren(old, now);
   };
