@@ -251,7 +251,8 @@ async def test_requests_that_give_up_before_their_turn_do_not_use_up_the_rate(
             task.cancel()
         await asyncio.sleep(0.1)
         assert await client.get(POD) == b"{}"
-        assert len(server.seen) <= 200 - len(refused) + 1
+        burst = 2  # so many of the five may have been sent before they were cancelled
+        assert len(server.seen) <= 200 - len(refused) + burst + 1
     finally:
         await client.close()
 

@@ -101,7 +101,7 @@ class WorkerStatus(Status, frozen=True, rename="camel"):
             list[str],
             Meta(
                 description="What tells its CML controller from others: two CMLWorkers with one of these in common are "
-                "one, but for the user by whom its labs were seen last."
+                "one."
             ),
         ]
         | UnsetType
@@ -140,6 +140,7 @@ class WorkerStatus(Status, frozen=True, rename="camel"):
         ]
         | UnsetType
     ) = msgspec.field(name="pageURL", default=UNSET)
+    user: Annotated[str, Meta(description="User of CML by whom its labs were seen last.")] | UnsetType = UNSET
 
 
 class LastRefresh(msgspec.Struct, frozen=True, rename="camel"):

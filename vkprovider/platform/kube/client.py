@@ -204,7 +204,8 @@ class KubeClient:
             if not has_turn:
                 raise Throttled(
                     f"{method} {path}: not sent within {timeout_s:g} s: others wait before it, because {self.server} "
-                    "answers slowly or asked for a pause"
+                    "answers slowly or asked for a pause",
+                    status=0,
                 ) from None
             self._transport.count_error()
             raise DeadlineExceeded(f"{method} {path}: {self.server} did not answer within {timeout_s:g} s") from None
@@ -219,7 +220,7 @@ class KubeClient:
         if wait_s >= within_s:
             self._bucket.cancel()
             raise Throttled(
-                f"{what}: not sent: {wait_s:.0f} s of requests are queued before it; raise VKPROVIDER_API_QPS"
+                f"{what}: not sent: {wait_s:.0f} s of requests are queued before it; raise VKPROVIDER_API_QPS", status=0
             )
         if wait_s:
             try:

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.labs.pure.worker.identity import (
+    UNSEEN,
     Identities,
     access_in,
     access_of,
@@ -24,8 +25,8 @@ URL = "https://cml-1.example.com"
 
 
 def evidence_of(url: str, host: str, lab_ids: AbstractSet[str] | None, before: Iterable[str]) -> list[str]:
-    """Return the identity of a controller whose user is unknown."""
-    return evidence_by(access_of(url, ""), host, lab_ids, before)
+    """Return the identity of a controller by the url of its CMLWorker."""
+    return evidence_by(access_of(url, "").url, host, lab_ids, before)
 
 
 def cmlworker(name: str, created: int, evidence: list[str]) -> CustomResource:
@@ -57,19 +58,18 @@ def test_what_a_silent_worker_was_is_remembered_until_its_labs_are_seen_again() 
     assert evidence_of("https://other", "", {"b"}, before) == ["url:other", "lab:b"]
 
 
-def test_user_is_published_beside_the_url_and_makes_no_two_workers_one() -> None:
-    mine = evidence_by(access_of(URL, "labs"), "", {"a"}, [])
-    assert mine == ["url:cml-1.example.com", "user:labs", "lab:a"]
-    assert access_in(mine) == access_of(URL, "labs")
-    theirs = evidence_by(access_of("https://cml-2.example.com", "labs"), "", {"b"}, [])
-    assert same(cmlworker("b", 2, theirs), theirs, {"b"}, [cmlworker("a", 1, mine)]) is None
+def test_access_is_remembered_by_what_was_published() -> None:
+    mine = evidence_of(URL, "", {"a"}, [])
+    assert access_in(mine, "labs") == access_of(URL, "labs")
+    assert access_in([], "") == UNSEEN
 
 
 def test_list_of_another_user_or_url_says_that_labs_are_gone_only_if_one_of_them_is_in_it() -> None:
     before = access_of(URL, "anna")
     changes = {
-        "user": (access_of(URL, "bert"), "user bert sees none of the 2 labs of its claims, which user anna saw"),
-        "url": (access_of("https://cml-2.example.com", "anna"), "cml-2.example.com has none of the 2 labs"),
+        "user": (access_of(URL, "bert"), "user bert sees no lab of its 2 claims, which user anna saw"),
+        "agent": (access_of(URL, ""), "the agent's own user sees no lab of its 2 claims, which user anna saw"),
+        "url": (access_of("https://cml-2.example.com", "anna"), "cml-2.example.com has no lab of its 2 claims"),
     }
     for now, words in changes.values():
         text = unseen_labs("w", before, now, {"a", "b"}, {"c"})
@@ -77,9 +77,10 @@ def test_list_of_another_user_or_url_says_that_labs_are_gone_only_if_one_of_them
         assert "kubectl annotate cmlw w vkprovider.io/abandon=true" in text
         assert unseen_labs("w", before, now, {"a", "b"}, {"b", "c"}) == ""
         assert unseen_labs("w", before, now, set(), {"c"}) == ""
-    for known in (before, access_of(URL, ""), ()):  # one deleted it in CML; an earlier version published no user
+    for known in (before, access_of(URL, ""), UNSEEN):  # one deleted it in CML; an earlier version published no user
         assert unseen_labs("w", known, before, {"a"}, set()) == ""
-    assert unseen_labs("w", before, access_of(URL, ""), {"a"}, set()) == ""  # an agent logs in from now on
+    tunnelled = access_of("agent://w", "")
+    assert "put spec.tunnel back to what it was" in unseen_labs("w", tunnelled, before, {"a"}, set())
 
 
 @given(before=LABS, now=LABS)

@@ -16,7 +16,7 @@ from vkprovider.lablet.reasons import Trouble
 from vkprovider.lablet.standing import learner_in
 from vkprovider.labs.controllers.counters import DELETE_SENT, Counters
 from vkprovider.labs.controllers.lablet.archive import Archive
-from vkprovider.labs.controllers.lablet.gather import Environments, withheld, withheld_warnings
+from vkprovider.labs.controllers.lablet.gather import Environments, unexamined, withheld, withheld_warnings
 from vkprovider.labs.controllers.lablet.ports import Slices, Twins, range_of
 from vkprovider.labs.controllers.session.sessions import Sessions
 from vkprovider.labs.controllers.worker.worker import Worker
@@ -149,6 +149,8 @@ class Effects:
         definition = self.definitions[content.definition]
         wanted = wanted_of(content.topology.template)
         ports: dict[str, int] = {}
+        if wanted and not worker.lab_index.examined:
+            raise unexamined(worker)
         if wanted:
             ports = worker.claims.allocate(
                 wanted,
@@ -287,6 +289,7 @@ class Effects:
                 return Done()  # its decision was all of it
 
     async def _search(self, step: steps.Search, worker: Worker) -> Outcome:
+        await _check_access(worker)
         labs, claim = worker.labs, step.claim
         matches = await worker.lab_index.find(claim, worker.claims.claims, step.shown)
         if not matches:
@@ -316,9 +319,9 @@ class Effects:
         return Done()
 
     async def _import(self, step: steps.Import, worker: Worker) -> Outcome:
-        claim = step.claim
+        await _check_access(worker)
+        claim, ctx = step.claim, self.ctx
         content = self._content_of(claim)
-        ctx = self.ctx
         notes = notes_of(step.noted, installation=ctx.installation, replica=ctx.replica, epoch=self.epoch(worker.name))
         environment = await self.environments.of(step.pod, worker)
         text = content.topology.render(
@@ -360,6 +363,17 @@ class Effects:
         return content
 
 
+async def _check_access(worker: Worker) -> None:
+    """Check that a lab which is looked for, or imported, is one among those that the claims name.
+
+    Raises:
+        OutsideError: As `Worker.check_access`; or the login, by which its user is known, failed.
+    """
+    if worker.seen.access.user and not worker.labs.user():
+        await worker.labs.version()
+    worker.check_access()
+
+
 async def _unless_gone(worker: Worker, claim: Claim, call: Awaitable[None]) -> Outcome:
     if not await _is_there(worker, call):
         return Acted(gone=True)
@@ -370,13 +384,12 @@ async def _is_there(worker: Worker, call: Awaitable[None]) -> bool:
     """Await a call about a lab; return False if CML says that there is none.
 
     Raises:
-        OutsideError: The call failed, or CML says so to another login than the one that sees the labs of the claims.
+        OutsideError: The call failed; or CML says so to somebody who may not see the lab, see `Worker.check_access`.
     """
     try:
         await call
-    except NotFound as error:
-        if worker.access != worker.seen.access:
-            raise Unavailable(f"worker {worker.name} was not seen by its present login: {error.message}") from error
+    except NotFound:
+        worker.check_access()
         return False
     return True
 

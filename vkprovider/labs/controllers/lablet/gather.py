@@ -141,7 +141,7 @@ def withheld_warnings(number: int) -> str:
     )
 
 
-def _unexamined(worker: Worker) -> InputError:
+def unexamined(worker: Worker) -> InputError:
     """Return why no lablet with ports may begin: a lab that no claim names may have any of them."""
     if worker.seen.silent_because:
         return InputError(Trouble.WORKER_UNREACHABLE, worker.seen.silent_because)
@@ -262,7 +262,7 @@ class Gatherer:
             if worker.capacity is None:
                 return InputError(Trouble.WORKER_NOT_READY, f"worker {worker.name} is not known well enough yet")
             if not worker.lab_index.examined and content.topology.template.slots:
-                return _unexamined(worker)
+                return unexamined(worker)
         except InputError as refusal:
             return refusal
         taken = Resources()

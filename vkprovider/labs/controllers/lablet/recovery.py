@@ -73,7 +73,9 @@ class Recovery:
         found = list[MarkedLab]()
         resource = await self.ctx.api.workers.get(worker.name)
         had_claims = resource is None or names.FINALIZER in resource.metadata.finalizers
-        for lab in (await worker.lab_index.marked(strict=had_claims)).values():
+        marked = await worker.lab_index.marked(strict=had_claims)
+        worker.check_access()
+        for lab in marked.values():
             if lab.origin is None:
                 _log.warning(
                     "a marked lab does not say whose it is", worker=worker.name, lab=lab.lab_id, title=lab.title

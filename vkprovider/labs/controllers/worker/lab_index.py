@@ -111,10 +111,8 @@ class LabIndex:
         due = self._due(lab_id for lab_id in others if lab_id not in self._known)
         due.sort(key=lambda lab_id: lab_id in self._unreadable)
         unknown, later = due[:_READS_MAX], due[_READS_MAX:]
-        if unknown:
-            await self._learn(unknown, strict=False)
+        gone = await self._learn(unknown, strict=False)
         self.examined = later == [] or later[0] in self._unreadable
-        gone = {lab_id for lab_id in unknown if lab_id not in self._known} - self._unreadable.keys()
         marked = {i: known for i in others - gone if (known := self._known.get(i)) is not None and known.marked}
         foreign = len(others - gone) - len(marked)
         dated = self._labs.time() > 0
@@ -135,12 +133,13 @@ class LabIndex:
         now_s = asyncio.get_running_loop().time()
         return [lab_id for lab_id in lab_ids if self._unreadable.get(lab_id, now_s) <= now_s]
 
-    async def _learn(self, lab_ids: list[str], *, strict: bool) -> None:
-        """Read labs, a few at a time; what was learned before a fault stays.
+    async def _learn(self, lab_ids: list[str], *, strict: bool) -> set[str]:
+        """Read labs, a few at a time; what was learned before a fault stays. Return those that are gone by now.
 
         Raises:
             OutsideError: One could not be read, and that matters.
         """
+        gone, later_s = set[str](), asyncio.get_running_loop().time() + _UNREADABLE_S
 
         async def look(lab_id: str) -> None:
             try:
@@ -148,13 +147,15 @@ class LabIndex:
                 first_line = lab.lab_notes.split("\n", 1)[0].strip()
                 tags = await self._labs.list_tags(lab_id) if first_line == self._mark else {}
             except NotFound:
+                gone.add(lab_id)
+                self._unreadable[lab_id] = later_s  # where it is listed for ever, it keeps no other one waiting
                 return
             except OutsideError as error:
                 if strict:
                     raise
                 if lab_id not in self._unreadable:
                     _log.warning("a lab cannot be read", worker=self._worker, lab=lab_id, error=str(error))
-                self._unreadable[lab_id] = asyncio.get_running_loop().time() + _UNREADABLE_S
+                self._unreadable[lab_id] = later_s
                 return
             title, created, marked = lab.lab_title, lab.created or "", first_line == self._mark
             origin = origin_of(title, lab.lab_notes) if marked else None
@@ -162,6 +163,7 @@ class LabIndex:
             self._unreadable.pop(lab_id, None)
 
         await at_most(_READS_AT_ONCE, look, lab_ids)
+        return gone
 
     async def _remove_leftover(self, lab_id: str) -> None:
         try:

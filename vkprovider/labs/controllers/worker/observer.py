@@ -149,13 +149,14 @@ class Observer:
             OutsideError: They could not be listed.
         """
         while True:
-            before, labs_at = worker.labs.user(), self._ctx.now()
+            user, labs_at = worker.labs.user(), self._ctx.now()
             lab_ids = frozenset(await worker.labs.list_lab_ids())
-            if before in {"", worker.labs.user()}:  # else the login has changed meanwhile
+            if user in {"", worker.labs.user()}:  # else the login has changed meanwhile
                 break
         seen, access = worker.seen, worker.access
         claimed = {claim.lab_id for claim in worker.claims.claims.values() if claim.lab_id}
-        if unseen := unseen_labs(worker.name, seen.access, access, claimed, lab_ids):
+        before = claimed & seen.lab_ids or claimed  # a lab that was just imported says nothing of those before
+        if unseen := unseen_labs(worker.name, seen.access, access, before, lab_ids):
             raise InputError(WorkerReason.LABS_NOT_SEEN, unseen)
         seen.lab_ids, seen.labs_at, seen.access = lab_ids, labs_at, access
 
@@ -220,6 +221,8 @@ class Observer:
             _log.info("the worker's credentials could not be tried", worker=worker.name, error=str(error))
         else:
             seen.login_fault = None
+            if worker.access.differs(seen.access):
+                worker.look_at = now
 
     async def ask_more(self, worker: Worker) -> None:
         """Ask for more than labs, as far as the CMLWorker says so."""

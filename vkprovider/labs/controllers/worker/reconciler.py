@@ -9,6 +9,7 @@ from typing import Final
 
 import structlog
 
+from vkprovider.lablet import names
 from vkprovider.lablet.models.status import worker_status
 from vkprovider.lablet.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.lablet.reasons import WorkerReason
@@ -145,11 +146,13 @@ class Workers:
                 self._queue.add(name)
 
     async def _rebuild(self, worker: Worker) -> None:
-        """Rebuild the claims of a worker; note why that fails."""
+        """Rebuild the claims of a worker; note why that fails, unless its CMLWorker never had any."""
         try:
             await self._recover(worker)
         except OutsideError as error:
-            worker.unrebuilt = error.message
+            resource = self._resources.get(worker.name)
+            if resource is not None and names.FINALIZER in resource.metadata.finalizers:
+                worker.unrebuilt = error.message
             raise
         worker.unrebuilt = ""
 
@@ -191,9 +194,11 @@ class Workers:
             return await self._refuse(resource, fault)
         if await self._begin_term_anew(worker):
             return Result(_TAKE_AGAIN_S)
-        before = worker.offer
+        before, was_silent = worker.offer, bool(worker.seen.silent_because)
         if self._observer.is_due(worker) and (news := await self._observer.observe(worker)):
             self._lablets.wake(news)
+        if was_silent and not worker.seen.silent_because and not worker.claims.complete:
+            self._flushes.add(name)  # what could not be rebuilt can be now
         await self._observer.check_login(worker)
         await self._observer.ask_more(worker)
         worker.capacity = self._capacity(worker)
@@ -250,7 +255,7 @@ class Workers:
         seen = worker.seen
         lab_ids = seen.lab_ids if seen.labs_at > NEVER else None
         published = worker_status(resource).identity or ()
-        worker.identity = evidence_of(seen.access or worker.access, seen.host, lab_ids, published)
+        worker.identity = evidence_of(seen.access.url or worker.access.url, seen.host, lab_ids, published)
         entries = entries_of(worker.identity, lab_ids or frozenset())
         reached = self._identities.sharing(entries_of_address(resource))
         worker.same_as = same_controller(resource, entries, self._identities.sharing(entries)) or same_address(
@@ -344,7 +349,7 @@ class Workers:
         connection.labs.recall({claim.lab_id: claim.started_at > 0 for claim in claims.claims.values() if claim.lab_id})
         worker = Worker(name, resource.metadata.uid, resource.spec, connection, claims, guard, finalizer)
         status = worker_status(resource)
-        worker.seen.access = access_in(status.identity or ())
+        worker.seen.access = access_in(status.identity or (), status.user or "")
         if status.observed_generation == resource.metadata.generation:
             worker.seen.recall(status)
         self._fleet.add(worker)

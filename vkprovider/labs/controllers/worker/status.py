@@ -72,6 +72,7 @@ class WorkerStatusWriter:
             node=names.node_name(worker.name),
             cml_version=seen.version,
             identity=worker.identity,
+            user=seen.access.user if seen.access.user or resource.status.get("user") else UNSET,
             address=seen.ip or UNSET,
             owner=self._ctx.replica,
             epoch=epoch,

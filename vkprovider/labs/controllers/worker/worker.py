@@ -23,10 +23,10 @@ from vkprovider.labs.controllers.worker.finalizer import Finalizer
 from vkprovider.labs.controllers.worker.lab_index import LabIndex
 from vkprovider.labs.pure.lablet.memory import Presence
 from vkprovider.labs.pure.worker.capacity import Capacity, Stats
-from vkprovider.labs.pure.worker.identity import Access, access_of
+from vkprovider.labs.pure.worker.identity import UNSEEN, Access, access_of
 from vkprovider.labs.pure.worker.node import Health, address_of, check_version, healthy, in_use, unhealthy
 from vkprovider.labs.pure.worker.reach import destination_of
-from vkprovider.platform.errors import Fenced, InputError, OutsideError
+from vkprovider.platform.errors import Fenced, InputError, OutsideError, Unavailable
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.messages import Fault, TimelessCondition
 
@@ -95,7 +95,7 @@ class Observation:
         reached: Whether the worker has answered since it failed last, be it an earlier owner of its Node.
         fault: Why the worker cannot be used, for its Node; None while it answers.
         silent_because: The same for its lablets; "" while it answers.
-        access: The url and the user by which its labs were seen last, be it by an earlier owner; () if they never were.
+        access: Where and by whom its labs were seen last, be it by an earlier owner.
         login_at: When the credentials were looked at last, after the login.
         login_fault: Why they would not do for another login, while the present one lasts; None if they would.
     """
@@ -119,7 +119,7 @@ class Observation:
     reached: bool = False
     fault: Health | None = None
     silent_because: str = ""
-    access: Access = ()
+    access: Access = UNSEEN
     login_at: float = NEVER
     login_fault: Fault | None = None
 
@@ -204,8 +204,17 @@ class Worker:
 
     @property
     def access(self) -> Access:
-        """The url and the user by which the worker is asked now; another one may see other labs."""
+        """Where and by whom the worker is asked now."""
         return access_of(self.spec.cml_url or destination_of(self.name, self.spec), self.labs.user())
+
+    def check_access(self) -> None:
+        """Check that the worker is asked where and by whom the labs of its claims were seen.
+
+        Raises:
+            Unavailable: It is not: others may see other labs, and the next look says whether they do.
+        """
+        if self.access.differs(self.seen.access):
+            raise Unavailable(f"the labs of worker {self.name} were not seen yet by its present user or url")
 
     @property
     def address(self) -> str:

@@ -4,14 +4,14 @@ CML has no id of its own outside its system API, which only `stats: On` may ask.
 published in `status.identity` of each CMLWorker, and one in common is enough: the url, the id of the controller's
 compute host if CML reports it, and a few labs, whose ids no other controller has.
 
-Beside them stands CML's user, which tells nothing of the controller: a user that is no administrator sees no labs of
-others. So a list without any lab of the claims says that the labs are gone only if an earlier one was asked for at the
-same url by the same user.
+CML's user, in `status.user`, tells nothing of the controller: a user that is no administrator sees no labs of others.
+So a list without any lab of the claims says that the labs are gone only if an earlier one was asked for at the same url
+by the same user.
 """
 
 from collections.abc import Iterable
 from collections.abc import Set as AbstractSet
-from typing import Final
+from typing import Final, NamedTuple
 
 from vkprovider.lablet import names
 from vkprovider.lablet.models.status import worker_status
@@ -23,25 +23,42 @@ from vkprovider.platform.messages import count
 from vkprovider.platform.objects import CustomResource
 
 _LABS_MAX: Final = 3
-_URL, _USER, _HOST, _LAB = "url:", "user:", "host:", "lab:"
+_URL, _HOST, _LAB = "url:", "host:", "lab:"
+_AGENT: Final = "agent://"
 
-Access = tuple[str, ...]
-"""The entries of a url and a user: whose list of labs was seen, and where."""
+
+class Access(NamedTuple):
+    """Where and by whom the labs of a controller are asked for.
+
+    Attributes:
+        url: As an entry of the identity has it; "" if it is unknown.
+        user: Of CML; "" before the login, and where an agent logs in.
+    """
+
+    url: str = ""
+    user: str = ""
+
+    def differs(self, before: "Access") -> bool:
+        """Return whether it may see other labs than an earlier one, as far as that is known."""
+        return bool(before.url and self.url != before.url) or bool(before.user and self.user != before.user)
+
+
+UNSEEN: Final = Access()
+"""Nobody has seen the labs."""
 
 
 def access_of(url: str, user: str) -> Access:
-    """Return the access to a controller by a url and a user; "" if the user is unknown.
+    """Return the access to a controller by a url and a user.
 
     >>> access_of("https://cml-1.example.com/", "labs")
-    ('url:cml-1.example.com', 'user:labs')
+    Access(url='cml-1.example.com', user='labs')
     """
-    address = _URL + (host_of(url) or url)
-    return (address, _USER + user) if user else (address,)
+    return Access(host_of(url) or url, user)
 
 
-def access_in(published: Iterable[str]) -> Access:
-    """Return the access by which the labs were seen last, as the identity says that was published."""
-    return tuple(entry for entry in published if entry.startswith((_URL, _USER)))
+def access_in(published: Iterable[str], user: str) -> Access:
+    """Return the access by which the labs were seen last, as identity and user say that were published."""
+    return Access(next((entry.removeprefix(_URL) for entry in published if entry.startswith(_URL)), ""), user)
 
 
 def unseen_labs(worker: str, before: Access, now: Access, claimed: AbstractSet[str], lab_ids: AbstractSet[str]) -> str:
@@ -54,51 +71,42 @@ def unseen_labs(worker: str, before: Access, now: Access, claimed: AbstractSet[s
         claimed: The labs that claims name.
         lab_ids: Those in the list.
     """
-    if not claimed or claimed & lab_ids:
+    if not claimed or claimed & lab_ids or not now.differs(before):
         return ""
-    (old_url, old_user), (url, user) = _named(before), _named(now)
-    labs = f"the {count(len(claimed), 'lab')} of its claims"
-    stay = "Until then nothing is imported again or removed"
+    none = f"no lab of its {count(len(claimed), 'claim')}"
     over = (
-        f"If those labs are given up for good: kubectl annotate cmlw {worker} {names.ANNOTATION_ABANDON}=true, delete "
-        "the CMLWorker and create it again; its lablets begin with new labs"
+        "Until then nothing is imported again or removed. If those labs are given up for good: kubectl annotate cmlw "
+        f"{worker} {names.ANNOTATION_ABANDON}=true, delete the CMLWorker and create it again; its lablets begin with "
+        "new labs"
     )
-    if old_url and url != old_url:
-        return f"{url} has none of {labs}, which were seen at {old_url}: put that back into spec.url. {stay}. {over}"
-    if old_user and user and user != old_user:
-        return (
-            f"user {user} sees none of {labs}, which user {old_user} saw: make {user} an administrator of CML, or put "
-            f"{old_user} back into the Secret. {stay}. {over}"
-        )
-    return ""
+    if now.url != before.url:
+        back = "spec.tunnel" if before.url.startswith(_AGENT) else "spec.url"
+        return f"{now.url} has {none}, which were seen at {before.url}: put {back} back to what it was. {over}"
+    who, again = (f"user {now.user}", "put it back") if now.user else ("the agent's own user", "name it again")
+    admin = f"make that user an administrator of CML, or {again} into the Secret"
+    return f"{who} sees {none}, which user {before.user} saw: {admin}. {over}"
 
 
-def _named(access: Access) -> tuple[str, str]:
-    """Return url and user of an access; "" for what it does not have."""
-    found = [next((e.removeprefix(kind) for e in access if e.startswith(kind)), "") for kind in (_URL, _USER)]
-    return found[0], found[1]
-
-
-def evidence_of(access: Access, host: str, lab_ids: AbstractSet[str] | None, before: Iterable[str]) -> list[str]:
+def evidence_of(url: str, host: str, lab_ids: AbstractSet[str] | None, before: Iterable[str]) -> list[str]:
     """Return the identity of a worker's controller.
 
     Args:
-        access: The access by which its labs were seen last, or are to be.
+        url: That of the access by which its labs were seen last, or are to be.
         host: Id of the controller's compute host; "" while it is unknown.
         lab_ids: All labs on it; None while they are unknown.
         before: What was published last, and stays until the labs are known. Labs that are still there are kept, so that
             the status rarely changes.
 
-    >>> evidence_of(("url:cml-1.example.com",), "", {"b", "a"}, ["lab:c", "lab:b"])
+    >>> evidence_of("cml-1.example.com", "", {"b", "a"}, ["lab:c", "lab:b"])
     ['url:cml-1.example.com', 'lab:a', 'lab:b']
     """
     published = list(before)
     if lab_ids is None:
-        return published or [*access]
+        return published or [_URL + url]
     labs = [lab for entry in published if entry.startswith(_LAB) and (lab := entry.removeprefix(_LAB)) in lab_ids]
     if len(labs) < _LABS_MAX:
         labs += sorted(lab_ids - set(labs))[: _LABS_MAX - len(labs)]
-    return [*access, *([_HOST + host] if host else []), *sorted(_LAB + lab for lab in labs)]
+    return [_URL + url, *([_HOST + host] if host else []), *sorted(_LAB + lab for lab in labs)]
 
 
 def may_be_twin(name: str, evidence: Iterable[str], others: Iterable[CustomResource]) -> bool:
@@ -117,7 +125,7 @@ def _host_in(evidence: Iterable[str]) -> str:
 
 def entries_of(evidence: Iterable[str], lab_ids: AbstractSet[str]) -> set[str]:
     """Return all that may show another CMLWorker to be the same controller: the evidence, and every lab on it."""
-    return {*_evident(evidence), *(_LAB + lab_id for lab_id in lab_ids)}
+    return {*evidence, *(_LAB + lab_id for lab_id in lab_ids)}
 
 
 class Identities:
@@ -171,9 +179,4 @@ def same_controller(
 
 
 def _shared_by(resource: CustomResource) -> set[str]:
-    return {*_evident(worker_status(resource).identity or ()), *entries_of_address(resource)}
-
-
-def _evident(identity: Iterable[str]) -> set[str]:
-    """Return the entries of an identity that no other controller has: all but the user."""
-    return {entry for entry in identity if not entry.startswith(_USER)}
+    return {*(worker_status(resource).identity or ()), *entries_of_address(resource)}
