@@ -1,5 +1,6 @@
 """`kubectl lablet assign --links`, `links` and `grant --links` by the real kubectl, and a provider that ends links."""
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,7 @@ from tests.component.cli.desk import Desk
 from tests.component.cli.instructor import Instructor
 from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually
+from tests.support.ptys import Pty
 from vkprovider.classroom.links import account_of, read_code
 from vkprovider.lablet import names
 from vkprovider.platform.kube.resources import PartialObject
@@ -121,6 +123,26 @@ async def test_a_link_ends_with_the_learners_time(world: World, desk: Desk, site
     await eventually(over, "the provider has ended the link")
     await desk.succeeds("release", other.name)
     assert await accounts(world) == {}
+
+
+async def test_a_terminal_shows_a_link_that_is_printed_once_whole(
+    world: World, desk: Desk, site: tuple[str, str]
+) -> None:
+    one = await world.pod(*site)
+    await one.ready()
+    place = f"/api/v1/namespaces/{world.namespace}"
+    await world.admin.patch(place, {"metadata": {"labels": {names.LABEL_LINKS: names.LINKS_ALLOWED}}})
+    await desk.succeeds("assign", one.name, "alice", "--links", "--portal", PORTAL)
+
+    def renewed() -> tuple[int, str]:
+        command = ["kubectl", "lablet", "links", "--renew", "-u", "alice", "--portal", PORTAL]
+        with Pty(command, {**desk.environ, "TERM": "xterm"}, columns=80) as pty:
+            return pty.ends(90), pty.shown
+
+    code, shown = await asyncio.to_thread(renewed)
+    assert code == 0, shown
+    [address] = [word for word in shown.split() if word.startswith(PORTAL)]
+    assert opens(address, (await accounts(world))["alice"])
 
 
 async def test_links_of_guests_are_listed_with_whose_lablet_they_open(

@@ -45,6 +45,19 @@ def test_the_widest_column_gives_way_and_the_others_stay() -> None:
     assert "…" in user
 
 
+def test_what_is_copied_is_whole_at_any_width() -> None:
+    """A link is printed once; its line goes on in the next one of the terminal, and the other columns give way."""
+    link, longer = (
+        "https://labs.example.com/link#friday." + "x" * 43,
+        "https://labs.example.com/link#friday." + "y" * 50,
+    )
+    table = Table(("NAME", "LINK", "USER"), limit=80, whole=["LINK"])
+    [first] = table.lines(cells([["mylab-0", link, "a-user-with-a-long-name"]]))
+    [later] = table.lines(cells([["mylab-1", longer, "u"]]))
+    assert (first.split()[1], later.split()[1]) == (link, longer)
+    assert "…" in first.split()[2]
+
+
 def test_later_rows_go_on_in_the_same_columns() -> None:
     table = Table(HEADINGS)
     first = table.lines(cells([["a-long-name", "w", "u"]]))[0]

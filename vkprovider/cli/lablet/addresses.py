@@ -95,7 +95,7 @@ LISTING: Final[Listing[Port]] = Listing(
     row=Port,
     columns=(
         Column("DEVICE", lambda port: port.device),
-        Column("ACCESS", lambda port: port.access),
+        Column("ACCESS", lambda port: port.access, whole=True),
         Column("PROTOCOL", lambda port: port.transport.upper()),
         Column("ADDRESS", lambda port: port.address if port.opened else _CLOSED),
         Column("PORT", lambda port: str(port.port)),

@@ -63,9 +63,9 @@ LISTING: Final[Listing[HandOut]] = Listing(
         Column("LEARNER", lambda row: row.learner),
         Column(SHOWN_NAME, lambda row: row.shown, rare=True),
         Column("UNTIL", lambda row: local(row.until, clock.now())),
-        Column("ACCESS", lambda row: row.access),
+        Column("ACCESS", lambda row: row.access, whole=True),
         Column("NAME", lambda row: row.name),
-        Column(_LINK, lambda row: row.link),
+        Column(_LINK, lambda row: row.link, whole=True),
     ),
     name=lambda row: f"pod/{row.name}" if row.name else "",
 )

@@ -52,7 +52,7 @@ LISTING: Final[Listing[LinkRow]] = Listing(
         Column("STATE", lambda row: row.standing),
         Column("NAME", lambda row: row.name),
         Column("SINCE", lambda row: row.since),
-        Column(_LINK, lambda row: row.link),
+        Column(_LINK, lambda row: row.link, whole=True),
     ),
     name=lambda row: f"pod/{row.name}" if row.name else "",
 )

@@ -178,7 +178,7 @@ LISTING: Final[Listing[ListRow]] = Listing(
         Column("UNTIL", lambda row: local(row.until, clock.now()), wide=True),
         Column("ADDRESS", lambda row: row.address, wide=True),
         Column("CONTENT", lambda row: row.digest[:DIGEST_CHARS], wide=True),
-        Column("LINK", lambda row: row.link, wide=True),
+        Column("LINK", lambda row: row.link, wide=True, whole=True),
     ),
     name=lambda row: f"pod/{row.name}",
 )

@@ -2,6 +2,7 @@
 
 What a program reads is never shortened. A person at a narrow terminal sees long cells with an ellipsis in the middle,
 because names of pods and workers differ at their ends as often as at their beginnings; `-o wide` shows all of them.
+What is copied out of a table, as links are, is whole there too: its line goes on in the next one.
 
 JSON and YAML have one shape, whatever is listed:
 
@@ -80,16 +81,20 @@ def shorten(text: str, width: int) -> str:
 class Table:
     """Rows below headings. Later rows go on in the columns of the earlier ones, which never get narrower."""
 
-    def __init__(self, headings: Sequence[str], *, limit: int | None = None, colours: bool = False) -> None:
+    def __init__(
+        self, headings: Sequence[str], *, limit: int | None = None, whole: Sequence[str] = (), colours: bool = False
+    ) -> None:
         """Make a table.
 
         Args:
             headings: Of its columns.
             limit: How wide it may be; None for any width.
+            whole: The headings of the columns that are never narrowed, also beyond the limit.
             colours: Whether cells have their colours.
         """
         self._headings = headings
         self._limit = limit
+        self._whole = frozenset(whole)
         self._colours = colours
         self._widths = [len(heading) for heading in headings]
 
@@ -103,7 +108,10 @@ class Table:
             self._widths = [max(width, len(cell.text)) for width, cell in zip(self._widths, row, strict=True)]
         if self._limit is None:
             return
-        least = [max(_LEAST, len(heading)) for heading in self._headings]
+        least = [
+            width if heading in self._whole else max(_LEAST, len(heading))
+            for heading, width in zip(self._headings, self._widths, strict=True)
+        ]
         while sum(self._widths) + _GAP * (len(self._widths) - 1) > self._limit:
             room = [width - bound for width, bound in zip(self._widths, least, strict=True)]
             if max(room) <= 0:
@@ -145,6 +153,7 @@ class Column(Generic[T]):
         text: Returns the cell of a row; an empty one is shown as `<none>`.
         wide: Only with `-o wide`.
         rare: Left out of a table where every row lacks it.
+        whole: Never shortened: what people copy, such as a link that is printed once.
         colour: Returns the name of the cell's colour, "" for none.
     """
 
@@ -152,6 +161,7 @@ class Column(Generic[T]):
     text: Callable[[T], str]
     wide: bool = False
     rare: bool = False
+    whole: bool = False
     colour: Callable[[T], str] = lambda _: ""
 
 
@@ -205,9 +215,14 @@ class Listing(Generic[T]):
 
     def table(self, output: Output, but: Sequence[str] = ()) -> Table:
         """Make the table for what standard output is."""
-        headings = [column.heading for column in self._columns(output, but)]
+        shown = self._columns(output, but)
         limit = columns(sys.stdout) if output != "wide" else None
-        return Table(headings, limit=limit, colours=has_colours(sys.stdout))
+        return Table(
+            [column.heading for column in shown],
+            limit=limit,
+            whole=[column.heading for column in shown if column.whole],
+            colours=has_colours(sys.stdout),
+        )
 
     def cells(self, row: T, output: Output, but: Sequence[str] = ()) -> list[Cell]:
         """Return the cells of a row."""
