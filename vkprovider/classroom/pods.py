@@ -2,8 +2,8 @@
 
 import contextlib
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final, TypeVar
 
 import msgspec
 
@@ -116,6 +116,44 @@ async def change(
         held["resource_version"] = meta.resource_version
     body = {"metadata": {"annotations": annotations, **({"labels": labels} if labels else {})}}
     return await pods_in(kube, meta.namespace).patch(meta.name, body, **held)
+
+
+P = TypeVar("P", LabletPod, Pod)
+
+_TRIES: Final = 20
+"""Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""
+
+
+class NotChangedError(Exception):
+    """A lablet was left as it is; the text says why, without its name."""
+
+
+async def change_for(pods: Resource[P], learner: str, pod: P, notes: Callable[[P], Mapping[str, str | None]]) -> P:
+    """Change annotations of a lablet as long as it is that of one learner: its Pod may pass to the next one meanwhile.
+
+    Args:
+        pods: Those of its namespace.
+        learner: Who is meant; "" while nobody has it.
+        pod: As it was read.
+        notes: Called with the Pod as it is before each attempt; returns what to change, and raises to prevent it.
+
+    Raises:
+        NotChangedError: It is another learner's now, or gone, or written to all the time.
+        OutsideError: The API server did not do it.
+    """
+    name, uid = pod.metadata.name, pod.metadata.uid
+    for _ in range(_TRIES):
+        if (now := learner_in(pod)) != learner:
+            raise NotChangedError(f"is {f'that of {now}' if now else 'free'} now; nothing was done")
+        body = {"metadata": {"annotations": notes(pod)}}
+        try:
+            return await pods.patch(name, body, uid=uid, resource_version=pod.metadata.resource_version)
+        except Conflict:
+            found = await pods.get(name)
+        if found is None or found.metadata.uid != uid:
+            raise NotChangedError("is gone; nothing was done")
+        pod = found
+    raise NotChangedError("is written to all the time; try again")
 
 
 HINDRANCES_MAX: Final = 5

@@ -19,6 +19,7 @@ from tests.component.controllers.harness import World
 from tests.component.controllers.looking import eventually
 from tests.component.controllers.test_sessions_flow import TOKEN
 from tests.support.faultyapi import Fault
+from tests.support.ptys import Pty
 from tests.support.topologies import topology
 from vkprovider.lablet.names import LABEL_LINKS, LINKS_ALLOWED
 from vkpsim.lds.server import LdsSimulator
@@ -357,6 +358,29 @@ async def test_a_class_that_is_collected_ends_with_its_grades(world: World, desk
     assert (wrong.code, "--past lists what learners of one namespace left" in wrong.err) == (2, True)
     again = await desk.lablet("collect", "-l", "class=monday", "--wait")
     assert (again.code, again.out) == (0, "")
+
+
+@pytest.mark.parametrize(("words", "question"), [(["collect"], "End the time of alice"), (["reset"], "Wipe the lab")])
+async def test_who_answers_late_ends_nothing_of_the_next_learner(
+    world: World, desk: Desk, words: list[str], question: str
+) -> None:
+    """The question names alice; until it is answered, her lablet goes back to its pool, and to bob."""
+    await world.replica()
+    notes = {USER: "alice", "vkprovider.io/lent-by": "warm"}
+    lablet = await world.pod(await world.define(), await world.worker(), annotations=notes)
+    await lablet.ready()
+    command = ["kubectl", "lablet", *words, "-u", "alice"]
+    with Pty(command, {**desk.environ, "TERM": "xterm"}, columns=200) as pty:
+        await asyncio.to_thread(pty.shows, question)
+        await desk.succeeds("release", lablet.name)
+        await lablet.ready()
+        await desk.succeeds("assign", lablet.name, "bob")
+        pty.type("y\n")
+        code = await asyncio.to_thread(pty.ends, PATIENCE_S)
+    assert code == 1
+    assert f"pod/{lablet.name} is that of bob now; nothing was done" in pty.shown
+    now = (await lablet.ready())["metadata"]["annotations"]
+    assert (now[USER], "desired-state" in str(now), "vkprovider.io/reset" in now) == ("bob", False, False)
 
 
 async def test_a_definition_of_a_file_is_made_changed_and_tried(world: World, desk: Desk, tmp_path: Path) -> None:

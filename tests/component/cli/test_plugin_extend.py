@@ -9,7 +9,7 @@ import pytest
 from tests.component.cli.desk import Desk
 from tests.component.controllers.harness import World
 from tests.component.controllers.podhandle import Lablet
-from tests.support.faultyapi import Fault
+from tests.support.faultyapi import Asked, Fault
 
 END = "2999-01-31T12:00:00Z"
 USER, UNTIL = "vkprovider.io/username", "vkprovider.io/timeslot-end"
@@ -64,6 +64,27 @@ async def test_two_who_extend_at_once_add_up(world: World, desk: Desk, site: tup
     results = await asyncio.gather(*(desk.lablet("extend", alice.name, "--by", "10m") for _ in range(3)))
     assert [result.code for result in results] == [0, 0, 0], results
     assert end_of(await alice.ready()) == "2999-01-31T12:30:00Z"
+
+
+async def test_the_next_learner_is_not_given_the_time_of_the_one_who_was_meant(
+    world: World, desk: Desk, site: tuple[str, str]
+) -> None:
+    """The lablet goes back to its pool, and to bob, after it was found as that of alice."""
+    notes = {USER: "alice", UNTIL: END, "vkprovider.io/lent-by": "warm"}
+    lablet = await world.pod(*site, annotations=notes)
+    await lablet.ready()
+    api, kubeconfig = await desk.proxied()
+
+    async def pass_on(_: Asked) -> None:
+        await desk.succeeds("release", lablet.name)
+        await lablet.ready()
+        await desk.succeeds("assign", lablet.name, "bob", "--until", END)
+
+    api.fault(rf"^PATCH .*/pods/{lablet.name}", first=pass_on)
+    extended = await desk.lablet("extend", "-u", "alice", "--by", "15m", f"--kubeconfig={kubeconfig}")
+    assert (extended.code, extended.out) == (1, "")
+    assert f"pod/{lablet.name} is that of bob now; nothing was done" in extended.err
+    assert end_of(await lablet.ready()) == END
 
 
 async def test_what_cannot_be_extended_is_told_what_to_do(world: World, desk: Desk, site: tuple[str, str]) -> None:

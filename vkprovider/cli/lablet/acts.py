@@ -5,13 +5,13 @@ Who may not change the Pod, as a learner, asks the provider for `hand-in` and `r
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 import click
 
 from vkprovider.classroom.archives import by_learner
-from vkprovider.classroom.pods import LabletPod, change
+from vkprovider.classroom.pods import LabletPod
 from vkprovider.cli.lablet.console import kubectl_command
 from vkprovider.cli.lablet.handedin import LISTING, entries_or_why, grade_of
 from vkprovider.cli.shared import clock
@@ -20,7 +20,7 @@ from vkprovider.cli.shared.output import ProgressLine
 from vkprovider.cli.shared.page.archives import open_archives
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import check_alive, check_not_collecting, exec_arguments, wait_for
+from vkprovider.cli.shared.pods import ask, check_alive, check_not_collecting, exec_arguments, wait_for
 from vkprovider.cli.shared.times import local
 from vkprovider.lablet import names
 from vkprovider.lablet.archives import ArchiveEntry, lasting_id
@@ -37,10 +37,13 @@ from vkprovider.platform.times import iso
 def stop(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
     """Stop the lab of each POD and keep its disks, for 24 hours at most."""
 
-    async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
+    def request(pod: LabletPod) -> Mapping[str, str | None]:
         check_alive(pod)
         check_not_collecting(pod)
-        await change(kube, pod, annotations={names.ANNOTATION_DESIRED_STATE: str(State.STOPPED)})
+        return {names.ANNOTATION_DESIRED_STATE: str(State.STOPPED)}
+
+    async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
+        await ask(kube, pod, request)
         if wait:
             await wait_for(
                 kube,
@@ -59,13 +62,16 @@ def stop(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
 def start(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
     """Start the lab of each POD again after `stop`; its disks are as they were."""
 
-    async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
+    def request(pod: LabletPod) -> Mapping[str, str | None]:
         check_alive(pod)
         check_not_collecting(pod)
+        return {names.ANNOTATION_DESIRED_STATE: None} if _is_stopped(pod) else {}
+
+    async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
         name = pod.metadata.name
-        if pod.metadata.annotations.get(names.ANNOTATION_DESIRED_STATE, "").upper() != State.STOPPED:
+        if not request(pod):
             return f"pod/{name} was not stopped on request"
-        await change(kube, pod, annotations={names.ANNOTATION_DESIRED_STATE: None})
+        await ask(kube, pod, request)
         if wait:
             await wait_for(
                 kube,
@@ -98,8 +104,7 @@ def collect(*, yes: bool, wait: bool, timeout_s: int, page: PageOptions, chosen:
         LISTING.show(grades, "table", nothing="No lablet has come to its end.", but=("WHEN",))
 
     async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
-        check_alive(pod)
-        await change(kube, pod, annotations={names.ANNOTATION_DESIRED_STATE: str(State.COLLECTING)})
+        await ask(kube, pod, _collection)
         if not wait:
             return f"pod/{pod.metadata.name} is being collected"
         over = await wait_for(kube, pod, _is_over, timeout_s=timeout_s, what="at its end", progress=progress)
@@ -122,7 +127,7 @@ def hand_in(*, yes: bool, wait: bool, timeout_s: int, chosen: Chosen) -> None:
         check_alive(pod)
         if not pod.user:
             raise click.ClickException(f"pod/{pod.metadata.name} has no learner, and so nothing to hand in")
-        await _ask(kube, pod, names.HAND_IN, {names.ANNOTATION_DESIRED_STATE: str(State.COLLECTING)}, chosen.place)
+        await _ask(kube, pod, names.HAND_IN, _collection, chosen.place)
         if not wait:
             return f"pod/{pod.metadata.name}: the work of {pod.user} is handed in, and is being collected"
         return _end_of(
@@ -134,14 +139,28 @@ def hand_in(*, yes: bool, wait: bool, timeout_s: int, chosen: Chosen) -> None:
     )
 
 
-async def _ask(kube: KubeClient, pod: LabletPod, word: str, notes: Mapping[str, str | None], place: Place) -> None:
+def _collection(pod: LabletPod) -> Mapping[str, str | None]:
+    """Return the request that ends a learner's time.
+
+    Raises:
+        ClickException: The lablet has ended.
+    """
+    check_alive(pod)
+    return {names.ANNOTATION_DESIRED_STATE: str(State.COLLECTING)}
+
+
+_Request = Callable[[LabletPod], Mapping[str, str | None]]
+"""Returns the annotations of a request to a Pod as it is; raises ClickException if it cannot do it."""
+
+
+async def _ask(kube: KubeClient, pod: LabletPod, word: str, request: _Request, place: Place) -> None:
     """Write a request on a Pod; or have the provider write it, for who may open its consoles and not change it.
 
     Raises:
-        ClickException: Neither was possible; the text has both reasons.
+        ClickException: Neither was possible, and the text has both reasons; or it is another learner's now.
     """
     try:
-        await change(kube, pod, annotations=notes)
+        await ask(kube, pod, request)
     except Forbidden as refusal:
         code, text = await _have_done(pod, [word], place)
         if code:
@@ -197,7 +216,7 @@ def message(text: str | None, *, chosen: Chosen) -> None:
         check_alive(pod)
         if not pod.user:
             raise click.ClickException(f"pod/{pod.metadata.name} has no learner who could read it")
-        await change(kube, pod, annotations=notes)
+        await ask(kube, pod, lambda _: notes)
         return f"pod/{pod.metadata.name}: {pod.user} has {'no message any more' if removed else 'the message'}"
 
     chosen.each(work, concerns=lambda pod: bool(pod.user))
@@ -239,11 +258,16 @@ def reset(*, saved: bool, yes: bool, wait: bool, timeout_s: int, page: PageOptio
             kept.update(by_learner(await archives.list()))
 
     async def work(kube: KubeClient, pod: LabletPod, progress: ProgressLine) -> str:
-        check_alive(pod)
-        check_not_collecting(pod)
         name = pod.metadata.name
         asked: Mapping[str, str | None] = {names.ANNOTATION_RESET: clock.now().isoformat()}
         begins = ""
+
+        def request(now: LabletPod) -> Mapping[str, str | None]:
+            check_alive(now)
+            check_not_collecting(now)
+            return {**asked, names.ANNOTATION_DESIRED_STATE: None} if _is_stopped(now) else asked
+
+        request(pod)
         if saved:
             if (entry := _saved_for(pod, kept.get(pod.user, ()))) is None:
                 why = f"nothing of {pod.user or 'a learner'} is kept of {pod.spec.runtime_class_name}; the lab is left"
@@ -253,9 +277,7 @@ def reset(*, saved: bool, yes: bool, wait: bool, timeout_s: int, page: PageOptio
             asked = {**asked, names.ANNOTATION_BEGIN_FROM: lasting_id(entry.id, entry.at)}
             when = local(iso(entry.at), clock.now())
             begins = f"; it begins from what {pod.user} left {when}"
-        if pod.metadata.annotations.get(names.ANNOTATION_DESIRED_STATE, "").upper() == State.STOPPED:
-            asked = {**asked, names.ANNOTATION_DESIRED_STATE: None}
-        await (change(kube, pod, annotations=asked) if saved else _ask(kube, pod, names.RESET, asked, chosen.place))
+        await (ask(kube, pod, request) if saved else _ask(kube, pod, names.RESET, request, chosen.place))
         if wait:
             await wait_for(
                 kube,
@@ -326,6 +348,10 @@ def _confirm_end(pods: Sequence[LabletPod], command: str, *, yes: bool) -> None:
         who = f" of {listed(learners, _NAMED_MAX)}" if learners else ""
         question = f"End {count(len(pods), 'lablet')}{who} now? The work is collected, and the labs end."
     click.confirm(question, abort=True)
+
+
+def _is_stopped(pod: LabletPod) -> bool:
+    return pod.metadata.annotations.get(names.ANNOTATION_DESIRED_STATE, "").upper() == State.STOPPED
 
 
 def _is_in(pod: LabletPod | None, state: State) -> bool:

@@ -2,7 +2,7 @@
 
 import random
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
@@ -23,7 +23,6 @@ from vkprovider.classroom.pods import (
     HINDRANCES_MAX,
     Assignment,
     LabletPod,
-    change,
     give,
     hindrance,
     in_order,
@@ -38,7 +37,7 @@ from vkprovider.cli.shared.batch import Chosen
 from vkprovider.cli.shared.output import Output, ProgressLine
 from vkprovider.cli.shared.page.options import PageOptions
 from vkprovider.cli.shared.place import Place
-from vkprovider.cli.shared.pods import NoPod, check_alive, check_not_collecting, pod_name, read, wait_for
+from vkprovider.cli.shared.pods import NoPod, ask, check_alive, check_not_collecting, pod_name, read, wait_for
 from vkprovider.cli.shared.times import local, moment, rfc3339, seconds_of, time_of
 from vkprovider.lablet import names
 from vkprovider.lablet.inputs import inputs_of
@@ -266,21 +265,15 @@ def extend(*, by: str | None, until: str | None, chosen: Chosen) -> None:
     added = _wish(by, until)
 
     async def work(kube: KubeClient, pod: LabletPod, _: ProgressLine) -> str:
-        name, namespace, now = pod.metadata.name, pod.metadata.namespace, clock.now()
+        now = clock.now()
         end = _end(until, now) if until is not None else None
-        for _attempt in range(_ATTEMPTS):
-            later = new_end(pod, added, end, now)
-            try:
-                note = {names.ANNOTATION_TIMESLOT_END: rfc3339(later)}
-                await change(kube, pod, annotations=note, unchanged=True)
-            except Conflict:
-                uid = pod.metadata.uid
-                pod = await read(kube, namespace, name)
-                if pod.metadata.uid != uid:
-                    raise click.ClickException(f"pod/{name} is another one now; see: kubectl lablet list") from None
-                continue
-            return f"pod/{name}: the time of {pod.user} ends at {rfc3339(later)} ({local(rfc3339(later), now)})"
-        raise click.ClickException(f"pod/{name} is written to all the time; try again")
+
+        def request(pod: LabletPod) -> Mapping[str, str | None]:
+            return {names.ANNOTATION_TIMESLOT_END: rfc3339(new_end(pod, added, end, now))}
+
+        found = await ask(kube, pod, request)
+        later = found.metadata.annotations[names.ANNOTATION_TIMESLOT_END]
+        return f"pod/{pod.metadata.name}: the time of {pod.user} ends at {later} ({local(later, now)})"
 
     chosen.each(work, concerns=lambda pod: bool(pod.user))
 
@@ -373,7 +366,7 @@ def release(*, wait: bool, timeout_s: int, chosen: Chosen) -> None:
         name = pod.metadata.name
         if hindrance := no_release(pod):
             raise click.ClickException(f"pod/{name} {hindrance}")
-        found = pod if pod.ended else await change(kube, pod, annotations=_request(pod))
+        found = pod if pod.ended else await ask(kube, pod, _request)
         if not wait:
             return f"pod/{name}: the session of {pod.user} is being ended"
         over = await wait_for(kube, found, is_released, timeout_s=timeout_s, what="released", progress=progress)
@@ -394,7 +387,7 @@ def no_release(pod: LabletPod) -> str:
     return ""
 
 
-def _request(pod: LabletPod) -> dict[str, str | None]:
+def _request(pod: LabletPod) -> Mapping[str, str | None]:
     """Return the annotations that end the learner's time; a lablet that still has its pool's label goes back there."""
     pool = pod.metadata.labels.get(names.LABEL_POOL, "")
     lent = {names.ANNOTATION_LENT_BY: pool} if pool else {}

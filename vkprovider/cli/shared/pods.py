@@ -9,7 +9,7 @@ from typing import Final, Literal
 import click
 import msgspec
 
-from vkprovider.classroom.pods import LabletPod, pods_in
+from vkprovider.classroom.pods import LabletPod, NotChangedError, change_for, pods_in
 from vkprovider.cli.shared.output import ProgressLine
 from vkprovider.lablet import names
 from vkprovider.lablet.devices import Port, reported_ports
@@ -219,6 +219,24 @@ def check_not_collecting(pod: LabletPod) -> None:
         raise click.ClickException(
             f"pod/{name} is at its end: its state is {state_of(pod)}; to follow it: kubectl lablet list --watch"
         )
+
+
+async def ask(kube: KubeClient, pod: LabletPod, notes: Callable[[LabletPod], Mapping[str, str | None]]) -> LabletPod:
+    """Write a request on a lablet, as long as it is that of the learner who had it when it was found.
+
+    Args:
+        kube: The API server.
+        pod: As it was found, before the user was asked anything.
+        notes: Called with the Pod as it is before each attempt; returns the request, and raises to prevent it.
+
+    Raises:
+        ClickException: It is another learner's now, or gone.
+        OutsideError: The API server did not do it.
+    """
+    try:
+        return await change_for(pods_in(kube, pod.metadata.namespace), pod.user, pod, notes)
+    except NotChangedError as error:
+        raise click.ClickException(f"pod/{pod.metadata.name} {error}; see: kubectl lablet list") from None
 
 
 _LOOK_EVERY_S: Final = 0.5

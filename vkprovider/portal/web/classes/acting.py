@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Final, NamedTuple
 
-from vkprovider.classroom.pods import change
+from vkprovider.classroom.pods import NotChangedError, change_for
 from vkprovider.lablet import names
 from vkprovider.lablet.inputs import CHARS_MAX
 from vkprovider.lablet.standing import learner_in
 from vkprovider.platform.concurrency import at_most
-from vkprovider.platform.errors import Conflict, Forbidden, InputError, NotFound, OutsideError
+from vkprovider.platform.errors import Forbidden, InputError, NotFound, OutsideError
 from vkprovider.platform.kube.api import PODS
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource
@@ -22,8 +22,6 @@ from vkprovider.portal.web.layout import SiteContext
 from vkprovider.portal.web.visitors import Visitor
 
 _AT_ONCE: Final = 8
-_TRIES: Final = 5
-"""Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""
 _DONE: Final = {
     "stop": "is being stopped",
     "start": "is being started",
@@ -138,34 +136,19 @@ class Acting:
         act = next((each for each in ACTS if each == wanted.act), None)
         if pod is None or act is None:
             raise _NothingDoneError("has no lab that could do it yet")
-        pods = Resource(kube, PODS, pod.metadata.namespace)
         meant = learner_in(pod) if row.user else row.learner
-        for _ in range(_TRIES):
-            if gone := passed_to(meant, learner_in(pod)):
-                raise _NothingDoneError(gone)
-            notes = notes_for(act, pod, now, seconds=wanted.seconds, message=wanted.message)
-            try:
-                await change(kube, pod, annotations=notes, unchanged=True)  # the learner and the end that were seen
-            except Conflict:
-                pod = await _again(pods, pod)
-                continue
-            if act == "extend":
-                return _until(unix(notes[names.ANNOTATION_TIMESLOT_END] or "") or now, now)
-            return _DONE[act] if act != "message" or wanted.message.strip() else "has no message any more"
-        raise _NothingDoneError("is written to all the time; try again")
+        pods = Resource(kube, PODS, pod.metadata.namespace)
 
+        def request(pod: Pod) -> Mapping[str, str | None]:
+            return notes_for(act, pod, now, seconds=wanted.seconds, message=wanted.message)
 
-async def _again(pods: Resource[Pod], before: Pod) -> Pod:
-    """Read a Pod again that was written.
-
-    Raises:
-        _NothingDoneError: It is another one now, or gone.
-        OutsideError: It cannot be read.
-    """
-    found = await pods.get(before.metadata.name)
-    if found is None or found.metadata.uid != before.metadata.uid:
-        raise _NothingDoneError("is another lab now")
-    return found
+        try:
+            found = await change_for(pods, meant, pod, request)
+        except NotChangedError as error:
+            raise _NothingDoneError(f"the lab {error}") from None
+        if act == "extend":
+            return _until(unix(found.metadata.annotations.get(names.ANNOTATION_TIMESLOT_END, "")) or now, now)
+        return _DONE[act] if act != "message" or wanted.message.strip() else "has no message any more"
 
 
 def _until(end: float, now: float) -> str:
