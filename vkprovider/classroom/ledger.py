@@ -195,7 +195,10 @@ def _is_in(pool: DeploymentPool, pod: LabletPod) -> bool:
 
 
 def having_in(pool: DeploymentPool, pods: Sequence[LabletPod]) -> dict[str, LabletPod]:
-    """Return the lablet of each learner, of the pool's definition; of several, the first by name."""
-    mine = [pod for pod in pods if pod.is_lablet and pod.user and not pod.over]
+    """Return the lablet of each learner, of the pool's definition; of several, the first by name.
+
+    One that is being collected is left out: it goes back to its pool, and its learner's link with it.
+    """
+    mine = [pod for pod in pods if pod.is_lablet and pod.user and pod.lasts]
     mine = [pod for pod in mine if pod.spec.runtime_class_name == pool.definition]
     return {pod.user: pod for pod in sorted(mine, key=lambda pod: pod.metadata.name, reverse=True)}

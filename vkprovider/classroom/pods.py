@@ -10,7 +10,7 @@ import msgspec
 from vkprovider.lablet import names
 from vkprovider.lablet.guests import GuestMode, guests_in
 from vkprovider.lablet.shownname import shown_in
-from vkprovider.lablet.standing import has_ended, is_ready, learner_in
+from vkprovider.lablet.standing import has_ended, is_closing, is_ready, learner_in
 from vkprovider.platform.errors import Conflict, NotFound
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import ChangeHow, Resource, kind
@@ -54,6 +54,11 @@ class LabletPod(msgspec.Struct, frozen=True):
     def over(self) -> bool:
         """Whether it has ended, or is being deleted."""
         return self.ended or self.metadata.deletion_timestamp is not None
+
+    @property
+    def lasts(self) -> bool:
+        """Whether its learner has it from now on: what is over, or is being collected, ends with all that is given."""
+        return not self.over and not is_closing(self)
 
     @property
     def user(self) -> str:
@@ -195,7 +200,7 @@ def hindrance(pod: LabletPod) -> str:
     if pod.ended:
         return f"has ended ({pod.status.phase})"
     if pod.user:
-        return f"is assigned to {pod.user}"
+        return f"is at the end of the time of {pod.user}" if is_closing(pod) else f"is assigned to {pod.user}"
     if meta.annotations.get(names.ANNOTATION_SESSION_ID):
         return "has a session"
     if names.ANNOTATION_LENT_BY in meta.annotations:

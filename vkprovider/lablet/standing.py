@@ -69,6 +69,8 @@ def allowed(old: State | None, new: State) -> bool:
 _SCORE: Final = re.compile(r"score (\d+(?:\.\d+)?) of ")
 """How the message of a verdict begins."""
 _CLOSING: Final = frozenset({State.COLLECTING, State.GRADING, State.STOPPING, State.ARCHIVED})
+_ENDS: Final = frozenset({State.COLLECTING, State.TERMINATED})
+"""The states that end a learner's time when they are asked for."""
 _REPAIRS: Final = frozenset(
     {
         Progress.RECOVERING,
@@ -132,6 +134,17 @@ def why(pod: LabletObject) -> tuple[str, str]:
 def state_of(pod: LabletObject) -> str:
     """Return the state that a lablet reports; PENDING before the first report."""
     return pod.metadata.annotations.get(names.ANNOTATION_STATE, "") or State.PENDING.value
+
+
+def is_closing(pod: LabletObject) -> bool:
+    """Return whether the learner's time with a lablet is over, or is asked to end; also while its end waits for others.
+
+    A lablet that is wiped for its pool and named to somebody is that of the next learner, whom it does not report yet.
+    """
+    notes = pod.metadata.annotations
+    if notes.get(names.ANNOTATION_DESIRED_STATE, "").upper() in _ENDS or state_of(pod) in _CLOSING:
+        return True
+    return names.ANNOTATION_LEARNER in notes and reason_of(why(pod)[0]) == Progress.RETURNING_TO_POOL
 
 
 def end_of(pod: LabletObject) -> str:

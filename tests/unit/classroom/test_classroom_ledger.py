@@ -24,17 +24,27 @@ from vkprovider.classroom.ledger import (
     next_step,
     shortage,
 )
-from vkprovider.classroom.pods import Assignment, LabletPod
+from vkprovider.classroom.pods import Assignment, LabletPod, hindrance
 
 POOL, USER, LENT = "vkprovider.io/pool", "vkprovider.io/username", "vkprovider.io/lent-by"
+DESIRED, STATE, LEARNER = "vkprovider.io/desired-state", "vkprovider.io/state", "vkprovider.io/learner"
+COLLECTED = {DESIRED: "COLLECTING"}
 LABELS = {"app": "netlab", POOL: "warm"}
 OWNER = [{"uid": "rs", "kind": "ReplicaSet", "name": "warm-1", "controller": True}]
 NOW = 1_800_000_000
 
 
-def pod(name: str, user: str = "", *, owned: bool = True, ready: bool = True, **more: Any) -> LabletPod:
+def pod(
+    name: str,
+    user: str = "",
+    *,
+    owned: bool = True,
+    ready: bool = True,
+    notes: dict[str, str] | None = None,
+    **more: Any,
+) -> LabletPod:
     labels = {"app": "netlab"} if user else LABELS
-    notes = {USER: user, LENT: "warm"} if user else {}
+    notes = {**({USER: user, LENT: "warm"} if user else {}), **(notes or {})}
     owners = OWNER if owned else []
     return lablet_pod(name, notes=notes, labels=labels, uid=name, ownerReferences=owners, ready=ready, **more)
 
@@ -78,6 +88,10 @@ CLASS = (Assignment("alice"), Assignment("bob"))
         ((ALICE, BOB), [pod("a", "alice", owned=False), pod("b", "bob", owned=False)], Settle(2)),
         ((ALICE, BOB), [pod("a", ready=False), pod("b", "bob", owned=False)], Settle(1)),
         ((ALICE, gift("bob", "b", refill=True)), [pod("a", "alice", owned=False), pod("b", "bob")], Settle(1)),
+        # whose lablet is being collected gets another one: it goes back to its pool
+        ((), [pod("x", "alice", notes=COLLECTED), pod("a"), pod("b")], Begin((ALICE, BOB))),
+        ((), [pod("x", "alice", notes={STATE: "GRADING"}), pod("a"), pod("b")], Begin((ALICE, BOB))),
+        ((ALICE,), [pod("x", "alice", notes=COLLECTED), pod("a")], give(("a", "alice"))),
         # another caller's: it is gone on with, unless its caller ended long ago
         ((CAROL,), [pod("a"), pod("b")], give(("a", "carol"))),
         ((CAROL,), [pod("a", "carol", owned=False)], Settle(1)),
@@ -120,6 +134,35 @@ def test_who_has_a_lablet_keeps_it_and_who_has_none_is_told_why() -> None:
         ("bob",),
     )
     assert done.hindrances == ("pod/b is not Ready",)
+
+
+RETURNING = {"containerStatuses": [{"name": "lab", "state": {"waiting": {"reason": "ReturningToPool"}}}]}
+
+
+@pytest.mark.parametrize(
+    ("notes", "status", "lasts"),
+    [
+        ({}, {}, True),
+        ({DESIRED: "STOPPED", STATE: "STOPPED"}, {}, True),
+        ({DESIRED: "collecting", STATE: "RUNNING"}, {}, False),
+        ({DESIRED: "TERMINATED"}, {}, False),
+        ({STATE: "COLLECTING"}, {}, False),
+        ({STATE: "GRADING"}, {}, False),
+        ({STATE: "STOPPING"}, {}, False),
+        ({STATE: "INSTANTIATING", LEARNER: "alice"}, RETURNING, False),
+        ({STATE: "INSTANTIATING"}, RETURNING, True),  # named to the next learner while it is wiped
+        ({}, {"phase": "Failed"}, False),
+    ],
+)
+def test_whose_time_is_over_has_the_lablet_no_more(
+    notes: dict[str, str], status: dict[str, Any], *, lasts: bool
+) -> None:
+    one = pod("a", "alice", notes=notes, status=status)
+    assert one.lasts is lasts
+    assert (hindrance(one) == "is assigned to alice") is lasts
+    done = next_step(pool(), [one], CLASS, NOW, refill=False)
+    assert isinstance(done, NothingLeft)
+    assert ("alice" in done.given) is lasts
 
 
 @pytest.mark.parametrize(

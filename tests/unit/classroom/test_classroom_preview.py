@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.classroom.test_classroom_ledger import pod, pool
+from tests.unit.classroom.test_classroom_ledger import COLLECTED, pod, pool
 from vkprovider.classroom.pods import Assignment, LabletPod
 from vkprovider.classroom.preview import GivingPreview, preview_of
 
@@ -22,6 +22,7 @@ def look(pods: list[LabletPod], *learners: str, replicas: int = 2, refill: bool 
         (FREE, ("ann", "ben", "carl", "dan"), 3, "4 names, 2 free: 2 lack one: add 1", 1),
         ([*FREE, pod("c", "ann")], ("ann", "ben"), 2, "2 names, 2 free: 1 has one already, everybody has one then", 0),
         ([pod("c", "ann")], ("ann",), 0, "1 name, 0 free: 1 has one already, nothing changes", 0),
+        ([*FREE, pod("c", "ann", notes=COLLECTED)], ("ann", "ben"), 2, "2 names, 2 free: everybody has one then", 0),
         ([], ("ann",), 0, "1 name, 0 free: 1 lacks one: add 1", 1),
         ([pod("a", ready=False)], ("ann",), 1, "1 name, 0 free: 1 lacks one until more of the pool are ready", 0),
     ],

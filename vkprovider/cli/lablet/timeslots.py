@@ -198,12 +198,12 @@ async def _assign_pod(kube: KubeClient, namespace: str, name: str, wish: Assignm
                 raise
             way = f"kubectl lablet assign deployment/{name} {wish.user}"
             raise NoPod(f"{error.message}, but there is a Deployment: {way}") from None
-        if pod.user == wish.user and not pod.over:
+        if pod.user == wish.user and pod.lasts:
             return pod  # by this command, which somebody ran before
         if why := hindrance(pod):
-            lives = pod.user or pod.metadata.annotations.get(names.ANNOTATION_SESSION_ID)
+            lives = pod.lasts and (pod.user or pod.metadata.annotations.get(names.ANNOTATION_SESSION_ID))
             way = f"end that session first: kubectl lablet release {name}"
-            advice = f"; {way if lives and not pod.ended else 'choose another one: kubectl lablet list'}"
+            advice = f"; {way if lives else 'choose another one: kubectl lablet list'}"
             raise click.ClickException(f"pod/{name} {why}{advice}")
         try:
             given = await give(kube, pod, wish)
@@ -223,7 +223,7 @@ async def _assign_one_of(kube: KubeClient, namespace: str, name: str, wish: Assi
         raise click.ClickException(str(error)) from None
     selector, definition = deployment.spec.selector, deployment.spec.template.spec.runtime_class_name
     for pod in await pods_in(kube, namespace).list():
-        if pod.is_lablet and pod.user == wish.user and not pod.over and pod.spec.runtime_class_name == definition:
+        if pod.is_lablet and pod.user == wish.user and pod.lasts and pod.spec.runtime_class_name == definition:
             return pod  # by this command, which somebody ran before
     for _ in range(_ATTEMPTS):
         pods = [pod for pod in await pods_in(kube, namespace).list(labels=selector.text) if is_replica(pod)]
