@@ -50,6 +50,10 @@ def users(content: bytes | str) -> tuple[str, ...]:
         ("Account,Username\n17,anna", ("anna",)),
         ("anna,\nben,7\ncarl,8", ("anna", "ben", "carl")),
         ("Account;Klasse\nalice;10a\nbob;10a", ("alice", "bob")),
+        ("anna;M\u00fcller, Anna\nben;Maier, Ben", ("anna", "ben")),
+        ("anna;M\u00fcller,Anna", ("anna",)),
+        ("anna\tM\u00fcller, Anna; 10a", ("anna",)),
+        ("clara,CCNA; evening\nemil,CCNA; evening", ("clara", "emil")),
     ],
 )
 def test_the_learners_of_a_list(text: str, learners: tuple[str, ...]) -> None:
