@@ -4,7 +4,8 @@ The code of a link stands behind `#`; the page posts it after a click. The brows
 account of the link and the sum of its code, sealed by the key of the portal, so that every replica opens it, and a link
 that is taken back or made again ends it. What such a visitor asks for is asked with a token of that account
 (`classroom.links`), which the portal gets for an hour at most: before that, and every few seconds while the link is
-used, it compares the sum, the learner and the UID of the Pod with those that are there.
+used, it compares the sum, the learner and the UID of the Pod with those that are there, and looks whether the namespace
+still has links.
 
 These pages are a site of their own, below `/link`, with visitors of their own: nothing else of the portal is there.
 """
@@ -32,7 +33,7 @@ from vkprovider.platform.http.bodies import FORM, Body
 from vkprovider.platform.http.origin import is_from_elsewhere, is_loopback, keeps_cookies, safe_next
 from vkprovider.platform.http.served import Handler
 from vkprovider.platform.kube.access import may
-from vkprovider.platform.kube.api import SERVICE_ACCOUNTS
+from vkprovider.platform.kube.api import NAMESPACES, SERVICE_ACCOUNTS
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.flow import TokenBucket, TokenBuckets
 from vkprovider.platform.kube.resources import Resource
@@ -151,6 +152,7 @@ class LinkTokens:
         self._now = now
         self._open: OrderedDict[_Key, OpenLink] = OrderedDict()
         self._turns: WeakValueDictionary[_Key, asyncio.Lock] = WeakValueDictionary()
+        self._allowed: dict[str, tuple[bool, float]] = {}
 
     async def of(self, namespace: str, account: str, digest: str, *, now: bool = False) -> OpenLink | None:
         """Return where a link leads; None if it leads nowhere, whatever the reason.
@@ -187,7 +189,8 @@ class LinkTokens:
         if not _is_of_link(found) or not await self._leads(found, namespace):
             return None
         now, version = self._now(), (there.metadata.uid, found.pod_uid)
-        if known is not None and known.version == version and now - known.made_at < _AGAIN_S:
+        fits = known is not None and known.version == version and now - known.made_at < _AGAIN_S
+        if known is not None and fits and await self._allows(namespace):
             return known._replace(seen_at=now)
         token = await self._token(namespace, account)
         return OpenLink(token, found.learner, found.pod, version, now, now) if token else None
@@ -198,6 +201,16 @@ class LinkTokens:
             return False
         pods = await pods_in(self._kube, namespace).list(fields=f"metadata.name={account.pod}")
         return any(leads_to(account, pod) for pod in pods)
+
+    async def _allows(self, namespace: str) -> bool:
+        """Return whether a class has links, as it was some seconds ago: who gets no token has none at once."""
+        allowed, seen_at = self._allowed.get(namespace, (False, -_REMEMBER_S))
+        if self._now() - seen_at < _REMEMBER_S:
+            return allowed
+        there = await Resource(self._kube, NAMESPACES).get(namespace)
+        allowed = there is not None and there.metadata.labels.get(names.LABEL_LINKS) == names.LINKS_ALLOWED
+        self._allowed[namespace] = (allowed, self._now())
+        return allowed
 
     async def _token(self, namespace: str, account: str) -> str:
         """Return a token of a link's account; "" if the portal may have none, as where links are not allowed."""

@@ -25,7 +25,7 @@ from vkprovider.lablet import names
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.settings import KubeSettings
 from vkprovider.portal.web.cookie import expiry
-from vkprovider.portal.web.links import LinkTokens
+from vkprovider.portal.web.links import TOKEN_S, LinkTokens
 
 KEY: Final = b64encode(os.urandom(32)).decode()
 OPENS_NOTHING: Final = "This link opens nothing"
@@ -366,6 +366,31 @@ async def test_a_token_is_made_for_an_hour_and_another_one_before_it_ends(world:
             f"/api/v1/namespaces/{the.room.namespace}/serviceaccounts", by_hand(the, "vkprovider-link-aaaaaaaaaaaaaaaa")
         )
         assert await tokens.of(the.room.namespace, "vkprovider-link-aaaaaaaaaaaaaaaa", the.code.digest) is None
+
+
+async def test_a_class_that_has_no_links_any_more_has_none_that_are_open(world: PortalWorld) -> None:
+    """The account stands, and its token is good for the rest of its hour: the label of the namespace says it."""
+    async with linked_class(world) as the:
+        now = 1000.0
+        tokens = LinkTokens(the.made.running.replica.ctx.kube, lambda: now)
+        key = (the.code.namespace, the.code.account, the.code.digest)
+
+        async def opens() -> bool:
+            return await tokens.of(*key, now=True) is not None
+
+        await eventually(opens, "the link opens")
+        now += 11
+        assert await opens()
+        await allow(world, the.room.namespace, None)
+
+        async def ended() -> bool:
+            nonlocal now
+            now += 11
+            return await tokens.of(*key) is None
+
+        await eventually(ended, "the link opens nothing")
+        assert now < 1000 + TOKEN_S / 2, "not only because its token is too old"
+        assert the.code.account in str(await links.links_in(the.kube, the.room.namespace))
 
 
 def by_hand(the: LinkedClass, name: str) -> Json:
