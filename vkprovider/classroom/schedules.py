@@ -19,7 +19,7 @@ import msgspec
 from vkprovider.classroom.access import BINDINGS, GROUP, ROLES
 from vkprovider.classroom.deployments import Deployment, GivingError
 from vkprovider.classroom.pods import LabletPod
-from vkprovider.classroom.timetable import Timetable, TimetableError
+from vkprovider.classroom.timetable import JOB_MINUTES, Timetable, TimetableError
 from vkprovider.lablet import names
 from vkprovider.lablet.podspec import RESTRICTED, RESTRICTED_CONTAINER
 from vkprovider.platform.errors import Conflict
@@ -38,8 +38,8 @@ _NAME_CHARS: Final = 40
 """The names of CronJobs have 52 characters at most."""
 _HASH_CHARS: Final = 8
 _LATE_S: Final = 3600
-"""How long the pool is still made smaller after its time, if nobody did it then."""
-_JOB_S: Final = 600
+"""How long the pool is still made smaller after its time at most, if nobody did it then."""
+_JOB_S: Final = JOB_MINUTES * 60
 _RETRIES: Final = 6
 _NEAR: Final = 2
 """A begin that would move by so many minutes stays as it is."""
@@ -85,6 +85,7 @@ class _CronSpec(msgspec.Struct, frozen=True, rename="camel"):
     schedule: str = ""
     time_zone: str | None = None
     suspend: bool = False
+    starting_deadline_seconds: int | None = None
 
 
 class _CronStatus(msgspec.Struct, frozen=True, rename="camel"):
@@ -173,7 +174,8 @@ def objects(schedule: Schedule, deployment: Deployment) -> list[dict[str, Any]]:
     rbac = f"{GROUP}/v1"
     begin_s = min(window.until - window.at + table.lead for window in table.windows) * 60
     jobs = [(each, "begin", table.ready, begin_s, at) for at, each in enumerate(table.begin_crons)]
-    jobs += [(each, "end", table.rest, _LATE_S, at) for at, each in enumerate(table.end_crons)]
+    end_s = min(_LATE_S, table.gap * 60 - _JOB_S)  # one that is late must not undo the next begin
+    jobs += [(each, "end", table.rest, end_s, at) for at, each in enumerate(table.end_crons)]
     return [
         {
             "apiVersion": "v1",
@@ -374,9 +376,10 @@ def _fits(found: Any, body: Mapping[str, Any]) -> bool:
         return False
     match body["kind"]:
         case "CronJob":
-            wanted = body["spec"]["schedule"], body["spec"]["timeZone"], False, body["metadata"]["annotations"][NOTE]
-            spec = found.spec
-            return wanted == (spec.schedule, spec.time_zone, spec.suspend, found.metadata.annotations.get(NOTE))
+            to_be, note = body["spec"], body["metadata"]["annotations"][NOTE]
+            wanted = to_be["schedule"], to_be["timeZone"], False, to_be["startingDeadlineSeconds"], note
+            is_, noted = found.spec, found.metadata.annotations.get(NOTE)
+            return wanted == (is_.schedule, is_.time_zone, is_.suspend, is_.starting_deadline_seconds, noted)
         case "Role":
             return bool(found.rules == body["rules"])
         case "RoleBinding":

@@ -21,6 +21,8 @@ HORIZON_DAYS: Final = 366
 """How far ahead a change of clocks is looked for."""
 LEAD_MINUTES_MAX: Final = 12 * 60
 """The longest time that boots may begin before a class."""
+JOB_MINUTES: Final = 10
+"""The longest time that a Job of a schedule takes; it may take effect at the end of it."""
 _DAY: Final = 24 * 60
 _WEEK: Final = 7 * _DAY
 _CLOCK: Final = re.compile(r"([01]?\d|2[0-3]):([0-5]\d)")
@@ -69,6 +71,21 @@ class Timetable(msgspec.Struct, frozen=True):
     def ends(self) -> list[int]:
         """When the pool gets smaller, in minutes of the week."""
         return [day * _DAY + window.until for day in self.days for window in self.windows]
+
+    @property
+    def gap(self) -> int:
+        """The least time between an end and the next begin, in minutes; not more than 0 if a begin is undone."""
+        return min(begins - ends for ends, begins in self.turns)
+
+    @property
+    def turns(self) -> list[tuple[int, int]]:
+        """Each end with the next begin, in minutes of the week."""
+        full = sorted(
+            (day * _DAY + window.at - self.lead, day * _DAY + window.until)
+            for day in self.days
+            for window in self.windows
+        )
+        return [(ends, begins) for (_, ends), (begins, _) in pairwise([*full, (full[0][0] + _WEEK, 0)])]
 
     @property
     def begin_crons(self) -> tuple[str, ...]:
@@ -183,16 +200,12 @@ def check(table: Timetable) -> None:
             f"lablets would begin to boot {table.lead} minutes before; at most {LEAD_MINUTES_MAX} is possible: name "
             "how long they boot by --boots"
         )
-    full = sorted(
-        (day * _DAY + window.at - table.lead, day * _DAY + window.until)
-        for day in table.days
-        for window in table.windows
-    )
-    for (_, ends), (begins, _) in pairwise([*full, (full[0][0] + _WEEK, 0)]):
-        if begins <= ends:
+    for ends, begins in table.turns:
+        if begins - ends <= JOB_MINUTES:
             raise TimetableError(
-                f"boots would begin at {clock(begins)} while the pool is still full for the window before, whose end "
-                f"at {clock(ends)} would take these lablets away: make one window of the two, or leave more time"
+                f"boots would begin at {clock(begins)}, and the end of the window before, at {clock(ends)}, whose Job "
+                f"may take {JOB_MINUTES} minutes, would take these lablets away: make one window of the two, or leave "
+                "more time"
             )
 
 

@@ -132,13 +132,22 @@ def test_cron_expressions_name_each_minute_once(moments: set[int]) -> None:
         ((Window(540, 780), Window(780, 1020)), 20),
         ((Window(540, 720), Window(740, 1020)), 20),
         ((Window(540, 720), Window(540, 720)), 20),
+        ((Window(540, 720), Window(750, 1020)), 20),
         ((Window(10, 1435),), 30),
+        ((Window(30, 1435),), 25),
         ((Window(540, 1020),), 13 * 60),
     ],
 )
 def test_no_end_takes_away_what_the_next_begin_made(windows: tuple[Window, ...], lead: int) -> None:
     with pytest.raises(TimetableError):
         check(Timetable(BERLIN, tuple(range(7)), windows, 24, 0, lead))
+
+
+def test_the_least_time_between_an_end_and_the_next_begin() -> None:
+    twice = Timetable(BERLIN, (0, 2), (Window(540, 720), Window(751, 1020)), 24, 0, 20)
+    check(twice)
+    assert (twice.gap, of(540, 1020, days="mon").gap) == (11, 7 * 1440 - 500)
+    assert of(35, 1435).gap == 20, "over midnight"
 
 
 def test_boots_begin_a_little_earlier_than_was_measured() -> None:

@@ -14,6 +14,7 @@ from vkprovider.classroom.schedules import (
     BootTime,
     CronJob,
     Schedule,
+    _fits,
     boot_time,
     objects,
     schedules_of,
@@ -73,6 +74,17 @@ def test_objects_are_valid_and_restricted() -> None:
         assert container["securityContext"]["capabilities"] == {"drop": ["ALL"]}
     [(schedule_, parts)] = schedules_of([msgspec.convert(job, CronJob) for job in jobs]).values()
     assert (schedule_, len(parts)) == (WARM, 2)
+
+
+def test_a_late_end_comes_before_the_next_begin_or_not_at_all() -> None:
+    """Its Job may take ten minutes; a schedule of an earlier version, whose end may be later, is made again."""
+    windows = (Window(540, 720), Window(765, 1020))
+    table = msgspec.structs.replace(WARM.table, windows=windows, lead=20)
+    end = objects(msgspec.structs.replace(WARM, table=table), deployment())[-1]
+    assert (end["metadata"]["name"], end["spec"]["startingDeadlineSeconds"]) == ("warm-end", (25 - 10) * 60)
+    assert _fits(msgspec.convert(end, CronJob), end)
+    earlier = {**end, "spec": {**end["spec"], "startingDeadlineSeconds": 3600}}
+    assert not _fits(msgspec.convert(earlier, CronJob), end)
 
 
 def test_names_of_cron_jobs_are_short_and_tell_pools_apart() -> None:
