@@ -273,6 +273,20 @@ def window_days(table: Timetable, first: date, days: int) -> Iterator[WindowDay]
                 yield WindowDay(day, window, *(instants(wall, zone) for wall in (begin, at, until)))
 
 
+def begun(table: Timetable, now: datetime) -> WindowDay | None:
+    """Return the window whose boots have begun, and which has not ended; None if there is none.
+
+    Args:
+        table: The timetable.
+        now: With a zone.
+    """
+    first = now.astimezone(ZoneInfo(table.zone)).date()
+    for each in window_days(table, first, 2):  # the boots for tomorrow's may begin today
+        if each.begins and each.ends and each.begins[0] <= now < each.ends[-1]:
+            return each
+    return None
+
+
 def surprises(table: Timetable, first: date, days: int = HORIZON_DAYS) -> list[str]:
     """Say on which days a change of clocks makes lablets late, early or missing; arguments as of `window_days`."""
     return [f"{each.day}: {text}" for each in window_days(table, first, days) for text in _told(table, each)]

@@ -12,6 +12,7 @@ from vkprovider.classroom.timetable import (
     TimetableError,
     Window,
     WindowDay,
+    begun,
     check,
     crons,
     days_of,
@@ -226,6 +227,23 @@ def test_a_time_is_shown_never_once_or_twice() -> None:
     zone = ZoneInfo(BERLIN)
     shown = [len(instants(datetime(2027, *each, 2, 30), zone)) for each in ((3, 28), (6, 1), (10, 31))]  # noqa: DTZ001 (a clock on a wall)
     assert shown == [0, 1, 2]
+
+
+@pytest.mark.parametrize(
+    ("table", "hour", "minute", "day"),
+    [
+        (of(540, 1020), 8, 39, None),
+        (of(540, 1020), 8, 40, 22),
+        (of(540, 1020), 16, 59, 22),
+        (of(540, 1020), 17, 0, None),
+        (of(10, 60, 20), 23, 55, 23),  # for tomorrow
+        (of(540, 1020, days="tue"), 12, 0, None),
+    ],
+)
+def test_the_window_whose_boots_have_begun(table: Timetable, hour: int, minute: int, day: int | None) -> None:
+    now = datetime(2027, 3, 22, hour, minute, tzinfo=ZoneInfo(BERLIN)).astimezone(UTC)
+    found = begun(table, now)
+    assert (found.day.day if found is not None else None) == day
 
 
 def test_spans_are_of_the_days_to_come() -> None:

@@ -1,6 +1,8 @@
 """`kubectl lablet schedule` as a command line, before it asks a cluster; and the objects that it would write."""
 
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import kubernetes_validate
 import msgspec
@@ -14,6 +16,7 @@ from vkprovider.classroom.schedules import (
     BootTime,
     CronJob,
     Schedule,
+    ScheduleChange,
     _fits,
     boot_time,
     objects,
@@ -22,11 +25,13 @@ from vkprovider.classroom.schedules import (
 )
 from vkprovider.classroom.timetable import Timetable, Window
 from vkprovider.cli.lablet.commands.administering import schedule
+from vkprovider.cli.lablet.schedules import _tell
 from vkprovider.lablet import names
 
 WHEN = ("--at", "09:00", "--until", "17:00", "--days", "mon,wed", "--tz", "Europe/Berlin", "--ready", "24")
 TABLE = Timetable("Europe/Berlin", (0, 2), (Window(540, 1020),), 24, 0, 20)
 WARM = Schedule("warm", "netlab", "warm", TABLE, BootTime(1030, BootSource.MEASURED), "vkprovider:1")
+FEWER = msgspec.structs.replace(WARM, table=msgspec.structs.replace(TABLE, ready=3))
 
 
 @pytest.mark.parametrize(
@@ -51,8 +56,8 @@ def test_mistakes_are_a_sentence(words: tuple[str, ...], said: str) -> None:
     assert said in " ".join(done.output.split())
 
 
-def deployment(name: str = "warm") -> Deployment:
-    spec: dict[str, Any] = {"selector": {"matchLabels": {names.LABEL_POOL: "warm"}}}
+def deployment(name: str = "warm", replicas: int = 1) -> Deployment:
+    spec: dict[str, Any] = {"replicas": replicas, "selector": {"matchLabels": {names.LABEL_POOL: "warm"}}}
     spec["template"] = {"spec": {"runtimeClassName": "netlab"}}
     return msgspec.convert({"metadata": {"name": name, "namespace": "friday", "uid": "u"}, "spec": spec}, Deployment)
 
@@ -85,6 +90,36 @@ def test_a_late_end_comes_before_the_next_begin_or_not_at_all() -> None:
     assert _fits(msgspec.convert(end, CronJob), end)
     earlier = {**end, "spec": {**end["spec"], "startingDeadlineSeconds": 3600}}
     assert not _fits(msgspec.convert(earlier, CronJob), end)
+
+
+@pytest.mark.parametrize(
+    ("hour", "before", "done", "replicas", "said"),
+    [
+        (8, None, ScheduleChange(made=("cronjob/warm-begin", "cronjob/warm-end")), 3, True),
+        (12, FEWER, ScheduleChange(again=("cronjob/warm-begin-2",)), 3, True),
+        (12, WARM, ScheduleChange(again=("cronjob/warm-begin",)), 3, False),  # its boots began in time
+        (12, None, ScheduleChange(made=("cronjob/warm-begin",)), 24, False),
+        (12, None, ScheduleChange(again=("cronjob/warm-end",)), 3, False),
+        (12, None, ScheduleChange(), 3, False),
+        (7, None, ScheduleChange(made=("cronjob/warm-begin",)), 3, False),
+        (17, None, ScheduleChange(made=("cronjob/warm-begin",)), 3, False),
+    ],
+)
+def test_a_schedule_that_comes_after_the_begin_of_the_boots_says_so(
+    hour: int,
+    before: Schedule | None,
+    done: ScheduleChange,
+    replicas: int,
+    capsys: pytest.CaptureFixture[str],
+    *,
+    said: bool,
+) -> None:
+    """The controller begins nothing that is older than a CronJob."""
+    now = datetime(2027, 3, 1, hour, 50, tzinfo=ZoneInfo("Europe/Berlin"))  # a Monday
+    _tell(WARM, before, done, now, deployment(replicas=replicas), dry_run=False)
+    told = capsys.readouterr().err
+    assert ("Warning: today's boots for 09:00 began at 08:40 without this schedule" in told) is said
+    assert ("kubectl scale deployment/warm --replicas=24 -n friday" in told) is said
 
 
 def test_names_of_cron_jobs_are_short_and_tell_pools_apart() -> None:

@@ -1,5 +1,6 @@
 """`kubectl lablet schedule`: pools that are full when a class begins, and small when it ends."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Final
@@ -9,12 +10,20 @@ import msgspec
 import yaml
 
 from vkprovider.classroom import schedules
-from vkprovider.classroom.deployments import DEPLOYMENTS, Deployment, GivingError, deployment_in, scaler_of
+from vkprovider.classroom.deployments import (
+    DEPLOYMENTS,
+    Deployment,
+    GivingError,
+    deployment_in,
+    scale_command,
+    scaler_of,
+)
 from vkprovider.classroom.pods import pods_in
 from vkprovider.classroom.schedules import BootSource, BootTime, CronJob, Schedule, ScheduleChange
 from vkprovider.classroom.timetable import (
     Timetable,
     TimetableError,
+    begun,
     check,
     clock,
     days_of,
@@ -38,6 +47,8 @@ from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.times import length
 
 _SURPRISES_MAX: Final = 5
+_BEGIN: Final = re.compile(r"cronjob/.*-begin(-\d+)?")
+"""What a change of a schedule says of a CronJob that makes the pool full."""
 _HOW_KNOWN: Final = {
     BootSource.GIVEN: "a lablet boots {}, as you say",
     BootSource.MEASURED: "the slowest free lablet booted {}",
@@ -187,7 +198,7 @@ async def _keep(
         done = await schedules.keep(kube, found, deployment, dry_run=dry_run)
     except (TimetableError, GivingError) as error:
         raise click.ClickException(str(error)) from None
-    _tell(found, before, done, (await api_clock.asked(kube)).astimezone(UTC), dry_run=dry_run)
+    _tell(found, before, done, (await api_clock.asked(kube)).astimezone(UTC), deployment, dry_run=dry_run)
 
 
 async def _scheduled(
@@ -218,7 +229,15 @@ async def _image(kube: KubeClient, namespace: str) -> str:
     )
 
 
-def _tell(found: Schedule, before: Schedule | None, done: ScheduleChange, now: datetime, *, dry_run: bool) -> None:
+def _tell(
+    found: Schedule,
+    before: Schedule | None,
+    done: ScheduleChange,
+    now: datetime,
+    deployment: Deployment,
+    *,
+    dry_run: bool,
+) -> None:
     table = found.table
     for verb, objects in (("created", done.made), ("made again", done.again), ("deleted", done.deleted)):
         for each in objects:
@@ -230,11 +249,30 @@ def _tell(found: Schedule, before: Schedule | None, done: ScheduleChange, now: d
     click.echo(f"{_boots(found.boots)}, so that they begin {table.lead} minutes before", err=True)
     if before is not None and before.table.lead != table.lead:
         click.echo(f"until now they began {before.table.lead} minutes before", err=True)
+    if missed := _missed(found, before, done, now, deployment):
+        click.echo(f"Warning: {missed}", err=True)
     told = surprises(table, now.date())
     for each in told[:_SURPRISES_MAX]:
         click.echo(f"Warning: {each}", err=True)
     if len(told) > _SURPRISES_MAX:
         click.echo(f"Warning: and {len(told) - _SURPRISES_MAX} more days of the year to come are like these", err=True)
+
+
+def _missed(
+    found: Schedule, before: Schedule | None, done: ScheduleChange, now: datetime, deployment: Deployment
+) -> str:
+    """Return what to do for a class whose boots should have begun before its CronJob was made; "" if there is none."""
+    table, shown = found.table, begun(found.table, now)
+    is_new = any(_BEGIN.fullmatch(each) for each in (*done.made, *done.again))
+    if shown is None or not is_new or deployment.spec.replicas >= table.ready:
+        return ""
+    if before is not None and before.table.ready == table.ready and begun(before.table, now) is not None:
+        return ""  # the CronJob of before has begun them
+    begin, meta = clock(shown.window.at - table.lead), deployment.metadata
+    return (
+        f"today's boots for {clock(shown.window.at)} began at {begin} without this schedule; to have them now: "
+        f"{scale_command(meta.name, meta.namespace, table.ready)}"
+    )
 
 
 def _boots(boots: BootTime) -> str:
