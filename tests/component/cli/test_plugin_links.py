@@ -145,6 +145,38 @@ async def test_a_terminal_shows_a_link_that_is_printed_once_whole(
     assert opens(address, (await accounts(world))["alice"])
 
 
+async def test_a_link_that_waits_for_a_lablet_is_not_made_again_and_that_is_said(
+    world: World, desk: Desk, site: tuple[str, str]
+) -> None:
+    """Nor is that of somebody else, to whom the lablet has passed."""
+    one, two = [await world.pod(*site) for _ in range(2)]
+    place = f"/api/v1/namespaces/{world.namespace}"
+    await world.admin.patch(place, {"metadata": {"labels": {names.LABEL_LINKS: names.LINKS_ALLOWED}}})
+    for lablet, learner in ((one, "alice"), (two, "bob")):
+        await lablet.ready()
+        await desk.succeeds("assign", lablet.name, learner, "--links", "--portal", PORTAL)
+    await one.delete(grace_s=0)
+    await one.gone()
+    before = await accounts(world)
+    renewed = await desk.lablet("links", "--renew", "--all", "--portal", PORTAL, "-o", "json")
+    assert renewed.code == 1
+    assert {row["learner"]: bool(row["link"]) for row in renewed.json["items"]} == {"alice": False, "bob": True}
+    assert "no link was made for alice: the lablet that it led to is gone" in renewed.err
+    assert "kubectl lablet links --revoke -u LEARNER" in renewed.err
+    after = await accounts(world)
+    assert {who: after[who]["metadata"]["uid"] == before[who]["metadata"]["uid"] for who in after} == {
+        "alice": True,
+        "bob": False,
+    }
+    note = {names.ANNOTATION_LINK_POD: f"{two.name}/{two.uid}"}
+    await world.admin.patch(
+        f"{place}/serviceaccounts/{after['alice']['metadata']['name']}", {"metadata": {"annotations": note}}
+    )
+    passed = await desk.lablet("links", "--renew", "-u", "alice", "--portal", PORTAL)
+    assert (passed.code, "no link was made for alice" in passed.err) == (1, True)
+    assert (await accounts(world))["bob"]["metadata"]["uid"] == after["bob"]["metadata"]["uid"], "his stays"
+
+
 async def test_links_of_guests_are_listed_with_whose_lablet_they_open(
     world: World, desk: Desk, site: tuple[str, str]
 ) -> None:

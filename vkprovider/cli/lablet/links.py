@@ -124,7 +124,7 @@ def links(
         theirs = [pods[each.pod_uid] for each in chosen if each.pod_uid in pods]
         made = LinkRound()
         if renew:
-            made = await make_links(kube, namespace, theirs, again=True)
+            made = await _made_again(kube, namespace, chosen, pods)
         elif revoke:
             await _taken_back(kube, namespace, chosen, theirs)
         return [_row(each, pods, base, made.codes) for each in chosen], made
@@ -135,8 +135,8 @@ def links(
             click.echo(f"the link of {row.learner} opens nothing any more")
         return
     LISTING.show(rows, output, nothing="No links.", but=[] if made.codes else [_LINK])
-    for fault in made.faults:
-        raise click.ClickException(fault)
+    if made.faults:
+        raise click.ClickException(". Besides, ".join(made.faults))
 
 
 def _chosen(links: Sequence[LinkAccount], people: Sequence[str]) -> list[LinkAccount]:
@@ -153,6 +153,23 @@ def _chosen(links: Sequence[LinkAccount], people: Sequence[str]) -> list[LinkAcc
         )
     found = [each for each in links if not people or each.learner in people]
     return sorted(found, key=lambda each: (each.is_guests, each.learner, each.pod))
+
+
+async def _made_again(
+    kube: KubeClient, namespace: str, chosen: Sequence[LinkAccount], pods: Mapping[str, LabletPod]
+) -> LinkRound:
+    """Make links again, each of who has the lablet that it leads to; the others are told as a fault."""
+    theirs = {each.learner: pods[each.pod_uid] for each in chosen if each.pod_uid in pods}
+    theirs = {learner: pod for learner, pod in theirs.items() if pod.user == learner and not pod.over}
+    made = await make_links(kube, namespace, list(theirs.values()), again=True)
+    if not (left := [each.learner for each in chosen if each.learner not in theirs]):
+        return made
+    fault = (
+        f"no link was made for {listed(left, NAMED_MAX)}: the lablet that it led to is gone, or another learner's. The "
+        "code from before may open the next one: to end it, kubectl lablet links --revoke -u LEARNER, and to have "
+        "another one then, kubectl lablet assign --links"
+    )
+    return made._replace(faults=(*made.faults, fault))
 
 
 async def _taken_back(
