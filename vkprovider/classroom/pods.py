@@ -10,7 +10,7 @@ import msgspec
 from vkprovider.lablet import names
 from vkprovider.lablet.guests import GuestMode, guests_in
 from vkprovider.lablet.shownname import shown_in
-from vkprovider.lablet.standing import has_ended, is_closing, is_ready, learner_in
+from vkprovider.lablet.standing import has_ended, is_closing, is_ready, learner_in, passed_to
 from vkprovider.platform.errors import Conflict, NotFound
 from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import ChangeHow, Resource, kind
@@ -148,8 +148,8 @@ async def change_for(pods: Resource[P], learner: str, pod: P, notes: Callable[[P
     """
     name, uid = pod.metadata.name, pod.metadata.uid
     for _ in range(_TRIES):
-        if (now := learner_in(pod)) != learner:
-            raise NotChangedError(f"is {f'that of {now}' if now else 'free'} now; nothing was done")
+        if gone := passed_to(learner, learner_in(pod)):
+            raise NotChangedError(gone)
         body = {"metadata": {"annotations": notes(pod)}}
         try:
             return await pods.patch(name, body, uid=uid, resource_version=pod.metadata.resource_version)

@@ -109,6 +109,16 @@ def learner_in(pod: LabletObject) -> str:
     return plain(notes.get(names.ANNOTATION_LEARNER, "") or notes.get(names.ANNOTATION_USERNAME, ""))
 
 
+def passed_to(learner: str, now: str) -> str:
+    """Return why nothing is done with a lablet that had another learner when it was asked for; "" if it still has.
+
+    Args:
+        learner: Who had it then; "" if it was free.
+        now: Who has it now.
+    """
+    return "" if learner == now else f"is {f'that of {now}' if now else 'free'} now; nothing was done"
+
+
 def is_ready(pod: LabletObject) -> bool:
     """Return whether a Pod is Ready."""
     return any(c.type == "Ready" and c.status == "True" for c in pod.status.conditions)

@@ -249,16 +249,6 @@ HEADINGS: Final = (
 """Of the columns of a class as CSV."""
 
 
-def passed_to(learner: str, now: str) -> str:
-    """Return why nothing is done with a lab that had another learner when its page was sent.
-
-    Args:
-        learner: Who had it then; "" if it was free.
-        now: Who has it now.
-    """
-    return "" if learner == now else f"the lab is {f'that of {now}' if now else 'free'} now; nothing was done"
-
-
 class RowFilter(NamedTuple):
     """The rows that somebody wants to see, and their order.
 

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from vkprovider.classroom.pods import NotChangedError, change_for
 from vkprovider.lablet import names
 from vkprovider.lablet.inputs import CHARS_MAX
-from vkprovider.lablet.standing import learner_in
+from vkprovider.lablet.standing import learner_in, passed_to
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import Forbidden, InputError, NotFound, OutsideError
 from vkprovider.platform.kube.api import PODS
@@ -15,7 +15,7 @@ from vkprovider.platform.kube.client import KubeClient
 from vkprovider.platform.kube.resources import Resource
 from vkprovider.platform.objects import Pod
 from vkprovider.platform.times import clock, unix
-from vkprovider.portal.pure.classes import ACTS, CannotBeDoneError, Row, everybody, notes_for, passed_to
+from vkprovider.portal.pure.classes import ACTS, CannotBeDoneError, Row, everybody, notes_for
 from vkprovider.portal.service.requests import Rejected
 from vkprovider.portal.web.classes.classrooms import Classrooms
 from vkprovider.portal.web.layout import SiteContext
@@ -271,7 +271,7 @@ def passed_on(picked: Sequence[str], scope: str, rows: Sequence[Row]) -> list[Ou
     for key, blank, learner in (tick.partition(" ") for tick in picked):
         who = now.get(key, learner)
         if blank and (words := passed_to(learner, who)):
-            found.append(Outcome(learner or key, done=False, words=words))
+            found.append(Outcome(learner or key, done=False, words=f"the lab {words}"))
     return found
 
 

@@ -14,9 +14,9 @@ from markupsafe import Markup
 from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.devices import DeviceState, Port, SeenDevice
 from vkprovider.lablet.guests import GuestMode
+from vkprovider.lablet.standing import passed_to
 from vkprovider.platform.times import clock, iso, length
 from vkprovider.portal.pure import options
-from vkprovider.portal.pure.classes import passed_to
 from vkprovider.portal.pure.form import FormOffer
 from vkprovider.portal.pure.options import Grounds, LabWish, Rejection
 from vkprovider.portal.pure.plainwords import learners_view
@@ -215,7 +215,7 @@ def check_learner(form: Mapping[str, object], now: str) -> str | None:
     if not isinstance(learner, str):
         return None
     if gone := passed_to(learner, now):
-        raise Rejected(Grounds.CANNOT_BE_DONE, f"{gone[0].upper()}{gone[1:]}.")
+        raise Rejected(Grounds.CANNOT_BE_DONE, f"The lab {gone}.")
     return learner
 
 
