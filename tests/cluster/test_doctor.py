@@ -283,7 +283,7 @@ def test_replica_that_died_and_clock_that_differs_are_notes(cluster: Cluster) ->
         assert "ahead is 0.0.9; " in message
         assert message.endswith(f" is {__version__}")
         _, about, message = notes.get("ClockSkew", ("", "", ""))
-        assert about == f"Namespace/{SYSTEM}"
+        assert about == f"Lease/{SYSTEM}/vkprovider-replica-ahead"
         assert "the clock of the machine of vkprovider-replica-ahead is 300 s ahead" in message
         return True
 

@@ -92,18 +92,6 @@ async def test_three_megabytes(kubelet: KubeletServer) -> None:
     assert json.loads(found[3]) == SUCCESS
 
 
-async def test_sizes(kubelet: KubeletServer) -> None:
-    async with channels(kubelet, "sizes", wants="input=1&output=1&tty=1") as socket:
-        await socket.receive_bytes()
-        for size in ("80x24", "132x50"):
-            width, height = map(int, size.split("x"))
-            await socket.send_bytes(b"\x04" + json.dumps({"Width": width, "Height": height}).encode() + b"\n")
-            assert await socket.receive_bytes() == f"\x01{size}\r\n".encode()
-        await socket.send_bytes(b"\x04nonsense}")
-        await socket.send_bytes(b"\x00q")
-        assert json.loads((await to_the_end(socket))[3]) == SUCCESS
-
-
 @pytest.mark.parametrize("protocol", ["channel.k8s.io", ""])
 async def test_before_v4_an_error_is_plain_text(kubelet: KubeletServer, protocol: str) -> None:
     async with channels(kubelet, "exit", "3", protocol=protocol) as socket:
