@@ -279,7 +279,8 @@ async def end_guest_link(kube: KubeClient, pod: LabletPod, guest: str) -> bool:
 async def carried(kube: KubeClient, namespace: str, pods: Iterable[LabletPod]) -> dict[str, list[str]]:
     """Return the accounts of the links that lead to some Pods, by the Pod's UID: the learner's first.
 
-    A link whose lablet is gone leads to the one that its learner has now; one whose learner's time is over is deleted.
+    A link whose lablet is gone, or at the end of its learner's time, leads to the one that the learner has now; one
+    whose learner's time is over is deleted.
 
     Raises:
         OutsideError: The API server did not do it.
@@ -301,7 +302,7 @@ async def carried(kube: KubeClient, namespace: str, pods: Iterable[LabletPod]) -
         guests = sorted(each.metadata.name for each in good if each.is_guests and each.pod_uid == uid)
         there = standing.get(pod.user)
         target = living.get(there.pod_uid) if there is not None else None
-        if there is not None and (target is None or target.over):
+        if there is not None and (target is None or not target.lasts):
             await _lead(accounts, there, pod)
         elif there is not None and there.pod_uid != uid:
             there = None

@@ -24,7 +24,7 @@ from vkprovider.platform.objects import Metadata
 LEARNERS_MAX: Final = 1000
 """The most learners of one list."""
 _SEPARATORS: Final = "\t;,"
-"""What parts columns; of two that could in as many lines it is the first one, for names of people have commas."""
+"""What parts columns."""
 _SHOWN_MAX: Final = 8
 
 
@@ -210,19 +210,20 @@ def _of_users(records: list[tuple[int, list[str]]], source: str) -> list[tuple[i
 def _separator(text: str) -> str:
     """Return the separator of the columns: the one that the list names, else the one in most of its lines.
 
-    Of two in as many lines it is the one that more often has no blank behind it, as marks within a text have. A mark
-    within quotes does not count.
+    Of two in as many lines it is the one that more often has no blank behind it, as marks within a text have, else the
+    one that comes first: users have neither. A mark within quotes does not count.
 
-    >>> _separator("anna;Müller, Anna"), _separator("clara,CCNA; evening")
-    (';', ',')
+    >>> _separator("anna;Müller, Anna"), _separator("clara,CCNA; evening"), _separator("dora,g1;g2")
+    (';', ',', ',')
     """
     if (said := _EXCELS.match(text)) is not None:
         return said[1]
     outside = re.sub(r'"(?:[^"]|"")*"', "", text).splitlines()
     lines = [line for line in outside if not line.startswith("#")]
 
-    def weight(mark: str) -> tuple[int, int]:
-        return sum(mark in line for line in lines), sum(f"{mark} " not in line for line in lines if mark in line)
+    def weight(mark: str) -> tuple[int, int, int]:
+        having = [line for line in lines if mark in line]
+        return len(having), sum(f"{mark} " not in line for line in having), -sum(line.index(mark) for line in having)
 
     return max(_SEPARATORS, key=weight)
 

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from tests.component.controllers.harness import World
+from tests.component.controllers.harness import PASSWORD, World
 from tests.component.controllers.looking import condition, eventually, imports, is_ready, labs, waiting, when
 from tests.component.controllers.podhandle import Lablet
-from tests.component.controllers.running import MORTAL
-from tests.support.apiserver import CONFIG_MAPS, SYSTEM
+from tests.component.controllers.running import MORTAL, SHORT, Groups
+from tests.support.apiserver import CONFIG_MAPS, SECRETS, SYSTEM
 from tests.support.topologies import topology
 from vkpsim.cml.server import CmlSimulator
 from vkpsim.http.faults import Fault
@@ -88,6 +88,30 @@ async def test_claims_are_rebuilt_when_the_content_is_stored_that_was_lost_with_
     second.api.fault(r"^POST .*/configmaps", status=503, count=None)
     await when(lambda: second.replica.queues.claims.failures_total > 0, "the claims wait for the content")
     second.api.heal()
+    await lablet.claim(lambda row: row.get("labId"))
+    assert told(await lablet.ready()) == before
+    assert len(imports(simulator)) == 1
+
+
+async def test_claims_are_not_taken_for_none_by_a_user_who_sees_no_lab_of_the_worker(world: World) -> None:
+    mortal: Groups = {**MORTAL, "workers": {**SHORT["workers"], "login_check_s": 0.3}}
+    first = await world.replica(mortal)
+    simulator = await world.simulator()
+    simulator.simulation.accounts.put_user(0.0, "b" * 36, "bert", PASSWORD)
+    worker, definition = await world.worker(simulator.url), await world.define(SIX)
+    lablet = await world.pod(definition, worker)
+    before = told(await lablet.ready())
+    await lablet.claim(lambda row: row.get("readyAt"))
+    await world.cmlworker(worker, lambda found: found["status"].get("user") == "admin")
+    await first.crash()
+    await delete_claims(world, worker)
+    secret = f"{SECRETS}/{worker}"
+    await world.admin.patch(secret, {"stringData": {"username": "bert"}})
+    await world.replica(mortal)
+    found = await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "ClaimsLost")
+    assert "not seen yet by its present user" in condition(found, "Ready")["message"]
+    assert len(imports(simulator)) == 1
+    await world.admin.patch(secret, {"stringData": {"username": "admin"}})
     await lablet.claim(lambda row: row.get("labId"))
     assert told(await lablet.ready()) == before
     assert len(imports(simulator)) == 1

@@ -54,6 +54,7 @@ def users(content: bytes | str) -> tuple[str, ...]:
         ("anna;M\u00fcller,Anna", ("anna",)),
         ("anna\tM\u00fcller, Anna; 10a", ("anna",)),
         ("clara,CCNA; evening\nemil,CCNA; evening", ("clara", "emil")),
+        ("anna,g1;g2\nben,g1;g3", ("anna", "ben")),
     ],
 )
 def test_the_learners_of_a_list(text: str, learners: tuple[str, ...]) -> None:

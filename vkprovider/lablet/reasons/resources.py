@@ -164,7 +164,10 @@ class WorkerReason(Reasons):
             "The ConfigMap with the worker's claims is gone, and a lab that may be a lablet's cannot be read. No "
             "lablet begins or ends; those that run go on."
         ),
-        "Have CML show the lab that the message names, or delete it in CML; the claims are then rebuilt from the labs.",
+        (
+            "Have CML show the lab that the message names, or delete it in CML; or put the former user or url back. "
+            "The claims are then rebuilt."
+        ),
         Trait.LASTING,
     )
     CLAIMS_REFUSED = (

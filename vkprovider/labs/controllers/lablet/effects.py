@@ -370,7 +370,7 @@ async def _check_access(worker: Worker) -> None:
         OutsideError: As `Worker.check_access`; or the login, by which its user is known, failed.
     """
     if worker.seen.access.user and not worker.labs.user():
-        await worker.labs.version()
+        await worker.labs.list_lab_ids()
     worker.check_access()
 
 

@@ -74,7 +74,8 @@ class Recovery:
         resource = await self.ctx.api.workers.get(worker.name)
         had_claims = resource is None or names.FINALIZER in resource.metadata.finalizers
         marked = await worker.lab_index.marked(strict=had_claims)
-        worker.check_access()
+        if had_claims and not marked:
+            worker.check_access()
         for lab in marked.values():
             if lab.origin is None:
                 _log.warning(

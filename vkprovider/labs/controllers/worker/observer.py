@@ -158,7 +158,9 @@ class Observer:
         before = claimed & seen.lab_ids or claimed  # a lab that was just imported says nothing of those before
         if unseen := unseen_labs(worker.name, seen.access, access, before, lab_ids):
             raise InputError(WorkerReason.LABS_NOT_SEEN, unseen)
-        seen.lab_ids, seen.labs_at, seen.access = lab_ids, labs_at, access
+        seen.lab_ids, seen.labs_at = lab_ids, labs_at
+        if worker.claims.complete or not access.differs(seen.access):  # else nobody knows yet which labs to look for
+            seen.access = access
 
     def refuse(self, worker: Worker, fault: InputError) -> bool:
         """Note that a worker's CMLWorker was made unusable; return whether that is news."""
@@ -222,7 +224,7 @@ class Observer:
         else:
             seen.login_fault = None
             if worker.access.differs(seen.access):
-                worker.look_at = now
+                self.look_now(worker)
 
     async def ask_more(self, worker: Worker) -> None:
         """Ask for more than labs, as far as the CMLWorker says so."""

@@ -146,12 +146,13 @@ class Workers:
                 self._queue.add(name)
 
     async def _rebuild(self, worker: Worker) -> None:
-        """Rebuild the claims of a worker; note why that fails, unless its CMLWorker never had any."""
+        """Rebuild the claims of a worker; note why that fails, unless it does not answer yet, which is said anyway."""
         try:
             await self._recover(worker)
         except OutsideError as error:
             resource = self._resources.get(worker.name)
-            if resource is not None and names.FINALIZER in resource.metadata.finalizers:
+            had_claims = resource is not None and names.FINALIZER in resource.metadata.finalizers
+            if had_claims or worker.seen.reached:
                 worker.unrebuilt = error.message
             raise
         worker.unrebuilt = ""
