@@ -228,6 +228,19 @@ def sentence(page: str) -> str:
     return page.partition('role="alert">')[2].partition("</p>")[0]
 
 
+async def test_a_link_leads_to_the_next_lablet_while_that_of_before_is_collected(world: PortalWorld) -> None:
+    """Given without `--links`: the learner keeps the link that was handed out."""
+    async with linked_class(world) as the:
+        namespace = the.room.namespace
+        pod = f"/api/v1/namespaces/{namespace}/pods/warm-1"
+        await world.admin.patch(pod, {"metadata": {"annotations": {names.ANNOTATION_DESIRED_STATE: "COLLECTING"}}})
+        await the.room.lablet("warm-4", "bob", state="READY", devices="2/2")
+        [following] = [each for each in await pods_in(the.kube, namespace).list() if each.metadata.name == "warm-4"]
+        assert await access.open_access(the.kube, namespace, [following]) == ()
+        leads = {each.learner: each.pod for each in await links.all_links_in(the.kube, namespace)}
+        assert leads == {"bob": "warm-4", "ann": "warm-2"}
+
+
 async def test_a_stolen_token_of_a_link_is_worth_one_lablet(world: PortalWorld) -> None:
     """At the API server what its Role says, and at the portal nothing: it logs nobody in."""
     async with linked_class(world) as the, Browsing(the.made.client.url) as thief:
