@@ -23,7 +23,7 @@ from vkprovider.labs.controllers.worker.finalizer import Finalizer
 from vkprovider.labs.controllers.worker.lab_index import LabIndex
 from vkprovider.labs.pure.lablet.memory import Presence
 from vkprovider.labs.pure.worker.capacity import Capacity, Stats
-from vkprovider.labs.pure.worker.identity import UNSEEN, Access, access_of
+from vkprovider.labs.pure.worker.identity import UNSEEN, CmlAccess, access_of
 from vkprovider.labs.pure.worker.node import Health, address_of, check_version, healthy, in_use, unhealthy
 from vkprovider.labs.pure.worker.reach import destination_of
 from vkprovider.platform.errors import Fenced, InputError, OutsideError, Unavailable
@@ -119,7 +119,7 @@ class Observation:
     reached: bool = False
     fault: Health | None = None
     silent_because: str = ""
-    access: Access = UNSEEN
+    access: CmlAccess = UNSEEN
     login_at: float = NEVER
     login_fault: Fault | None = None
 
@@ -203,7 +203,7 @@ class Worker:
         return self.connection.lab_index
 
     @property
-    def access(self) -> Access:
+    def access(self) -> CmlAccess:
         """Where and by whom the worker is asked now."""
         return access_of(self.spec.cml_url or destination_of(self.name, self.spec), self.labs.user())
 

@@ -27,7 +27,7 @@ _URL, _HOST, _LAB = "url:", "host:", "lab:"
 _AGENT: Final = "agent://"
 
 
-class Access(NamedTuple):
+class CmlAccess(NamedTuple):
     """Where and by whom the labs of a controller are asked for.
 
     Attributes:
@@ -38,30 +38,32 @@ class Access(NamedTuple):
     url: str = ""
     user: str = ""
 
-    def differs(self, before: "Access") -> bool:
+    def differs(self, before: "CmlAccess") -> bool:
         """Return whether it may see other labs than an earlier one, as far as that is known."""
         return bool(before.url and self.url != before.url) or bool(before.user and self.user != before.user)
 
 
-UNSEEN: Final = Access()
+UNSEEN: Final = CmlAccess()
 """Nobody has seen the labs."""
 
 
-def access_of(url: str, user: str) -> Access:
+def access_of(url: str, user: str) -> CmlAccess:
     """Return the access to a controller by a url and a user.
 
     >>> access_of("https://cml-1.example.com/", "labs")
-    Access(url='cml-1.example.com', user='labs')
+    CmlAccess(url='cml-1.example.com', user='labs')
     """
-    return Access(host_of(url) or url, user)
+    return CmlAccess(host_of(url) or url, user)
 
 
-def access_in(published: Iterable[str], user: str) -> Access:
+def access_in(published: Iterable[str], user: str) -> CmlAccess:
     """Return the access by which the labs were seen last, as identity and user say that were published."""
-    return Access(next((entry.removeprefix(_URL) for entry in published if entry.startswith(_URL)), ""), user)
+    return CmlAccess(next((entry.removeprefix(_URL) for entry in published if entry.startswith(_URL)), ""), user)
 
 
-def unseen_labs(worker: str, before: Access, now: Access, claimed: AbstractSet[str], lab_ids: AbstractSet[str]) -> str:
+def unseen_labs(
+    worker: str, before: CmlAccess, now: CmlAccess, claimed: AbstractSet[str], lab_ids: AbstractSet[str]
+) -> str:
     """Return why a list of labs does not say that the labs of the claims are gone; "" if it does, or has one of them.
 
     Args:
