@@ -125,7 +125,7 @@ async def change(
 
 P = TypeVar("P", LabletPod, Pod)
 
-_TRIES: Final = 20
+TRIES: Final = 20
 """Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""
 
 
@@ -138,7 +138,7 @@ async def change_for(pods: Resource[P], learner: str, pod: P, notes: Callable[[P
 
     Args:
         pods: Those of its namespace.
-        learner: Who is meant; "" while nobody has it.
+        learner: Who must have the lablet; "" if it must be free.
         pod: As it was read.
         notes: Called with the Pod as it is before each attempt; returns what to change, and raises to prevent it.
 
@@ -147,7 +147,7 @@ async def change_for(pods: Resource[P], learner: str, pod: P, notes: Callable[[P
         OutsideError: The API server did not do it.
     """
     name, uid = pod.metadata.name, pod.metadata.uid
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         if gone := passed_to(learner, learner_in(pod)):
             raise NotChangedError(gone)
         body = {"metadata": {"annotations": notes(pod)}}

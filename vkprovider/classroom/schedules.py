@@ -376,10 +376,11 @@ def _fits(found: Any, body: Mapping[str, Any]) -> bool:
         return False
     match body["kind"]:
         case "CronJob":
-            to_be, note = body["spec"], body["metadata"]["annotations"][NOTE]
-            wanted = to_be["schedule"], to_be["timeZone"], False, to_be["startingDeadlineSeconds"], note
-            is_, noted = found.spec, found.metadata.annotations.get(NOTE)
-            return wanted == (is_.schedule, is_.time_zone, is_.suspend, is_.starting_deadline_seconds, noted)
+            spec, stands = body["spec"], found.spec
+            if found.metadata.annotations.get(NOTE) != body["metadata"]["annotations"][NOTE]:
+                return False
+            wanted = spec["schedule"], spec["timeZone"], False, spec["startingDeadlineSeconds"]
+            return wanted == (stands.schedule, stands.time_zone, stands.suspend, stands.starting_deadline_seconds)
         case "Role":
             return bool(found.rules == body["rules"])
         case "RoleBinding":

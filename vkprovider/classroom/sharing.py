@@ -7,18 +7,15 @@ token no browser sees. Who has a token of the cluster could type by kubectl: RBA
 """
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from vkprovider.classroom.access import guests_let_in, let_in, open_access
 from vkprovider.classroom.links import LinkRound, end_guest_link, make_guest_link
-from vkprovider.classroom.pods import LabletPod, change, pods_in
+from vkprovider.classroom.pods import TRIES, LabletPod, change, pods_in
 from vkprovider.lablet import names
 from vkprovider.lablet.guests import GUESTS_MAX, GuestMode, guests_in, guests_note
 from vkprovider.platform.errors import Conflict
 from vkprovider.platform.kube.client import KubeClient
-
-_TRIES: Final = 20
-"""Attempts: the Pod's status may be written between our read and write, and the Pod must then be read again."""
 
 _Decision = Callable[[LabletPod], dict[str, GuestMode]]
 """Called with a Pod before each attempt to write it; returns its guests, or raises `SharingError`."""
@@ -61,7 +58,7 @@ async def share(
         guest: A name as learners have them: of a user of the cluster without the prefix.
         mode: Whether the guest watches or types.
         link: Whether the guest gets a link, too, in the place of an earlier one.
-        learner: Who is meant to share it; None: whoever has it.
+        learner: Who must have the lablet; None for anybody.
 
     Raises:
         SharingError: It cannot be shared so.
@@ -92,7 +89,7 @@ async def unshare(
 ) -> SharedLablet:
     """Let a guest into a lablet no more; what is open ends within a minute. Repeat it where it was interrupted.
 
-    Args: as of `share`.
+    For the arguments see `share`.
 
     Raises:
         SharingError: There is no such guest.
@@ -125,7 +122,7 @@ async def _written(kube: KubeClient, namespace: str, name: str, decide: _Decisio
         SharingError: There is no such Pod, or `decide` raises it.
         OutsideError: The API server did not do it.
     """
-    for _ in range(_TRIES):
+    for _ in range(TRIES):
         pod = await pods_in(kube, namespace).get(name)
         if pod is None or not pod.is_lablet:
             raise SharingError(f"there is no lablet pod/{name} in namespace {namespace}")

@@ -200,7 +200,7 @@ class NullLabs:
         return {}, {}
 
     def user(self) -> str:
-        """Return "": there is no login."""
+        """Return "", because there is no login."""
         return ""
 
     async def check_login(self) -> None:

@@ -28,6 +28,13 @@ async def site(world: World) -> tuple[str, str]:
     return await world.define(), worker
 
 
+async def allow_links(world: World) -> str:
+    """Let links be given in the namespace of a test; return its path."""
+    place = f"/api/v1/namespaces/{world.namespace}"
+    await world.admin.patch(place, {"metadata": {"labels": {names.LABEL_LINKS: names.LINKS_ALLOWED}}})
+    return place
+
+
 async def accounts(world: World) -> dict[str, dict[str, Any]]:
     """Return the accounts of links, by learner."""
     found = await world.admin.items(f"/api/v1/namespaces/{world.namespace}/serviceaccounts")
@@ -109,8 +116,7 @@ async def test_a_link_ends_with_the_learners_time(world: World, desk: Desk, site
     other = await world.pod(*site)
     for lablet in (pooled, other):
         await lablet.ready()
-    place = f"/api/v1/namespaces/{world.namespace}"
-    await world.admin.patch(place, {"metadata": {"labels": {names.LABEL_LINKS: names.LINKS_ALLOWED}}})
+    await allow_links(world)
     for lablet, learner in ((pooled, "alice"), (other, "bob")):
         await desk.succeeds("assign", lablet.name, learner, "--links", "--portal", PORTAL)
         await lablet.until(is_of(learner))
@@ -130,8 +136,7 @@ async def test_a_terminal_shows_a_link_that_is_printed_once_whole(
 ) -> None:
     one = await world.pod(*site)
     await one.ready()
-    place = f"/api/v1/namespaces/{world.namespace}"
-    await world.admin.patch(place, {"metadata": {"labels": {names.LABEL_LINKS: names.LINKS_ALLOWED}}})
+    await allow_links(world)
     await desk.succeeds("assign", one.name, "alice", "--links", "--portal", PORTAL)
 
     def renewed() -> tuple[int, str]:
@@ -150,8 +155,7 @@ async def test_a_link_that_waits_for_a_lablet_is_not_made_again_and_that_is_said
 ) -> None:
     """Nor is that of somebody else, to whom the lablet has passed."""
     one, two = [await world.pod(*site) for _ in range(2)]
-    place = f"/api/v1/namespaces/{world.namespace}"
-    await world.admin.patch(place, {"metadata": {"labels": {names.LABEL_LINKS: names.LINKS_ALLOWED}}})
+    place = await allow_links(world)
     for lablet, learner in ((one, "alice"), (two, "bob")):
         await lablet.ready()
         await desk.succeeds("assign", lablet.name, learner, "--links", "--portal", PORTAL)
@@ -182,8 +186,7 @@ async def test_links_of_guests_are_listed_with_whose_lablet_they_open(
 ) -> None:
     one = await world.pod(*site)
     await one.ready()
-    place = f"/api/v1/namespaces/{world.namespace}"
-    await world.admin.patch(place, {"metadata": {"labels": {names.LABEL_LINKS: names.LINKS_ALLOWED}}})
+    await allow_links(world)
     for words in (("assign", one.name, "alice", "--links"), ("share", one.name, "zoe", "--link")):
         await desk.succeeds(*words, "--portal", PORTAL)
     listed = await desk.lablet("links")

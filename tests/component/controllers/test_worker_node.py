@@ -660,7 +660,7 @@ async def use(world: World, worker: str, username: str) -> None:
 
 
 async def test_user_that_sees_none_of_the_labs_takes_none_for_lost(world: World) -> None:
-    """Nothing is imported again or released until somebody who sees them is back; nor by the next owner."""
+    """Nothing is imported again or released, not even by the next owner, until a user who sees the labs is back."""
     mortal: Groups = {**EAGER, "replica": {"lease_ttl_s": 6.0}}
     first = await world.replica(mortal)
     simulator = await world.simulator()

@@ -261,7 +261,7 @@ def _tell(
 def _missed(
     found: Schedule, before: Schedule | None, done: ScheduleChange, now: datetime, deployment: Deployment
 ) -> str:
-    """Return what to do for a class whose boots should have begun before its CronJob was made; "" if there is none."""
+    """Return a warning if the boots of a class should have begun before its CronJob was made; "" if they should not."""
     table, shown = found.table, begun(found.table, now)
     is_new = any(_BEGIN.fullmatch(each) for each in (*done.made, *done.again))
     if shown is None or not is_new or deployment.spec.replicas >= table.ready:
