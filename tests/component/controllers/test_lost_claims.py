@@ -109,7 +109,9 @@ async def test_claims_are_not_taken_for_none_by_a_user_who_sees_no_lab_of_the_wo
     await world.admin.patch(secret, {"stringData": {"username": "bert"}})
     await world.replica(mortal)
     found = await world.cmlworker(worker, lambda found: condition(found, "Ready")["reason"] == "ClaimsLost")
-    assert "not seen yet by its present user" in condition(found, "Ready")["message"]
+    message = condition(found, "Ready")["message"]
+    assert "user bert sees none of its labs" in message
+    assert "user admin saw labs at" in message
     assert len(imports(simulator)) == 1
     await world.admin.patch(secret, {"stringData": {"username": "admin"}})
     await lablet.claim(lambda row: row.get("labId"))

@@ -130,6 +130,10 @@ async def test_lab_that_is_stopped_on_request_is_not_taken_off_what_cml_allocate
 
     assert await foreign() == Resources(cpu_m=2000, memory_bytes=2 * 2**30, lab_nodes=1)
     worker.claims.put(worker.claims.claims["a"].paused(1))
+    assert await foreign() == Resources(cpu_m=2000, memory_bytes=2 * 2**30, lab_nodes=1), "it still runs"
+    show(mini, {"a": observations.STOPPED, "b": observations.BOOTED})
+    worker.seen.devices_at = -1e9
+    await observer.observe(worker)
     assert await foreign() == Resources(cpu_m=6000, memory_bytes=3 * 2**30, lab_nodes=3)
     await asked.close()
 

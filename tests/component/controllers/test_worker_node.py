@@ -12,7 +12,7 @@ import structlog
 
 from tests.component.cml.conftest import Secret
 from tests.component.controllers.harness import PASSWORD, World
-from tests.component.controllers.looking import condition, eventually, is_ready, labs, waiting, when
+from tests.component.controllers.looking import condition, eventually, imports, is_ready, labs, waiting, when
 from tests.component.controllers.running import MORTAL, SHORT, WITH_PASSES, Groups
 from tests.support.apiserver import CONFIG_MAPS, GROUP, LOGINS, NODE_LEASES, NODES, SECRETS, SYSTEM
 from tests.support.cmlapi.simulator import CmlSimulator
@@ -707,6 +707,54 @@ async def test_user_that_sees_none_of_the_labs_takes_none_for_lost(world: World)
     assert container_id(await lablets[0].ready()) == before[0]
 
 
+async def test_user_that_sees_some_of_the_labs_takes_none_of_the_others_for_lost(world: World) -> None:
+    await world.replica(EAGER)
+    simulator = await world.simulator()
+    bert = simulator.simulation.accounts.put_user(0.0, "b" * 36, "bert", PASSWORD)
+    worker, definition = await world.worker(simulator.url), await world.define(PORT)
+    await use(world, worker, "bert")
+    await world.cmlworker(worker, lambda found: found["status"].get("user") == "bert")
+    mine = await world.pod(definition, worker)
+    await mine.ready()
+    await use(world, worker, "admin")
+    await world.cmlworker(worker, lambda found: found["status"].get("user") == "admin")
+    other = await world.pod(definition, worker)
+    before = container_id(await other.ready())
+    await use(world, worker, "bert")
+    found = await world.cmlworker(worker, lambda found: login_of(found) == ("False", "LabsNotSeen"))
+    said = condition(found, "Ready")["message"]
+    assert "user bert sees 1 of 2 labs of its claims, which user admin saw" in said
+    assert len(simulator.simulation.world.labs) == len(imports(simulator)) == 2
+    bert.admin = True
+    await world.cmlworker(worker, lambda found: found["status"].get("user") == "bert")
+    assert container_id(await other.ready()) == before
+
+
+async def test_work_is_kept_though_a_user_who_does_not_see_the_lab_was_to_extract_it(world: World) -> None:
+    running = await world.replica(EAGER)
+    simulator = await world.simulator()
+    simulator.simulation.accounts.put_user(0.0, "b" * 36, "bert", PASSWORD)
+    worker, definition = await world.worker(simulator.url), await world.define(PORT)
+    lablet = await world.pod(definition, worker)
+    await lablet.ready()
+    await world.cmlworker(worker, lambda found: found["status"].get("user") == "admin")
+    simulator.faults.add(Fault(kind="delay", delay_s=2.5, route="^GET .*/labs$"), simulator.now())
+    asked = simulator.log.entries[-1].number
+    await use(world, worker, "bert")
+    await when(
+        lambda: any(e.number > asked and e.path.endswith("/authenticate") for e in simulator.log.entries), "bert is in"
+    )
+    await lablet.delete()
+    await when(lambda: any(e.path.endswith("/extract_configuration") for e in simulator.log.entries), "bert is refused")
+    await world.cmlworker(worker, lambda found: login_of(found) == ("False", "LabsNotSeen"))
+    simulator.faults.clear()
+    await use(world, worker, "admin")
+    await lablet.unclaimed()
+    left = await running.replica.archive.find(lablet.uid)
+    assert left is not None
+    assert set(left.configs) == {"r1"}
+
+
 async def test_url_of_a_worker_without_the_labs_takes_none_for_lost_until_it_is_abandoned(world: World) -> None:
     await world.replica()
     first, second = await world.simulator(), await world.simulator()
@@ -841,6 +889,20 @@ async def test_lab_of_others_that_cannot_be_read_blocks_neither_a_new_worker_nor
         lablet = await world.pod(definition, worker)
         await lablet.ready()
     await world.cmlworker(worker, lambda found: found["status"]["labs"] == {"ours": 2, "foreign": 1})
+
+
+async def test_cmlworker_whose_wrong_url_was_corrected_refuses_no_other(world: World) -> None:
+    await world.replica()
+    simulator = await world.simulator()
+    first = await world.worker(simulator.url)
+    later = await world.worker(simulator.url, ready=False)
+    await world.cmlworker(later, lambda found: condition(found, "Ready")["reason"] == "SameController")
+    away = "http://127.0.0.1:9"
+    both = {"vkprovider.io/host": f"{simulator.url},{away}"}
+    await world.admin.patch(f"{SECRETS}/{first}", {"metadata": {"annotations": both}})
+    await world.admin.patch(f"{GROUP}/cmlworkers/{first}", {"spec": {"url": away}})
+    await world.cmlworker(first, lambda found: found["status"]["identity"] == ["url:http://127.0.0.1:9"])
+    await world.node(later, is_ready)
 
 
 async def test_two_urls_of_an_empty_controller_never_open_one_port_twice(world: World) -> None:

@@ -140,7 +140,10 @@ class WorkerStatus(Status, frozen=True, rename="camel"):
         ]
         | UnsetType
     ) = msgspec.field(name="pageURL", default=UNSET)
-    user: Annotated[str, Meta(description="User of CML by whom its labs were seen last.")] | UnsetType = UNSET
+    user: (
+        Annotated[str, Meta(description='User of CML by whom its labs were seen last, or "(the agent\'s own)".')]
+        | UnsetType
+    ) = UNSET
 
 
 class LastRefresh(msgspec.Struct, frozen=True, rename="camel"):

@@ -48,8 +48,8 @@ class WorkerReason(Reasons):
     LABS_NOT_SEEN = (
         "LabsNotSeen",
         (
-            "CML's user or spec.url is another one, and sees none of the labs that the claims name. None is taken for "
-            "lost, imported again or removed."
+            "CML's user or spec.url is another one, and does not see all the labs that the claims name. None is taken "
+            "for lost, imported again or removed."
         ),
         (
             "Make the user an administrator of CML, or put back the former user or url. If those labs are given up for "
@@ -166,7 +166,7 @@ class WorkerReason(Reasons):
         ),
         (
             "Have CML show the lab that the message names, or delete it in CML; or put the former user or url back. "
-            "The claims are then rebuilt."
+            "The claims are then rebuilt. If its labs are given up for good, abandon the CMLWorker and create it again."
         ),
         Trait.LASTING,
     )

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vkprovider.labs.pure.worker.identity import (
+    AGENTS_OWN,
     UNSEEN,
     Identities,
     access_in,
@@ -64,23 +65,33 @@ def test_access_is_remembered_by_what_was_published() -> None:
     assert access_in([], "") == UNSEEN
 
 
-def test_list_of_another_user_or_url_says_that_labs_are_gone_only_if_one_of_them_is_in_it() -> None:
-    before = access_of(URL, "anna")
-    changes = {
-        "user": (access_of(URL, "bert"), "user bert sees no lab of its 2 claims, which user anna saw"),
-        "agent": (access_of(URL, ""), "the agent's own user sees no lab of its 2 claims, which user anna saw"),
-        "url": (access_of("https://cml-2.example.com", "anna"), "cml-2.example.com has no lab of its 2 claims"),
-    }
-    for now, words in changes.values():
-        text = unseen_labs("w", before, now, {"a", "b"}, {"c"})
-        assert text.startswith(words)
-        assert "kubectl annotate cmlw w vkprovider.io/abandon=true" in text
-        assert unseen_labs("w", before, now, {"a", "b"}, {"b", "c"}) == ""
+def test_list_of_another_user_says_that_labs_are_gone_only_if_all_of_them_are_in_it() -> None:
+    """A user may own one of them, or belong to its group, and not see the others."""
+    anna, agent = access_of(URL, "anna"), access_of(URL, AGENTS_OWN)
+    changes = [
+        (anna, access_of(URL, "bert"), "user bert sees", "which user anna saw", "put user anna back into its Secret"),
+        (anna, agent, "the agent's own user sees", "which user anna saw", "put user anna back into its Secret"),
+        (agent, anna, "user anna sees", "which the agent's own user saw", "take spec.credentialsSecretName out again"),
+    ]
+    for before, now, who, saw, remedy in changes:
+        for listed, some in (({"c"}, "no lab of its 2 claims"), ({"b", "c"}, "1 of 2 labs of its claims")):
+            text = unseen_labs("w", before, now, {"a", "b"}, listed)
+            assert text.startswith(f"{who} {some}, {saw}: ")
+            assert remedy in text
+            assert "kubectl annotate cmlw w vkprovider.io/abandon=true" in text
+        assert unseen_labs("w", before, now, {"a", "b"}, {"a", "b", "c"}) == ""
         assert unseen_labs("w", before, now, set(), {"c"}) == ""
-    for known in (before, access_of(URL, ""), UNSEEN):  # one deleted it in CML; an earlier version published no user
-        assert unseen_labs("w", known, before, {"a"}, set()) == ""
-    tunnelled = access_of("agent://w", "")
-    assert "put spec.tunnel back to what it was" in unseen_labs("w", tunnelled, before, {"a"}, set())
+    for known in (anna, access_of(URL, ""), UNSEEN):  # one deleted it in CML; an earlier version published no user
+        assert unseen_labs("w", known, anna, {"a"}, set()) == ""
+
+
+def test_list_at_another_url_says_that_labs_are_gone_only_if_it_has_others_of_them() -> None:
+    before, now = access_of(URL, "anna"), access_of("https://cml-2.example.com", "anna")
+    text = unseen_labs("w", before, now, {"a", "b"}, {"c"})
+    assert text.startswith("cml-2.example.com has no lab of its 2 claims")
+    assert unseen_labs("w", before, now, {"a", "b"}, {"b", "c"}) == "", "the same user sees the same at one controller"
+    tunnelled = access_of("agent://w", "anna")
+    assert "put spec.tunnel back to what it was" in unseen_labs("w", tunnelled, now, {"a"}, set())
 
 
 @given(before=LABS, now=LABS)

@@ -45,12 +45,12 @@ async def of_worker(ctx: Context, worker: str) -> dict[str, Claim]:
 
 
 def _check_unused(worker: CustomResource) -> None:
-    """Check that a worker without a ConfigMap of claims never had one: a finalizer shows that it has claims.
+    """Check that a worker without a ConfigMap of claims never had one.
 
     Raises:
         Unavailable: Its claims were lost, and are not rebuilt yet.
     """
-    if names.FINALIZER in worker.metadata.finalizers:
+    if document.may_have_claims(worker):
         raise Unavailable(f"the claims of worker {worker.metadata.name} were lost and are not rebuilt yet")
 
 

@@ -254,8 +254,12 @@ class Effects:
             username=step.username,
             hidden=hidden,
         )
+        doubt = worker.doubt
         left, errors = await _stored(keeping)
-        if step.insist and (passing := next(filter(may_pass, errors.values()), None)):
+        passing = next(filter(may_pass, errors.values()), None) if step.insist else None
+        if any(isinstance(error, NotFound) for error in errors.values()):
+            passing = doubt or worker.doubt or passing
+        if passing is not None:
             fault = worker_fault(passing)
             raise StepFailed(fault.reason, fault.message)
         return Archived(left, errors)
@@ -293,6 +297,7 @@ class Effects:
         labs, claim = worker.labs, step.claim
         matches = await worker.lab_index.find(claim, worker.claims.claims, step.shown)
         if not matches:
+            worker.check_access()  # the login may have changed meanwhile
             return Done()
         if (known := certain(claim, matches, step.shown)) is None:
             return outcomes.Unsure(tuple(sorted(f"lab {m.title} ({m.lab_id}, created {m.created})" for m in matches)))
@@ -367,10 +372,9 @@ async def _check_access(worker: Worker) -> None:
     """Check that a lab which is looked for, or imported, is one among those that the claims name.
 
     Raises:
-        OutsideError: As `Worker.check_access`; or the login, by which its user is known, failed.
+        OutsideError: As `Worker.log_in` and `Worker.check_access`.
     """
-    if worker.seen.access.user and not worker.labs.user():
-        await worker.labs.list_lab_ids()
+    await worker.log_in()
     worker.check_access()
 
 
@@ -386,10 +390,12 @@ async def _is_there(worker: Worker, call: Awaitable[None]) -> bool:
     Raises:
         OutsideError: The call failed; or CML says so to somebody who may not see the lab, see `Worker.check_access`.
     """
+    doubt = worker.doubt
     try:
         await call
     except NotFound:
-        worker.check_access()
+        if doubt := doubt or worker.doubt:  # the login may have changed meanwhile
+            raise doubt from None
         return False
     return True
 

@@ -12,12 +12,13 @@ from typing import Final
 
 import structlog
 
-from vkprovider.lablet import names
 from vkprovider.lablet.reasons import Happened
 from vkprovider.labs.controllers.lablet.index import Lablet
 from vkprovider.labs.controllers.worker.worker import Worker
+from vkprovider.labs.pure.claims.document import may_have_claims
 from vkprovider.labs.pure.definition.content import Content
 from vkprovider.labs.pure.lablet.recovered import MarkedLab, recovered
+from vkprovider.labs.pure.worker.identity import unfound
 from vkprovider.platform.errors import Unavailable
 from vkprovider.platform.kube.events import ObjectRef
 from vkprovider.platform.runtime.context import Context
@@ -72,10 +73,13 @@ class Recovery:
     async def _read(self, worker: Worker) -> list[MarkedLab]:
         found = list[MarkedLab]()
         resource = await self.ctx.api.workers.get(worker.name)
-        had_claims = resource is None or names.FINALIZER in resource.metadata.finalizers
+        had_claims = resource is None or may_have_claims(resource)
+        if had_claims:
+            await worker.log_in()
+        doubt, access = worker.doubt, worker.access
         marked = await worker.lab_index.marked(strict=had_claims)
-        if had_claims and not marked:
-            worker.check_access()
+        if had_claims and not marked and (doubt or worker.doubt):  # the login may have changed meanwhile
+            raise Unavailable(unfound(worker.name, worker.seen.access, access if doubt else worker.access))
         for lab in marked.values():
             if lab.origin is None:
                 _log.warning(

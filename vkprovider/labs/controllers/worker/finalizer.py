@@ -11,6 +11,7 @@ from typing import Final
 
 from vkprovider.lablet import names
 from vkprovider.lablet.reasons import WorkerReason
+from vkprovider.labs.pure.claims.document import may_have_claims
 from vkprovider.platform.errors import Conflict, InputError, NotFound
 from vkprovider.platform.kube.client import Guard
 from vkprovider.platform.objects import CustomResource
@@ -58,7 +59,7 @@ class Finalizer:
     async def follow(self, resource: CustomResource, *, needed: Callable[[], bool]) -> None:
         """Add or remove it as `needed` says; a CMLWorker that changed meanwhile is looked at again soon anyway."""
         async with self._changing:
-            has, wanted = names.FINALIZER in resource.metadata.finalizers, needed()
+            has, wanted = may_have_claims(resource), needed()
             if has == wanted or (wanted and _is_going(resource)):
                 return
             self._held = False  # a claim that comes now waits for the lock, and adds it again
@@ -120,4 +121,4 @@ async def write(ctx: Context, resource: CustomResource, *, needed: bool, guard: 
 
 def _is_going(resource: CustomResource) -> bool:
     """Return whether a CMLWorker is being deleted without it; the API server accepts no new finalizer then."""
-    return resource.metadata.deletion_timestamp is not None and names.FINALIZER not in resource.metadata.finalizers
+    return resource.metadata.deletion_timestamp is not None and not may_have_claims(resource)

@@ -13,6 +13,7 @@ from vkprovider.lablet.reasons import WorkerReason
 from vkprovider.labs.controllers.worker import finalizer
 from vkprovider.labs.controllers.worker.status import WorkerStatusWriter
 from vkprovider.labs.controllers.worker.worker import Worker
+from vkprovider.labs.pure.claims.document import may_have_claims
 from vkprovider.labs.pure.worker import node as nodes
 from vkprovider.labs.pure.worker.capacity import Capacity
 from vkprovider.labs.pure.worker.endpoint import KubeletEndpoint, kubelet_version, withdrawal
@@ -385,6 +386,4 @@ def _is_abandoned(resource: CustomResource) -> bool:
 
 def _is_needed(resource: CustomResource, worker: Worker) -> bool:
     """Return whether a CMLWorker must wait for lablets: it has claims, or had some that are not rebuilt yet."""
-    return bool(worker.claims.claims) or (
-        names.FINALIZER in resource.metadata.finalizers and not worker.claims.complete
-    )
+    return bool(worker.claims.claims) or (may_have_claims(resource) and not worker.claims.complete)

@@ -14,9 +14,10 @@ from urllib.parse import urlsplit
 import structlog
 
 from vkprovider.lablet.models.worker import CMLWorkerSpec
-from vkprovider.lablet.observations import DeviceFact, WorkerUsage
+from vkprovider.lablet.observations import ACTIVE, DeviceFact, WorkerUsage
 from vkprovider.lablet.reasons import WorkerReason
 from vkprovider.labs.controllers.worker.worker import FOREVER, NEVER, Worker
+from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.topology.resources import Resources, boot_timeouts, lacking
 from vkprovider.labs.pure.worker.capacity import Stats, shown_images
 from vkprovider.labs.pure.worker.identity import unseen_labs
@@ -158,9 +159,10 @@ class Observer:
         before = claimed & seen.lab_ids or claimed  # a lab that was just imported says nothing of those before
         if unseen := unseen_labs(worker.name, seen.access, access, before, lab_ids):
             raise InputError(WorkerReason.LABS_NOT_SEEN, unseen)
-        seen.lab_ids, seen.labs_at = lab_ids, labs_at
-        if worker.claims.complete or not access.differs(seen.access):  # else nobody knows yet which labs to look for
-            seen.access = access
+        if worker.claims.complete or not access.differs(seen.access):
+            seen.lab_ids, seen.labs_at, seen.access = lab_ids, labs_at, access
+        else:  # nobody knows yet which labs to look for, so that the list says of none that it is gone
+            seen.lab_ids, seen.labs_at = lab_ids, NEVER
 
     def refuse(self, worker: Worker, fault: InputError) -> bool:
         """Note that a worker's CMLWorker was made unusable; return whether that is news."""
@@ -291,7 +293,7 @@ class Observer:
         """Return a worker's capacity and the usage by foreign labs, from CML's current figures."""
         ours = Resources()
         for claim in worker.claims.claims.values():
-            if claim.started_at and not claim.stopped_at and (need := self._need(claim.digest)) is not None:
+            if _is_on(worker, claim) and (need := self._need(claim.digest)) is not None:
                 ours = ours.plus(need)
         used = Resources(
             (usage.cpus_allocated or 0) * 1000, usage.memory_allocated_bytes or 0, usage.licences_started or 0
@@ -324,6 +326,13 @@ def _news(worker: Worker, before: Mapping[str, tuple[DeviceFact, ...]]) -> Itera
             worker.seen.devices.get(lab_id) != before.get(lab_id) or lab_id not in worker.seen.lab_ids
         ):
             yield uid
+
+
+def _is_on(worker: Worker, claim: Claim) -> bool:
+    """Return whether a lab takes room at CML; one that was paused, or ends, does as long as a device runs."""
+    if not (claim.stopped_at or claim.closing_reason):
+        return claim.started_at > 0
+    return any(device.state in ACTIVE for device in worker.seen.devices.get(claim.lab_id, ()))
 
 
 def _for_pods(worker: Worker, reason: Reason) -> str:

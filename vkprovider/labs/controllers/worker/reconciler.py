@@ -9,7 +9,6 @@ from typing import Final
 
 import structlog
 
-from vkprovider.lablet import names
 from vkprovider.lablet.models.status import worker_status
 from vkprovider.lablet.models.worker import CMLWorkerSpec, parse_worker_spec
 from vkprovider.lablet.reasons import WorkerReason
@@ -20,6 +19,7 @@ from vkprovider.labs.controllers.worker.finalizer import Finalizer
 from vkprovider.labs.controllers.worker.node_writer import NodeConflict, NodeWriter
 from vkprovider.labs.controllers.worker.observer import Observer
 from vkprovider.labs.controllers.worker.worker import FOREVER, NEVER, Fleet, Worker, WorkerLablets
+from vkprovider.labs.pure.claims.document import may_have_claims
 from vkprovider.labs.pure.worker.capacity import Capacity, capacity
 from vkprovider.labs.pure.worker.identity import Identities, access_in, entries_of, evidence_of, same_controller
 from vkprovider.labs.pure.worker.reach import entries_of_address, same_address
@@ -151,7 +151,7 @@ class Workers:
             await self._recover(worker)
         except OutsideError as error:
             resource = self._resources.get(worker.name)
-            had_claims = resource is not None and names.FINALIZER in resource.metadata.finalizers
+            had_claims = resource is not None and may_have_claims(resource)
             if had_claims or worker.seen.reached:
                 worker.unrebuilt = error.message
             raise
@@ -255,8 +255,10 @@ class Workers:
         """Record the identity of the worker's controller, and whether an earlier CMLWorker has it, or its ports."""
         seen = worker.seen
         lab_ids = seen.lab_ids if seen.labs_at > NEVER else None
-        published = worker_status(resource).identity or ()
-        worker.identity = evidence_of(seen.access.url or worker.access.url, seen.host, lab_ids, published)
+        published, url = worker_status(resource).identity or (), seen.access.url or worker.access.url
+        if lab_ids is None and worker.claims.complete and not worker.claims.claims and url != worker.access.url:
+            published, url = (), worker.access.url  # nothing of ours is where it was, which may be another's by now
+        worker.identity = evidence_of(url, seen.host, lab_ids, published)
         entries = entries_of(worker.identity, lab_ids or frozenset())
         reached = self._identities.sharing(entries_of_address(resource))
         worker.same_as = same_controller(resource, entries, self._identities.sharing(entries)) or same_address(

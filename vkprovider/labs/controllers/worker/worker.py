@@ -23,7 +23,7 @@ from vkprovider.labs.controllers.worker.finalizer import Finalizer
 from vkprovider.labs.controllers.worker.lab_index import LabIndex
 from vkprovider.labs.pure.lablet.memory import Presence
 from vkprovider.labs.pure.worker.capacity import Capacity, Stats
-from vkprovider.labs.pure.worker.identity import UNSEEN, CmlAccess, access_of
+from vkprovider.labs.pure.worker.identity import AGENTS_OWN, UNSEEN, CmlAccess, access_of
 from vkprovider.labs.pure.worker.node import Health, address_of, check_version, healthy, in_use, unhealthy
 from vkprovider.labs.pure.worker.reach import destination_of
 from vkprovider.platform.errors import Fenced, InputError, OutsideError, Unavailable
@@ -205,16 +205,38 @@ class Worker:
     @property
     def access(self) -> CmlAccess:
         """Where and by whom the worker is asked now."""
-        return access_of(self.spec.cml_url or destination_of(self.name, self.spec), self.labs.user())
+        user = self.labs.user() or (
+            AGENTS_OWN if self.spec.tunnel != "direct" and not self.spec.credentials_secret_name else ""
+        )
+        return access_of(self.spec.cml_url or destination_of(self.name, self.spec), user)
+
+    @property
+    def doubt(self) -> Unavailable | None:
+        """Why "not found" does not say that a lab is gone; None if it does.
+
+        Others than saw the labs of the claims may see other labs; the next look says whether they do.
+        """
+        if self.access.differs(self.seen.access):
+            return Unavailable(f"the labs of worker {self.name} were not seen yet by its present user or url")
+        return None
+
+    async def log_in(self) -> None:
+        """Make known by whom the labs are seen, if it is known by whom those of the claims were.
+
+        Raises:
+            OutsideError: The login failed, or the request by which it is made.
+        """
+        if self.seen.access.user and not self.access.user:
+            await self.labs.list_lab_ids()
 
     def check_access(self) -> None:
         """Check that the worker is asked where and by whom the labs of its claims were seen.
 
         Raises:
-            Unavailable: It is not: others may see other labs, and the next look says whether they do.
+            Unavailable: It is not, see `doubt`.
         """
-        if self.access.differs(self.seen.access):
-            raise Unavailable(f"the labs of worker {self.name} were not seen yet by its present user or url")
+        if (doubt := self.doubt) is not None:
+            raise doubt
 
     @property
     def address(self) -> str:

@@ -24,16 +24,23 @@ from typing import Final, NamedTuple
 
 import msgspec
 
+from vkprovider.lablet import names
 from vkprovider.lablet.reasons import WorkerReason
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import InputError
 from vkprovider.platform.messages import count
-from vkprovider.platform.objects import ConfigMap
+from vkprovider.platform.objects import ConfigMap, CustomResource
 from vkprovider.platform.ports import store
 from vkprovider.platform.ports.allocator import TCP, UDP, HeldPort, PortUsage
 from vkprovider.platform.ports.rows import AUTO, PortRow, StoredRow
 from vkprovider.platform.ports.store import Codec, Document, StoreDamaged, StoreFull, StoreInvalid
+
+
+def may_have_claims(worker: CustomResource) -> bool:
+    """Return whether a CMLWorker has the finalizer, without which no claim is written."""
+    return names.FINALIZER in worker.metadata.finalizers
+
 
 UID_CHARS: Final = 8
 """How many characters of a Pod's UID a row has; whole UIDs would fill half of an object."""

@@ -5,8 +5,8 @@ published in `status.identity` of each CMLWorker, and one in common is enough: t
 compute host if CML reports it, and a few labs, whose ids no other controller has.
 
 CML's user, in `status.user`, tells nothing of the controller: a user that is no administrator sees no labs of others.
-So a list without any lab of the claims says that the labs are gone only if an earlier one was asked for at the same url
-by the same user.
+So a list without a lab of the claims says that the lab is gone only if an earlier one was asked for by the same user,
+and at the same url unless it has other labs of the claims.
 """
 
 from collections.abc import Iterable
@@ -25,6 +25,8 @@ from vkprovider.platform.objects import CustomResource
 _LABS_MAX: Final = 3
 _URL, _HOST, _LAB = "url:", "host:", "lab:"
 _AGENT: Final = "agent://"
+AGENTS_OWN: Final = "(the agent's own)"
+"""Stands for CML's user where an agent logs in, which does not tell it; no user of CML can be called so."""
 
 
 class CmlAccess(NamedTuple):
@@ -32,7 +34,7 @@ class CmlAccess(NamedTuple):
 
     Attributes:
         url: As an entry of the identity has it; "" if it is unknown.
-        user: Of CML; "" before the login, and where an agent logs in.
+        user: Of CML, or `AGENTS_OWN`; "" before the login.
     """
 
     url: str = ""
@@ -64,7 +66,7 @@ def access_in(published: Iterable[str], user: str) -> CmlAccess:
 def unseen_labs(
     worker: str, before: CmlAccess, now: CmlAccess, claimed: AbstractSet[str], lab_ids: AbstractSet[str]
 ) -> str:
-    """Return why a list of labs does not say that the labs of the claims are gone; "" if it does, or has one of them.
+    """Return why a list of labs does not say that the labs of the claims are gone; "" if it does, or has all of them.
 
     Args:
         worker: The CMLWorker's name.
@@ -73,20 +75,49 @@ def unseen_labs(
         claimed: The labs that claims name.
         lab_ids: Those in the list.
     """
-    if not claimed or claimed & lab_ids or not now.differs(before):
+    there = claimed & lab_ids
+    if there == claimed or not now.differs(before) or (there and now.user == before.user):
         return ""
-    none = f"no lab of its {count(len(claimed), 'claim')}"
-    over = (
-        "Until then nothing is imported again or removed. If those labs are given up for good: kubectl annotate cmlw "
-        f"{worker} {names.ANNOTATION_ABANDON}=true, delete the CMLWorker and create it again; its lablets begin with "
-        "new labs"
+    some = (
+        f"{len(there)} of {len(claimed)} labs of its claims"
+        if there
+        else f"no lab of its {count(len(claimed), 'claim')}"
     )
-    if now.url != before.url:
+    over = (
+        f"Until then nothing is imported again or removed. If those labs are given up for good: {_abandoning(worker)}"
+    )
+    if not there and now.url != before.url:
         back = "spec.tunnel" if before.url.startswith(_AGENT) else "spec.url"
-        return f"{now.url} has {none}, which were seen at {before.url}: put {back} back to what it was. {over}"
-    who, again = (f"user {now.user}", "put it back") if now.user else ("the agent's own user", "name it again")
-    admin = f"make that user an administrator of CML, or {again} into the Secret"
-    return f"{who} sees {none}, which user {before.user} saw: {admin}. {over}"
+        return f"{now.url} has {some}, which were seen at {before.url}: put {back} back to what it was. {over}"
+    admin = f"make that user an administrator of CML, or {_named_again(before.user)}"
+    lost = "; labs that were deleted meanwhile are known to be lost only then" if there else ""
+    return f"{_called(now.user)} sees {some}, which {_called(before.user)} saw: {admin}{lost}. {over}"
+
+
+def unfound(worker: str, before: CmlAccess, now: CmlAccess) -> str:
+    """Return why lost claims are not rebuilt by an access that sees no lab of ours, unlike an earlier one may."""
+    return (
+        f"{_called(now.user)} sees none of its labs at {now.url}; {_called(before.user)} saw labs at {before.url}: put "
+        f"the former user or url back. If they are given up for good: {_abandoning(worker)}"
+    )
+
+
+def _abandoning(worker: str) -> str:
+    """Return how the labs of a CMLWorker are given up, and what that does."""
+    return (
+        f"kubectl annotate cmlw {worker} {names.ANNOTATION_ABANDON}=true, delete the CMLWorker and create it again; "
+        "Kubernetes removes its Pods, and those of a Deployment or Job begin again with new labs"
+    )
+
+
+def _called(user: str) -> str:
+    return "the agent's own user" if user == AGENTS_OWN else f"user {user or '(not known)'}"
+
+
+def _named_again(user: str) -> str:
+    return (
+        "take spec.credentialsSecretName out again" if user == AGENTS_OWN else f"put user {user} back into its Secret"
+    )
 
 
 def evidence_of(url: str, host: str, lab_ids: AbstractSet[str] | None, before: Iterable[str]) -> list[str]:
