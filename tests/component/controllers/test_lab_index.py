@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import pytest
 
-from tests.component.cml.conftest import MiniCml, Secret, reply, serving
+from tests.component.cml.conftest import MiniCml, Secret, drop, reply, serving
 from vkprovider.cml.factory import open_labs
 from vkprovider.cml.null import NullLabs, NullWorker
 from vkprovider.lablet import names
@@ -152,6 +152,27 @@ async def test_one_lab_that_cannot_be_read_counts_as_foreign_and_harms_nobody() 
         lab(mini, "broken", claim().title, "ours")
         assert await found(finder) == ["broken"]
         assert mini.count("GET /labs/good") == 1, "what was learned beside the broken one stays"
+        await labs.close()
+
+
+async def test_labs_of_which_nothing_was_heard_were_not_looked_at_until_they_are_silent_again() -> None:
+    """The first time it may be the worker that is silent, about labs whose ports nobody knows then."""
+    async with serving(MiniCml()) as mini:
+        labs = open_labs(mini.url, Secret().read)
+        finder, ids = LabIndex("ours", "w1", labs), frozenset({"lost", "good"})
+        lab(mini, "good", "homework")
+        mini.replies["/labs"] = reply(200, '["lost", "good"]')
+        mini.replies["/labs/lost"] = drop
+        with pytest.raises(Unavailable, match="lab lost"):
+            await finder.marked(strict=False)
+        assert await finder.unknown_to({}, strict=False) == {}
+        assert finder.foreign == 0
+        finder = LabIndex("ours", "w1", labs)
+        looked = list[bool]()
+        for _ in range(3):
+            await finder.scan(ids, {})
+            looked.append(finder.examined)
+        assert (looked, finder.foreign) == ([False, True, True], 2)
         await labs.close()
 
 

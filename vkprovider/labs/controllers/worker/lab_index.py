@@ -17,7 +17,7 @@ from vkprovider.lablet import observations as words
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet.identity import KnownLab, certain, is_leftover, matches, origin_of
 from vkprovider.platform.concurrency import at_most
-from vkprovider.platform.errors import NotFound, OutsideError
+from vkprovider.platform.errors import NotFound, OutsideError, Unavailable
 
 _log: Final = structlog.get_logger(__name__)
 _READS_MAX: Final = 32
@@ -37,7 +37,7 @@ class LabIndex:
             that is already gone with its claim; so a lab must be in two lists in a row.
         ports: What marked labs open that no claim names, as (protocol, port).
         examined: Whether every lab of the last list was looked at, so that `ports` has all of them; one that cannot be
-            read was looked at, too.
+            read was looked at, too, but not one about which there was no answer for the first time.
     """
 
     def __init__(self, installation: str, worker: str, labs: Labs) -> None:
@@ -47,6 +47,7 @@ class LabIndex:
         self._known: dict[str, KnownLab] = {}
         self._suspects: frozenset[str] = frozenset()
         self._unreadable: dict[str, float] = {}  # by id, when it is read again
+        self._unanswered = set[str]()  # asked once: nobody knows whether lab or worker is silent
         self._finding = asyncio.Lock()
         self.foreign = 0
         self.unclaimed: dict[str, str] = {}
@@ -80,7 +81,7 @@ class LabIndex:
             strict: Whether a lab that cannot be read may be one of ours; else it counts as foreign, as in `scan`.
 
         Raises:
-            OutsideError: The list could not be read, or a lab in it that may be ours.
+            OutsideError: The list could not be read, or a lab in it that may be ours; ask again.
         """
         return await self._read_marked(frozenset(), strict=strict, reread=True)
 
@@ -92,6 +93,8 @@ class LabIndex:
             lab_ids = [lab_id for lab_id in await self._labs.list_lab_ids() if lab_id not in taken]
             unknown = [lab_id for lab_id in lab_ids if lab_id not in self._known]
             await self._learn(unknown if strict else self._due(unknown), strict=strict)
+            if silent := self._unanswered.intersection(lab_ids):
+                raise Unavailable(f"worker {self._worker} says nothing of lab {min(silent)}")
         if reread:
             self.ports = _opened(self._known.values())  # until the next scan, for claims that are made before it
         found = {lab_id: self._known.get(lab_id) for lab_id in lab_ids}
@@ -108,11 +111,12 @@ class LabIndex:
             if lab_id not in lab_ids:
                 del self._known[lab_id]
         self._unreadable = {lab_id: at for lab_id, at in self._unreadable.items() if lab_id in lab_ids}
+        self._unanswered &= others
         due = self._due(lab_id for lab_id in others if lab_id not in self._known)
         due.sort(key=lambda lab_id: lab_id in self._unreadable)
         unknown, later = due[:_READS_MAX], due[_READS_MAX:]
         gone = await self._learn(unknown, strict=False)
-        self.examined = later == [] or later[0] in self._unreadable
+        self.examined = not self._unanswered and (later == [] or later[0] in self._unreadable)
         marked = {i: known for i in others - gone if (known := self._known.get(i)) is not None and known.marked}
         foreign = len(others - gone) - len(marked)
         dated = self._labs.time() > 0
@@ -148,11 +152,17 @@ class LabIndex:
                 tags = await self._labs.list_tags(lab_id) if first_line == self._mark else {}
             except NotFound:
                 gone.add(lab_id)
+                self._unanswered.discard(lab_id)
                 self._unreadable[lab_id] = later_s  # where it is listed for ever, it keeps no other one waiting
                 return
             except OutsideError as error:
                 if strict:
                     raise
+                asked_before = lab_id in self._unanswered or lab_id in self._unreadable
+                if isinstance(error, Unavailable) and not error.status and not asked_before:
+                    self._unanswered.add(lab_id)
+                    return
+                self._unanswered.discard(lab_id)
                 if lab_id not in self._unreadable:
                     _log.warning("a lab cannot be read", worker=self._worker, lab=lab_id, error=str(error))
                 self._unreadable[lab_id] = later_s
@@ -161,6 +171,7 @@ class LabIndex:
             origin = origin_of(title, lab.lab_notes) if marked else None
             self._known[lab_id] = KnownLab(lab_id, title, marked, created, origin, tags if marked else {})
             self._unreadable.pop(lab_id, None)
+            self._unanswered.discard(lab_id)
 
         await at_most(_READS_AT_ONCE, look, lab_ids)
         return gone
