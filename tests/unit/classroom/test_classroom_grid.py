@@ -286,6 +286,7 @@ def test_what_is_written(act: Act, notes: dict[str, str], written: dict[str, str
         *((act, {"username": "ann", "phase": "Failed"}, "has ended") for act in ACTS),
         *((act, {"username": "ann", "deleted": iso(NOW)}, "has ended") for act in ACTS),
         *((act, {"username": "ann", "state": "GRADING"}, "handed in") for act in ACTS if act != "message"),
+        *((act, {"username": "ann", "desired_state": "COLLECTING"}, "handed in") for act in ACTS if act != "message"),
     ],
 )
 def test_what_cannot_be_done_says_why(act: Act, given: dict[str, str], says: str) -> None:

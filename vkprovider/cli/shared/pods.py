@@ -14,7 +14,7 @@ from vkprovider.cli.shared.output import ProgressLine
 from vkprovider.lablet import names
 from vkprovider.lablet.devices import Port, reported_ports
 from vkprovider.lablet.models.status import DefinitionStatus
-from vkprovider.lablet.standing import State, state_of, why
+from vkprovider.lablet.standing import is_closing, state_of, why
 from vkprovider.platform import wellknown
 from vkprovider.platform.errors import Forbidden, Throttled, Unavailable
 from vkprovider.platform.kube.client import KubeClient
@@ -214,10 +214,11 @@ def check_not_collecting(pod: LabletPod) -> None:
     Raises:
         ClickException: It is.
     """
-    if state_of(pod) in {State.COLLECTING, State.GRADING, State.STOPPING}:
+    if is_closing(pod):
         name = pod.metadata.name
         raise click.ClickException(
-            f"pod/{name} is at its end: its state is {state_of(pod)}; to follow it: kubectl lablet list --watch"
+            f"the learner's time with pod/{name} is over: its state is {state_of(pod)}; to follow it: kubectl lablet "
+            "list --watch"
         )
 
 

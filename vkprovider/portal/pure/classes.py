@@ -15,7 +15,7 @@ from vkprovider.lablet.inputs import annotation_for, message_of
 from vkprovider.lablet.models.status import DefinitionStatus
 from vkprovider.lablet.reasons import Happened
 from vkprovider.lablet.shownname import by_last_name, shown_in
-from vkprovider.lablet.standing import State, has_ended, learner_in, state_of
+from vkprovider.lablet.standing import State, has_ended, is_closing, learner_in
 from vkprovider.lablet.standings import Standing, Tone, tone_of
 from vkprovider.platform.messages import plain
 from vkprovider.platform.objects import Pod
@@ -26,7 +26,6 @@ from vkprovider.portal.pure.view import standing_of_lab
 
 Act = Literal["extend", "stop", "start", "reset", "collect", "message"]
 ACTS: Final[tuple[Act, ...]] = get_args(Act)
-_CLOSING: Final = frozenset({State.COLLECTING, State.GRADING, State.STOPPING})
 Notes = dict[str, str | None]
 
 
@@ -49,7 +48,7 @@ def notes_for(act: Act, pod: Pod, now: float, *, seconds: int = 0, message: str 
     """
     if pod.metadata.deletion_timestamp is not None or has_ended(pod):
         raise CannotBeDoneError("the lab has ended")
-    if act != "message" and state_of(pod) in _CLOSING:
+    if act != "message" and is_closing(pod):
         raise CannotBeDoneError("the lab is being handed in")
     match act:
         case "extend":

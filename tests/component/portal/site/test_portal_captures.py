@@ -63,6 +63,9 @@ async def test_a_learner_gets_a_file_stops_it_and_nobody_else_does(bench: Bench)
         await eventually(is_stopped, "it is stopped")
         async with asyncio.timeout(60):
             tcpdump((await going).content)
+        for path in ("captures/start", "captures/stop"):  # by a page of the learner before him
+            refused = await bob.post(f"{mine}/{path}", link="r1-h0", learner="alice")
+            assert (refused.status_code, "is that of bob now; nothing was done" in refused.text) == (409, True)
         await carol.log_in(await bench.people.person("carol", USER_ROLE))
         await teacher.log_in(await bench.people.person("teacher-of-another-class", INSTRUCTOR_ROLE))
         for person in (carol, teacher):

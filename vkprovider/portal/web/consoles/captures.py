@@ -13,7 +13,7 @@ from aiohttp import web
 from vkprovider.lablet import captures, names
 from vkprovider.lablet.captures import CaptureRequest
 from vkprovider.platform.errors import InputError, OutsideError
-from vkprovider.platform.http.bodies import Form, read_form
+from vkprovider.platform.http.bodies import Form
 from vkprovider.platform.http.connections import uncount, unless_left
 from vkprovider.platform.http.served import attachment
 from vkprovider.platform.kube.client import KubeClient
@@ -23,7 +23,7 @@ from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.bridge import PROTOCOLS, BrowserConsoles, UpstreamConsole
 from vkprovider.portal.web.consoles.opening import ConsoleTarget
 from vkprovider.portal.web.layout import SiteContext
-from vkprovider.portal.web.visitors import FORM_BODY, Visitor, VisitorReviews
+from vkprovider.portal.web.visitors import Visitor, VisitorReviews
 
 _KIND: Final = "application/vnd.tcpdump.pcap"
 LEFT: Final = 499
@@ -44,22 +44,26 @@ class CaptureDownload(NamedTuple):
     consoles: BrowserConsoles
 
     async def answer(
-        self, request: web.Request, visitor: Visitor, target: ConsoleTarget, may: Callable[[], bool] | None
+        self,
+        request: web.Request,
+        visitor: Visitor,
+        target: ConsoleTarget,
+        wanted: CaptureRequest,
+        may: Callable[[], bool] | None,
     ) -> web.StreamResponse:
-        """Begin the capture of a form, and answer with its file, which ends when `may` says no, too.
+        """Begin a capture, and answer with its file, which ends when `may` says no, too.
 
         Raises:
             Rejected: Nothing is captured; the text says why.
             Refused: There are too many consoles.
         """
-        words = asked(await read_form(request, FORM_BODY)).words()
         with self.consoles.place(visitor.known.of_cluster.username) as leaving:
             uncount(request)
             async with (
                 self.site.as_visitor.client(visitor.token) as kube,
                 self.reviews.holding(visitor, target.right, may=may) as withdrawn,
             ):
-                sent = _sent(request, kube, target, words, (leaving, withdrawn))
+                sent = _sent(request, kube, target, wanted.words(), (leaving, withdrawn))
                 return await unless_left(request, sent) or web.Response(status=LEFT)
 
 

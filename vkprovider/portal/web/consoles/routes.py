@@ -19,7 +19,7 @@ from vkprovider.lablet.standing import learner_in
 from vkprovider.platform.concurrency import at_most
 from vkprovider.platform.errors import OutsideError
 from vkprovider.platform.http.answers import Refused
-from vkprovider.platform.http.bodies import read_form
+from vkprovider.platform.http.bodies import Form, read_form
 from vkprovider.platform.http.connections import unless_left
 from vkprovider.platform.http.open import Places
 from vkprovider.platform.http.served import Handler, attachment
@@ -29,7 +29,7 @@ from vkprovider.platform.runtime.parts import Route
 from vkprovider.portal.api.callers import KnownCaller
 from vkprovider.portal.web.consoles import frames
 from vkprovider.portal.web.consoles.bridge import BrowserConsoles, printed
-from vkprovider.portal.web.consoles.captures import LEFT, CaptureDownload
+from vkprovider.portal.web.consoles.captures import LEFT, CaptureDownload, asked
 from vkprovider.portal.web.consoles.frames import Mode, Why
 from vkprovider.portal.web.consoles.opening import ConsoleTarget, Opening
 from vkprovider.portal.web.consoles.screens import screen_run
@@ -435,13 +435,10 @@ class ConsoleViews(NamedTuple):
         async def change(request: web.Request) -> web.StreamResponse:
             """Do it to one device, by the visitor's own right, and lead back to the page."""
             visitor, place = await self._using(find, request)
-            act = act_of(request.match_info["act"])
-            form = await read_form(request, FORM_BODY)
+            act, form = act_of(request.match_info["act"]), await _form_of(request, place)
             device = str(form.get("device", ""))
             if act is None or not device:
                 raise web.HTTPNotFound
-            if place.pod is not None:
-                check_learner(form, learner_in(place.pod))
             await have_done(self.site, visitor, place.target(device), (names.DEVICE, act, device, "--yes"))
             raise web.HTTPSeeOther(link(request, place.path))
 
@@ -450,18 +447,32 @@ class ConsoleViews(NamedTuple):
     def _capture_of(self, find: Finder) -> Handler:
         async def capture(request: web.Request) -> web.StreamResponse:
             visitor, place = await self._using(find, request)
+            wanted = asked(await _form_of(request, place))
             download = CaptureDownload(self.site, self.reviews, self.consoles)
-            return await download.answer(request, visitor, place.target("the lab"), place.may_type)
+            return await download.answer(request, visitor, place.target("the lab"), wanted, place.may_type)
 
         return capture
 
     def _capture_stop_of(self, find: Finder) -> Handler:
         async def stop(request: web.Request) -> web.StreamResponse:
             visitor, place = await self._using(find, request)
+            await _form_of(request, place)
             await have_done(self.site, visitor, place.target("the lab"), (names.CAPTURE, captures.STOP))
             raise web.HTTPSeeOther(link(request, place.path))
 
         return stop
+
+
+async def _form_of(request: web.Request, place: LabPlace) -> Form:
+    """Read a form about a lab.
+
+    Raises:
+        Rejected: It was sent for another learner than has the lab now.
+    """
+    form = await read_form(request, FORM_BODY)
+    if place.pod is not None:
+        check_learner(form, learner_in(place.pod))
+    return form
 
 
 def _mode(request: web.Request) -> Mode:

@@ -12,7 +12,7 @@
   const tabs = new BroadcastChannel(NAME);
   let endsAt = Date.now() + 1000 * Number(seconds);
   let timer = 0;
-  let over = false; // nothing more can be asked
+  let over = false; // nothing more can be asked by this tab; one of a later login may go on
 
   /** Ask when three quarters of the time are over, each tab at another moment. */
   const wait = () => {
@@ -42,8 +42,7 @@
     } catch {
       // there is no network, or the answer was lost
     }
-    if (over) tabs.postMessage({ over });
-    else timer = setTimeout(ask, Math.min(RETRY_MS, Math.max(1000, (endsAt - Date.now()) / 4)));
+    if (!over) timer = setTimeout(ask, Math.min(RETRY_MS, Math.max(1000, (endsAt - Date.now()) / 4)));
   };
 
   const ask = () => {
@@ -52,9 +51,6 @@
     return navigator.locks ? navigator.locks.request(NAME, once) : once();
   };
 
-  tabs.onmessage = ({ data }) => {
-    if (data.over) over = true;
-    else goOn(data);
-  };
+  tabs.onmessage = ({ data }) => goOn(data);
   wait();
 })();
