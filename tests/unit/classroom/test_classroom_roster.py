@@ -143,6 +143,8 @@ def test_a_file_in_each_encoding(encoding: str, notes: int) -> None:
         ('username,name\nalice,"Alice" A\nbob,Bob\n', "line 2: ',' expected after '\"'"),
         ("1. Summary\nTitle\tOSPF\n2. Rooms\nRoom\tSeats\nA\t3", "none of its sections 1. Summary, 2. Rooms has a"),
         ('Student,SIS Login ID\n"Huber, Anna",\n', "line 2: column 2 is empty, and has the user"),
+        ("anna, Anna M\u00fcller;10a\nben, Ben Huber;10b", "line 1: where the user ends in 'anna, Anna M\u00fcller'"),
+        ("anna; M\u00fcller,Anna\nben; Huber,Ben", "line 1: where the user ends in 'anna; M\u00fcller' is not clear"),
     ],
 )
 def test_a_list_that_cannot_be_used(text: str, says: str) -> None:

@@ -18,6 +18,7 @@ from vkprovider.classroom.deployments import (
     scale_command,
     scaler_of,
 )
+from vkprovider.classroom.ledger import having_in
 from vkprovider.classroom.pods import pods_in
 from vkprovider.classroom.schedules import BootSource, BootTime, CronJob, Schedule, ScheduleChange
 from vkprovider.classroom.timetable import (
@@ -190,7 +191,7 @@ async def _keep(
         deployment = await deployment_in(Resource(kube, DEPLOYMENTS, namespace), namespace, pool)
         schedules.check_pool(deployment, await scaler_of(kube, namespace, pool))
         image = image or await _image(kube, namespace)
-        found, before = await _scheduled(kube, namespace, deployment, table, given_s, image)
+        found, before, given = await _scheduled(kube, namespace, deployment, table, given_s, image)
         check(found.table)
         if output != "table":
             click.echo(_documents(schedules.objects(found, deployment), output))
@@ -198,13 +199,14 @@ async def _keep(
         done = await schedules.keep(kube, found, deployment, dry_run=dry_run)
     except (TimetableError, GivingError) as error:
         raise click.ClickException(str(error)) from None
-    _tell(found, before, done, (await api_clock.asked(kube)).astimezone(UTC), deployment, dry_run=dry_run)
+    now = (await api_clock.asked(kube)).astimezone(UTC)
+    _tell(found, before, done, now, deployment, given=given, dry_run=dry_run)
 
 
 async def _scheduled(
     kube: KubeClient, namespace: str, deployment: Deployment, table: Timetable, given_s: int | None, image: str
-) -> tuple[Schedule, Schedule | None]:
-    """Return the schedule that is to be, and the one that there is."""
+) -> tuple[Schedule, Schedule | None, int]:
+    """Return the schedule that is to be, the one that there is, and how many learners have a lablet already."""
     spec, pool = deployment.spec, deployment.metadata.name
     jobs = schedules.of_pool(await schedules.cron_jobs_in(kube, namespace), deployment.metadata)
     before = next((job.schedule for job in jobs if job.schedule is not None), None)
@@ -217,7 +219,7 @@ async def _scheduled(
     lead = lead_for(boots.seconds, measured=boots.source is BootSource.MEASURED)
     label = spec.selector.match_labels[names.LABEL_POOL]
     found = Schedule(pool, name, label, msgspec.structs.replace(table, lead=lead), boots, image)
-    return schedules.steadied(found, before), before
+    return schedules.steadied(found, before), before, len(having_in(name, pods))
 
 
 async def _image(kube: KubeClient, namespace: str) -> str:
@@ -236,6 +238,7 @@ def _tell(
     now: datetime,
     deployment: Deployment,
     *,
+    given: int,
     dry_run: bool,
 ) -> None:
     table = found.table
@@ -249,7 +252,7 @@ def _tell(
     click.echo(f"{_boots(found.boots)}, so that they begin {table.lead} minutes before", err=True)
     if before is not None and before.table.lead != table.lead:
         click.echo(f"until now they began {before.table.lead} minutes before", err=True)
-    if missed := _missed(found, before, done, now, deployment):
+    if missed := _missed(found, before, done, now, deployment, given):
         click.echo(f"Warning: {missed}", err=True)
     told = surprises(table, now.date())
     for each in told[:_SURPRISES_MAX]:
@@ -259,19 +262,20 @@ def _tell(
 
 
 def _missed(
-    found: Schedule, before: Schedule | None, done: ScheduleChange, now: datetime, deployment: Deployment
+    found: Schedule, before: Schedule | None, done: ScheduleChange, now: datetime, deployment: Deployment, given: int
 ) -> str:
     """Return a warning if the boots of a class should have begun before its CronJob was made; "" if they should not."""
     table, shown = found.table, begun(found.table, now)
     is_new = any(_BEGIN.fullmatch(each) for each in (*done.made, *done.again))
-    if shown is None or not is_new or deployment.spec.replicas >= table.ready:
+    lacking = table.ready - given  # a lablet that is given counts as no replica any more
+    if shown is None or not is_new or deployment.spec.replicas >= lacking:
         return ""
     if before is not None and before.table.ready == table.ready and begun(before.table, now) is not None:
         return ""  # the CronJob of before has begun them
     begin, meta = clock(shown.window.at - table.lead), deployment.metadata
     return (
         f"today's boots for {clock(shown.window.at)} began at {begin} without this schedule; to have them now: "
-        f"{scale_command(meta.name, meta.namespace, table.ready)}"
+        f"{scale_command(meta.name, meta.namespace, lacking)}"
     )
 
 
