@@ -357,7 +357,7 @@ def _document(each: Mapping[str, Any], switches: Sequence[str], among: tuple[Pla
         "{{", '{{ "{{" }}'
     )
     text = _MARKED.sub(lambda found: _fill(places[int(found["number"])], found["pad"], found["head"]), text)
-    text = text.replace(SYSTEM, "{{ .Release.Namespace }}")
+    text = _WHOLE.sub('"{{ .Release.Namespace }}"', text).replace(SYSTEM, "{{ .Release.Namespace }}")
     wanted = [f".Values.{name}" for name in switches if name]
     if not wanted:
         return f"---\n{text}"
@@ -365,6 +365,8 @@ def _document(each: Mapping[str, Any], switches: Sequence[str], among: tuple[Pla
     return f"{{{{- if {condition} }}}}\n---\n{text}{{{{- end }}}}\n"
 
 
+_WHOLE: Final = re.compile(rf"(?<=: |- ){SYSTEM}$", re.MULTILINE)
+"""A value that is the namespace alone, which may be called 2027: it is quoted."""
 _MARKED: Final = re.compile(r"^(?P<pad> *)(?P<head>.*?)'?@@(?P<number>\d+)@@'?(: null)?$", re.MULTILINE)
 _WORDS: Final = re.compile(r"(?<!\\)\.")
 
