@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping
 
 import pytest
+from aiohttp import web
 
 from tests.component.cml.conftest import MiniCml, Secret, drop, reply, serving
 from vkprovider.cml.factory import open_labs
@@ -173,6 +174,31 @@ async def test_labs_of_which_nothing_was_heard_were_not_looked_at_until_they_are
             await finder.scan(ids, {})
             looked.append(finder.examined)
         assert (looked, finder.foreign) == ([False, True, True], 2)
+        await labs.close()
+
+
+async def test_lab_that_another_look_has_read_is_known_whatever_becomes_of_the_first() -> None:
+    async with serving(MiniCml()) as mini:
+        labs = open_labs(mini.url, Secret().read)
+        finder = LabIndex("ours", "w1", labs)
+        lab(mini, "late", "homework")
+        mini.replies["/labs"] = reply(200, '["late"]')
+        at_once, asked, released = mini.replies["/labs/late"], asyncio.Event(), asyncio.Event()
+
+        async def late(request: web.Request) -> web.StreamResponse:
+            mini.replies["/labs/late"] = at_once
+            asked.set()
+            await released.wait()
+            return await drop(request)
+
+        mini.replies["/labs/late"] = late
+        looking = asyncio.create_task(finder.scan(frozenset({"late"}), {}))
+        await asked.wait()
+        assert await finder.unknown_to({}, strict=False) == {}
+        released.set()
+        await looking
+        assert (finder.examined, finder.foreign) == (True, 1)
+        assert await found(finder) == []
         await labs.close()
 
 

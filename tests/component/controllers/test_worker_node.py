@@ -674,7 +674,7 @@ async def test_user_that_sees_none_of_the_labs_takes_none_for_lost(world: World)
     late = await world.pod(definition, worker)  # its lab would say nothing of those that bert does not see
     found = await world.cmlworker(worker, lambda found: login_of(found) == ("False", "LabsNotSeen"))
     said = condition(found, "Ready")["message"]
-    assert "user bert sees no lab of its" in said
+    assert "user bert sees no lab of the worker's" in said
     assert "which user admin saw" in said
     assert found["status"]["user"] == "admin"
     await world.node(worker, lambda node: condition(node, "Ready")["reason"] == "LabsNotSeen")
@@ -723,7 +723,7 @@ async def test_user_that_sees_some_of_the_labs_takes_none_of_the_others_for_lost
     await use(world, worker, "bert")
     found = await world.cmlworker(worker, lambda found: login_of(found) == ("False", "LabsNotSeen"))
     said = condition(found, "Ready")["message"]
-    assert "user bert sees 1 of 2 labs of its claims, which user admin saw" in said
+    assert "user bert sees 1 of 2 labs that the worker's claims name, and user admin saw" in said
     assert len(simulator.simulation.world.labs) == len(imports(simulator)) == 2
     bert.admin = True
     await world.cmlworker(worker, lambda found: found["status"].get("user") == "bert")

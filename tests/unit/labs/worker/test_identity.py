@@ -69,16 +69,19 @@ def test_list_of_another_user_says_that_labs_are_gone_only_if_all_of_them_are_in
     """A user may own one of them, or belong to its group, and not see the others."""
     anna, agent = access_of(URL, "anna"), access_of(URL, AGENTS_OWN)
     changes = [
-        (anna, access_of(URL, "bert"), "user bert sees", "which user anna saw", "put user anna back into its Secret"),
-        (anna, agent, "the agent's own user sees", "which user anna saw", "put user anna back into its Secret"),
-        (agent, anna, "user anna sees", "which the agent's own user saw", "take spec.credentialsSecretName out again"),
+        (anna, access_of(URL, "bert"), "user bert", "user anna", "put user anna back into the Secret"),
+        (anna, agent, "the agent's own user", "user anna", "name a Secret of user anna in spec.credentialsSecretName"),
+        (agent, anna, "user anna", "the agent's own user", "without spec.credentialsSecretName"),
     ]
-    for before, now, who, saw, remedy in changes:
-        for listed, some in (({"c"}, "no lab of its 2 claims"), ({"b", "c"}, "1 of 2 labs of its claims")):
-            text = unseen_labs("w", before, now, {"a", "b"}, listed)
-            assert text.startswith(f"{who} {some}, {saw}: ")
-            assert remedy in text
-            assert "kubectl annotate cmlw w vkprovider.io/abandon=true" in text
+    for before, now, who, other, remedy in changes:
+        text = unseen_labs("w", before, now, {"a", "b"}, {"c"})
+        assert text.startswith(f"{who} sees no lab of the worker's 2 claims, which {other} saw: ")
+        assert "kubectl annotate cmlw w vkprovider.io/abandon=true" in text
+        assert remedy in text
+        text = unseen_labs("w", before, now, {"a", "b"}, {"b", "c"})
+        assert text.startswith(f"{who} sees 1 of 2 labs that the worker's claims name, and {other} saw: ")
+        assert "abandon" not in text, "the other lab runs on"
+        assert remedy in text
         assert unseen_labs("w", before, now, {"a", "b"}, {"a", "b", "c"}) == ""
         assert unseen_labs("w", before, now, set(), {"c"}) == ""
     for known in (anna, access_of(URL, ""), UNSEEN):  # one deleted it in CML; an earlier version published no user
@@ -88,8 +91,9 @@ def test_list_of_another_user_says_that_labs_are_gone_only_if_all_of_them_are_in
 def test_list_at_another_url_says_that_labs_are_gone_only_if_it_has_others_of_them() -> None:
     before, now = access_of(URL, "anna"), access_of("https://cml-2.example.com", "anna")
     text = unseen_labs("w", before, now, {"a", "b"}, {"c"})
-    assert text.startswith("cml-2.example.com has no lab of its 2 claims")
-    assert unseen_labs("w", before, now, {"a", "b"}, {"b", "c"}) == "", "the same user sees the same at one controller"
+    assert text.startswith("cml-2.example.com has no lab of the worker's 2 claims")
+    for known in (before, access_of(URL, "")):
+        assert unseen_labs("w", known, now, {"a", "b"}, {"b", "c"}) == "", "one user sees the same at one controller"
     tunnelled = access_of("agent://w", "anna")
     assert "put spec.tunnel back to what it was" in unseen_labs("w", tunnelled, now, {"a"}, set())
 

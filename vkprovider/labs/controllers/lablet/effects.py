@@ -254,11 +254,11 @@ class Effects:
             username=step.username,
             hidden=hidden,
         )
-        doubt = worker.doubt
+        access = worker.access
         left, errors = await _stored(keeping)
         passing = next(filter(may_pass, errors.values()), None) if step.insist else None
         if any(isinstance(error, NotFound) for error in errors.values()):
-            passing = doubt or worker.doubt or passing
+            passing = worker.doubt(access) or passing
         if passing is not None:
             fault = worker_fault(passing)
             raise StepFailed(fault.reason, fault.message)
@@ -297,7 +297,7 @@ class Effects:
         labs, claim = worker.labs, step.claim
         matches = await worker.lab_index.find(claim, worker.claims.claims, step.shown)
         if not matches:
-            worker.check_access()  # the login may have changed meanwhile
+            worker.check_access()  # the login may have changed since
             return Done()
         if (known := certain(claim, matches, step.shown)) is None:
             return outcomes.Unsure(tuple(sorted(f"lab {m.title} ({m.lab_id}, created {m.created})" for m in matches)))
@@ -390,11 +390,11 @@ async def _is_there(worker: Worker, call: Awaitable[None]) -> bool:
     Raises:
         OutsideError: The call failed; or CML says so to somebody who may not see the lab, see `Worker.check_access`.
     """
-    doubt = worker.doubt
+    access = worker.access
     try:
         await call
     except NotFound:
-        if doubt := doubt or worker.doubt:  # the login may have changed meanwhile
+        if (doubt := worker.doubt(access)) is not None:
             raise doubt from None
         return False
     return True

@@ -7,6 +7,7 @@ deleted as a whole.
 """
 
 from collections.abc import Callable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,6 +18,7 @@ from vkprovider.labs.controllers.lablet.index import Lablet
 from vkprovider.labs.controllers.worker.worker import Worker
 from vkprovider.labs.pure.claims.document import may_have_claims
 from vkprovider.labs.pure.definition.content import Content
+from vkprovider.labs.pure.lablet.identity import shown_lab
 from vkprovider.labs.pure.lablet.recovered import MarkedLab, recovered
 from vkprovider.labs.pure.worker.identity import unfound
 from vkprovider.platform.errors import Unavailable
@@ -49,9 +51,9 @@ class Recovery:
         """
         if worker.claims.complete:
             return
-        labs = await self._read(worker)
         pods = {uid: lablet.pod for uid, lablet in self.lablets.items() if lablet.pod is not None}
         elsewhere = {uid for uid in pods if self.lablets[uid].worker != worker.name}  # on the same CML controller
+        labs = await self._read(worker, {shown_lab(pod) for uid, pod in pods.items() if uid not in elsewhere} - {""})
         labs = [lab for lab in labs if lab.origin.pod_uid not in elsewhere]
         unknown = {lab.origin.definition for lab in labs if lab.origin.digest not in self.contents}
         if awaited := sorted(name for name in unknown if self.awaits_content(name)):
@@ -70,16 +72,22 @@ class Recovery:
                 note = f"found lab {row.title} on worker {worker.name} after its claim was lost"
                 self.ctx.events.emit(ref, "Normal", Happened.ADOPTED, note, guard=worker.guard)
 
-    async def _read(self, worker: Worker) -> list[MarkedLab]:
+    async def _read(self, worker: Worker, shown: AbstractSet[str]) -> list[MarkedLab]:
+        """Read the marked labs.
+
+        Args:
+            worker: Whose.
+            shown: Those that Pods show. All of them must be there for another user, or at another url, than before.
+        """
         found = list[MarkedLab]()
         resource = await self.ctx.api.workers.get(worker.name)
         had_claims = resource is None or may_have_claims(resource)
         if had_claims:
             await worker.log_in()
-        doubt, access = worker.doubt, worker.access
+        access = worker.access
         marked = await worker.lab_index.marked(strict=had_claims)
-        if had_claims and not marked and (doubt or worker.doubt):  # the login may have changed meanwhile
-            raise Unavailable(unfound(worker.name, worker.seen.access, access if doubt else worker.access))
+        if had_claims and not (marked and shown <= marked.keys()) and worker.doubt(access) is not None:
+            raise Unavailable(unfound(worker.seen.access, access))
         for lab in marked.values():
             if lab.origin is None:
                 _log.warning(

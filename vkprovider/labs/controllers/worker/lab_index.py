@@ -36,8 +36,8 @@ class LabIndex:
         unclaimed: Marked labs that no claim names: lab id → title. A list may be older than the claims, and name a lab
             that is already gone with its claim; so a lab must be in two lists in a row.
         ports: What marked labs open that no claim names, as (protocol, port).
-        examined: Whether every lab of the last list was looked at, so that `ports` has all of them; one that cannot be
-            read was looked at, too, but not one about which there was no answer for the first time.
+        examined: Whether every lab of the last list was looked at, so that `ports` has all of them; it may be one that
+            cannot be read. False as long as there was no answer about one of them, once.
     """
 
     def __init__(self, installation: str, worker: str, labs: Labs) -> None:
@@ -158,6 +158,8 @@ class LabIndex:
             except OutsideError as error:
                 if strict:
                     raise
+                if lab_id in self._known:
+                    return  # another one that looks has read it meanwhile
                 asked_before = lab_id in self._unanswered or lab_id in self._unreadable
                 if isinstance(error, Unavailable) and not error.status and not asked_before:
                     self._unanswered.add(lab_id)

@@ -210,13 +210,16 @@ class Worker:
         )
         return access_of(self.spec.cml_url or destination_of(self.name, self.spec), user)
 
-    @property
-    def doubt(self) -> Unavailable | None:
-        """Why "not found" does not say that a lab is gone; None if it does.
+    def doubt(self, asked: CmlAccess) -> Unavailable | None:
+        """Return why "not found" does not say that a lab is gone; None if it does.
 
-        Others than saw the labs of the claims may see other labs; the next look says whether they do.
+        Another user or url may show other labs than that by which those of the claims were seen last; the next look
+        says whether it does.
+
+        Args:
+            asked: The access before the request; the login may have changed since.
         """
-        if self.access.differs(self.seen.access):
+        if asked.differs(self.seen.access) or self.access.differs(self.seen.access):
             return Unavailable(f"the labs of worker {self.name} were not seen yet by its present user or url")
         return None
 
@@ -235,7 +238,7 @@ class Worker:
         Raises:
             Unavailable: It is not, see `doubt`.
         """
-        if (doubt := self.doubt) is not None:
+        if (doubt := self.doubt(self.access)) is not None:
             raise doubt
 
     @property

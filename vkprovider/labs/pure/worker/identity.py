@@ -76,48 +76,47 @@ def unseen_labs(
         lab_ids: Those in the list.
     """
     there = claimed & lab_ids
-    if there == claimed or not now.differs(before) or (there and now.user == before.user):
+    if there == claimed or not now.differs(before) or (there and before.user in {"", now.user}):
         return ""
-    some = (
-        f"{len(there)} of {len(claimed)} labs of its claims"
-        if there
-        else f"no lab of its {count(len(claimed), 'claim')}"
-    )
+    admin = f"make that user an administrator of CML, or {_back(before.user, now.user)}"
+    if there:
+        return (
+            f"{_called(now.user)} sees {len(there)} of {len(claimed)} labs that the worker's claims name, and "
+            f"{_called(before.user)} saw: {admin}. If it is an administrator, others were deleted: "
+            f"{_called(before.user)} must look once, in a new account if the old one is gone. {_NOTHING}"
+        )
+    none = f"no lab of the worker's {count(len(claimed), 'claim')}"
     over = (
-        f"Until then nothing is imported again or removed. If those labs are given up for good: {_abandoning(worker)}"
+        f"{_NOTHING}. If those labs are given up for good: kubectl annotate cmlw {worker} "
+        f"{names.ANNOTATION_ABANDON}=true, delete the CMLWorker and create it again; Kubernetes removes its Pods, and "
+        "those of a Deployment or Job begin again with new labs"
     )
-    if not there and now.url != before.url:
+    if now.url != before.url:
         back = "spec.tunnel" if before.url.startswith(_AGENT) else "spec.url"
-        return f"{now.url} has {some}, which were seen at {before.url}: put {back} back to what it was. {over}"
-    admin = f"make that user an administrator of CML, or {_named_again(before.user)}"
-    lost = "; labs that were deleted meanwhile are known to be lost only then" if there else ""
-    return f"{_called(now.user)} sees {some}, which {_called(before.user)} saw: {admin}{lost}. {over}"
+        return f"{now.url} has {none}, which were seen at {before.url}: put {back} back to what it was. {over}"
+    return f"{_called(now.user)} sees {none}, which {_called(before.user)} saw: {admin}. {over}"
 
 
-def unfound(worker: str, before: CmlAccess, now: CmlAccess) -> str:
-    """Return why lost claims are not rebuilt by an access that sees no lab of ours, unlike an earlier one may."""
-    return (
-        f"{_called(now.user)} sees none of its labs at {now.url}; {_called(before.user)} saw labs at {before.url}: put "
-        f"the former user or url back. If they are given up for good: {_abandoning(worker)}"
-    )
+def unfound(before: CmlAccess, now: CmlAccess) -> str:
+    """Return why lost claims are not rebuilt: not all labs are seen, and an earlier access may see others."""
+    who, other = f"{_called(now.user)} at {now.url}", f"{_called(before.user)} may have seen at {before.url}"
+    return f"{who} does not see all labs that {other}: put the former user or url back"
 
 
-def _abandoning(worker: str) -> str:
-    """Return how the labs of a CMLWorker are given up, and what that does."""
-    return (
-        f"kubectl annotate cmlw {worker} {names.ANNOTATION_ABANDON}=true, delete the CMLWorker and create it again; "
-        "Kubernetes removes its Pods, and those of a Deployment or Job begin again with new labs"
-    )
+_NOTHING: Final = "Until then nothing is imported again or removed"
 
 
 def _called(user: str) -> str:
     return "the agent's own user" if user == AGENTS_OWN else f"user {user or '(not known)'}"
 
 
-def _named_again(user: str) -> str:
-    return (
-        "take spec.credentialsSecretName out again" if user == AGENTS_OWN else f"put user {user} back into its Secret"
-    )
+def _back(before: str, now: str) -> str:
+    """Return how a user of CML is exchanged for the one before."""
+    if before == AGENTS_OWN:
+        return "have the agent log in itself again, by spec.tunnel and without spec.credentialsSecretName"
+    if now == AGENTS_OWN:
+        return f"name a Secret of user {before} in spec.credentialsSecretName again"
+    return f"put user {before} back into the Secret"
 
 
 def evidence_of(url: str, host: str, lab_ids: AbstractSet[str] | None, before: Iterable[str]) -> list[str]:
