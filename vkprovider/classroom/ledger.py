@@ -129,7 +129,7 @@ def next_step(
         now: Unix seconds.
         refill: Whether the pool makes new ones instead of getting smaller.
     """
-    having = having_in(pool.definition, pods)
+    having = having_in(pool, pods)
     if pool.gifts:
         return _go_on(pool, pods, having, now)
     missing = [wish for wish in wishes if wish.user not in having]
@@ -163,7 +163,7 @@ def _go_on(pool: DeploymentPool, pods: Sequence[LabletPod], having: Mapping[str,
 
 def outcome(pool: DeploymentPool, pods: Sequence[LabletPod], wishes: Sequence[Assignment]) -> NothingLeft:
     """Return the learners with a lablet, and those without; for the arguments see `next_step`."""
-    having, learners = having_in(pool.definition, pods), [wish.user for wish in wishes]
+    having, learners = having_in(pool, pods), [wish.user for wish in wishes]
     mine = [pod for pod in pods if _is_in(pool, pod)]
     living = [pod for pod in mine if not pod.over] or mine  # what goes will not be free, and hides what may be
     why = sorted(f"pod/{pod.metadata.name} {hindrance(pod) or 'is being given to another learner'}" for pod in living)
@@ -194,11 +194,11 @@ def _is_in(pool: DeploymentPool, pod: LabletPod) -> bool:
     return is_replica(pod) and pool.selector.items() <= pod.metadata.labels.items()
 
 
-def having_in(definition: str, pods: Sequence[LabletPod]) -> dict[str, LabletPod]:
-    """Return the lablet of a definition that each learner has; of several, the first by name.
+def having_in(pool: DeploymentPool, pods: Sequence[LabletPod]) -> dict[str, LabletPod]:
+    """Return the lablet of each learner, of the pool's definition; of several, the first by name.
 
     One that is being collected is left out: it goes back to its pool, and its learner's link with it.
     """
     mine = [pod for pod in pods if pod.is_lablet and pod.user and pod.lasts]
-    mine = [pod for pod in mine if pod.spec.runtime_class_name == definition]
+    mine = [pod for pod in mine if pod.spec.runtime_class_name == pool.definition]
     return {pod.user: pod for pod in sorted(mine, key=lambda pod: pod.metadata.name, reverse=True)}

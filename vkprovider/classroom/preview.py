@@ -94,7 +94,7 @@ def preview_of(
     pool: DeploymentPool, pods: Sequence[LabletPod], wishes: Sequence[Assignment], *, refill: bool
 ) -> GivingPreview:
     """Return what would become of a list; for the arguments see `ledger.next_step`."""
-    having = having_in(pool.definition, pods)
+    having = having_in(pool, pods)
     missing = [wish.user for wish in wishes if wish.user not in having]
     free = sum(is_free_in(pool, pod) for pod in pods)
     lacks, others = missing[free:], [pod for pod in pods if not is_free_in(pool, pod)]

@@ -140,12 +140,12 @@ def read_roster(content: bytes | str, source: str) -> Roster:
     records = _of_users(list(_records(unicodedata.normalize("NFC", text), source)), source)
     columns, rest = _columns(records, source)
     found: dict[str, Learner] = {}
-    is_bare = len(rest) == len(records) and '"' not in text
+    is_bare = len(rest) == len(records) and '"' not in text and not _EXCELS.match(text)
     for number, cells in rest:
         if is_bare and any(mark in cells[0] for mark in _SEPARATORS):
             raise RosterError(
-                f"{source}, line {number}: where the user ends in {cells[0]!r} is not clear; write a first line with "
-                "headings, such as username;displayname"
+                f"{source}, line {number}: where the user ends in {cells[0]!r} is not clear; write the same mark "
+                "between all columns, and a first line with headings, such as username;displayname"
             )
         learner = _learner(cells, columns, f"{source}, line {number}")
         found.setdefault(learner.user, learner)

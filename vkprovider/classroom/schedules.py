@@ -172,7 +172,7 @@ def objects(schedule: Schedule, deployment: Deployment) -> list[dict[str, Any]]:
     }
     subject = {"kind": "ServiceAccount", "name": account, "namespace": meta.namespace}
     rbac = f"{GROUP}/v1"
-    begin_s = max(_JOB_S, min(window.until - window.at + table.lead for window in table.windows) * 60 - _JOB_S)
+    begin_s = max(60, min(window.until - window.at + table.lead for window in table.windows) * 60 - _JOB_S)
     jobs = [(each, "begin", table.ready, begin_s, at) for at, each in enumerate(table.begin_crons)]
     end_s = min(_LATE_S, table.gap * 60 - _JOB_S)  # neither may undo the other one by being late
     jobs += [(each, "end", table.rest, end_s, at) for at, each in enumerate(table.end_crons)]

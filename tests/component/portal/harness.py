@@ -51,11 +51,12 @@ class Running(InLoop):
 
     @property
     def writes(self) -> list[str]:
-        """Its requests that write, as `VERB path`, without those of its membership and its reviews."""
+        """Its requests that write, as `VERB path`, without those of its membership, its reviews and its Events."""
         return [
             asked.line
             for asked in self.api.asked
             if asked.method != "GET" and "-replica-" not in asked.line and "reviews" not in asked.path
+            if not asked.path.endswith("/events")
             if not (asked.method == "POST" and "-replica-" in asked.body.decode(errors="replace"))
         ]
 

@@ -63,7 +63,7 @@ def test_the_new_end(pod: LabletPod, by: int | None, until: datetime | None, end
         (lablet_pod(notes={**MINE, END: "2026-01-31T10:00:00Z"}), 15, None, "is over already; name the new end"),
         (with_deadline(lablet_pod(notes=MINE), 5400), 60, None, "at most: --until 2026-01-31T13:00:00Z"),
         (lablet_pod(notes={**MINE, "vkprovider.io/state": "GRADING"}), 15, None, "its state is GRADING; to follow it"),
-        (lablet_pod(notes={**MINE, "vkprovider.io/desired-state": "COLLECTING"}), 15, None, "time with pod/"),
+        (lablet_pod(notes={**MINE, "vkprovider.io/desired-state": "COLLECTING"}), 15, None, "COLLECTING is asked for"),
         (lablet_pod(notes=MINE, status={"phase": "Failed"}), 15, None, "has ended (Failed); for its configurations"),
         (lablet_pod(notes=MINE, deletionTimestamp="2026-01-31T11:00:00Z"), 15, None, "is being deleted"),
     ],

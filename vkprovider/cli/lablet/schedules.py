@@ -18,7 +18,6 @@ from vkprovider.classroom.deployments import (
     scale_command,
     scaler_of,
 )
-from vkprovider.classroom.ledger import having_in
 from vkprovider.classroom.pods import pods_in
 from vkprovider.classroom.schedules import BootSource, BootTime, CronJob, Schedule, ScheduleChange
 from vkprovider.classroom.timetable import (
@@ -206,7 +205,7 @@ async def _keep(
 async def _scheduled(
     kube: KubeClient, namespace: str, deployment: Deployment, table: Timetable, given_s: int | None, image: str
 ) -> tuple[Schedule, Schedule | None, int]:
-    """Return the schedule that is to be, the one that there is, and how many learners have a lablet already."""
+    """Return the schedule that is to be, the one that there is, and how many lablets of the pool are given."""
     spec, pool = deployment.spec, deployment.metadata.name
     jobs = schedules.of_pool(await schedules.cron_jobs_in(kube, namespace), deployment.metadata)
     before = next((job.schedule for job in jobs if job.schedule is not None), None)
@@ -219,7 +218,8 @@ async def _scheduled(
     lead = lead_for(boots.seconds, measured=boots.source is BootSource.MEASURED)
     label = spec.selector.match_labels[names.LABEL_POOL]
     found = Schedule(pool, name, label, msgspec.structs.replace(table, lead=lead), boots, image)
-    return schedules.steadied(found, before), before, len(having_in(name, pods))
+    given = sum(pod.lasts and pod.metadata.annotations.get(names.ANNOTATION_LENT_BY) == label for pod in pods)
+    return schedules.steadied(found, before), before, given
 
 
 async def _image(kube: KubeClient, namespace: str) -> str:

@@ -215,10 +215,10 @@ def check_not_collecting(pod: LabletPod) -> None:
         ClickException: It is.
     """
     if is_closing(pod):
-        name = pod.metadata.name
+        name, wanted = pod.metadata.name, pod.metadata.annotations.get(names.ANNOTATION_DESIRED_STATE, "")
+        asked = f", and {wanted} is asked for" if wanted else ""
         raise click.ClickException(
-            f"the learner's time with pod/{name} is over: its state is {state_of(pod)}; to follow it: kubectl lablet "
-            "list --watch"
+            f"pod/{name} is at its end: its state is {state_of(pod)}{asked}; to follow it: kubectl lablet list --watch"
         )
 
 

@@ -51,6 +51,6 @@
     return navigator.locks ? navigator.locks.request(NAME, once) : once();
   };
 
-  tabs.onmessage = ({ data }) => goOn(data);
+  tabs.onmessage = ({ data }) => { if (data.seconds) goOn(data); }; // a page of an older version says `over`, too
   wait();
 })();
