@@ -142,6 +142,8 @@ INPUTS: Final = frozenset(
     }
 )
 """Annotations by which users direct a lablet: requests that the provider reads."""
+OF_LEARNER: Final = INPUTS - {ANNOTATION_RESET, ANNOTATION_OWNER, ANNOTATION_LENT_BY}
+"""Those that count for the time of one learner, and not for the next one."""
 REPORTS: Final = frozenset(
     {
         ANNOTATION_LEARNER,

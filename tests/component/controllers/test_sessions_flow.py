@@ -115,6 +115,27 @@ async def test_work_is_collected_graded_and_the_lablet_ends(world: World, lds: L
     assert await world.admin.items(CONFIGS) == []
 
 
+async def test_nobody_is_graded_without_the_answers_that_the_lds_has_while_it_is_away(
+    world: World, lds: LdsSimulator
+) -> None:
+    running = await start(world, lds, grader=True)
+    lablet = await lend(world)
+    lds.faults.add(Fault(kind="status", status=503, route="/responses$"), lds.now())
+    await lablet.annotate(desired_state="COLLECTING")
+    steps = running.replica.counters.steps
+    await when(lambda: steps.get("COLLECT", 0) > 8, "it is asked for again and again")
+    await lablet.waits("LDSUnavailable")
+    left = await running.replica.archive.find(lablet.uid)
+    assert left is not None
+    assert (set(left.configs), left.grade) == ({"r1"}, None), "the configurations wait for nobody"
+    lds.faults.clear()
+    await world.until_event("Graded", lablet.name)
+    left = await running.replica.archive.find(lablet.uid)
+    assert left is not None
+    assert left.responses is not None
+    assert left.grade is not None
+
+
 async def test_collecting_takes_a_slot_of_the_worker_only_when_the_lds_has_answered(
     world: World, lds: LdsSimulator
 ) -> None:

@@ -18,6 +18,7 @@ from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import outcomes, steps
 from vkprovider.labs.pure.lablet.after import After, after, begun, decided, failed
+from vkprovider.labs.pure.lablet.decisions.stage import Stage, stage_of
 from vkprovider.labs.pure.lablet.decisions.stepfault import fault_report
 from vkprovider.labs.pure.lablet.facts import Decision, Report
 from vkprovider.labs.pure.lablet.leftovers import of_claim
@@ -646,6 +647,24 @@ def test_deadline_counts_from_the_start_of_the_pod_and_may_be_lowered() -> None:
     lowered = pod(deadline_s=40, status={"startTime": "2027-01-15T08:00:00Z"})
     assert refreshed(memory, lowered, None, now=NOW, wall=wall).deadline_at == NOW + 10
     assert refreshed(Memory(met_at=NOW - 5), pod(deadline_s=60), None, now=NOW, wall=wall).deadline_at == NOW + 55
+
+
+def test_deadline_by_a_clock_that_is_not_certain_is_computed_again_and_ends_nothing() -> None:
+    begun_pod = pod(deadline_s=60, status={"startTime": "2027-01-15T08:00:00Z"})
+    early = refreshed(BLANK, begun_pod, ROW, now=NOW, wall=1_800_000_900.0, sure=False)
+    known = {"pod": begun_pod, "claim": ROW, "presence": Presence.PRESENT, "devices": DEVICES, "now_unix": UNIX}
+    for sure, ends in ((False, False), (True, True)):
+        facts = msgspec.structs.replace(facts_with(**known, sure=sure), memory=early)
+        assert (stage_of(facts, NOW) is Stage.ENDING) is ends
+    assert refreshed(early, begun_pod, ROW, now=NOW + 5, wall=1_800_000_005.0).deadline_at == NOW + 5 - 5 + 60
+
+
+def test_what_was_archived_for_a_stop_that_was_taken_back_is_archived_again() -> None:
+    ready = msgspec.structs.replace(ROW, ready_at=UNIX - 10)
+    known: dict[str, Any] = {"presence": Presence.PRESENT, "devices": devices(observations.BOOTED), "now_unix": UNIX}
+    assert not decide_on(Memory(extracted=True), Decision(steps.WAIT), ready, **known).memory.extracted
+    pausing = msgspec.structs.replace(ready, stopped_at=UNIX)
+    assert decide_on(Memory(extracted=True), Decision(steps.WAIT), pausing, **known).memory.extracted
 
 
 def test_what_is_seen_of_a_lab() -> None:

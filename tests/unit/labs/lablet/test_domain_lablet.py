@@ -9,7 +9,7 @@ from tests.unit.labs.builders import BOOTED, claim, devices, facts_with, pod
 from tests.unit.labs.lablet.world import WRITER, World
 from vkprovider.lablet import names, observations
 from vkprovider.lablet.inputs import Inputs, inputs_of
-from vkprovider.lablet.reasons import Happened, Trouble
+from vkprovider.lablet.reasons import Happened, Trouble, WorkerReason
 from vkprovider.lablet.standing import State
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import steps
@@ -825,6 +825,34 @@ def test_a_start_that_is_sent_again_after_its_time_may_still_move_devices() -> N
     late = ask(observations.DEFINED, start_sent_at=NOW - 31, observed_at=NOW, **known)
     assert late.claim is not None
     assert late.claim.last_reason == "LabStartTimeout"
+
+
+def test_a_lab_that_booted_again_after_a_stop_on_request_is_noted_as_ready() -> None:
+    """Else the next replica takes a device that boots hours later for one that boots since then."""
+    resumed = msgspec.structs.replace(READY, started_at=UNIX - 100)
+    changed = ask(*BOOTED, claim=resumed).claim
+    assert changed is not None
+    assert changed.ready_at == UNIX
+    assert ask(*BOOTED, claim=changed).claim is None
+
+
+def test_a_lablet_whose_end_waits_for_a_claim_that_cannot_be_stored_says_why() -> None:
+    closing = msgspec.structs.replace(READY, learner="alice", closing_reason="TimeslotEnded")
+    known: dict[str, Any] = {"pod": pod(phase="Running"), "claim": closing, "claim_saved": False}
+    assert ask(*BOOTED, **known).report is None
+    full = Fault(WorkerReason.CLAIM_STORE_FULL, "the claims do not fit")
+    report = report_of(ask(*BOOTED, **known, unsaved_because=full))
+    assert report.state is State.COLLECTING
+    assert report.waiting == Fault(WorkerReason.CLAIM_STORE_FULL, "the claims do not fit; trying again")
+
+
+def test_a_lab_whose_claim_was_lost_while_it_was_stopped_on_request_stays_so() -> None:
+    shown = pod(phase="Running", annotations={names.ANNOTATION_DESIRED_STATE: "STOPPED"})
+    lost = msgspec.structs.replace(READY, ready_at=0)
+    decision = ask(observations.STOPPED, observations.STOPPED, pod=shown, claim=lost)
+    assert reason_of(decision) == "LabStopped"
+    assert decision.claim is not None
+    assert decision.claim.stopped_at == UNIX
 
 
 def test_a_start_that_moves_no_device_is_paced_and_ends() -> None:

@@ -116,6 +116,12 @@ def test_the_end_is_the_recorded_learners() -> None:
 def test_a_pools_lablet_has_no_learner_once_it_is_to_be_wiped() -> None:
     done = msgspec.structs.replace(OF_ALICE, closing_reason="Collecting", collected_at=UNIX, lent_by="evening")
     assert type(ask(done, "alice").step) is steps.ClearLearner
+    for note, value in (
+        (names.ANNOTATION_GUESTS, "eve=watch"),
+        (names.ANNOTATION_TIMESLOT_END, "2026-01-01T00:00:00Z"),
+    ):
+        asked = pod(annotations={note: value})
+        assert type(ask(done, None, pod=asked).step) is steps.ClearLearner, "somebody removed the username before"
     cleared = ask(done, None).claim
     assert cleared is not None
     assert (cleared.learner, cleared.resetting, cleared.session) == ("", True, None)

@@ -41,15 +41,7 @@ from vkprovider.platform.runtime.context import Context
 
 T = TypeVar("T")
 _LEARNERS: Final = (
-    names.ANNOTATION_USERNAME,
-    names.ANNOTATION_SHOWN_NAME,
-    names.ANNOTATION_TIMESLOT_START,
-    names.ANNOTATION_TIMESLOT_END,
-    names.ANNOTATION_DESIRED_STATE,
-    names.ANNOTATION_BEGIN_FROM,
-    names.ANNOTATION_DEVICE_REQUESTS,
-    names.ANNOTATION_MESSAGE,
-    names.ANNOTATION_GUESTS,
+    *sorted(names.OF_LEARNER),
     names.ANNOTATION_LEARNER,
     names.ANNOTATION_SESSION_ID,
     names.ANNOTATION_SESSION_BASE_URL,
@@ -116,8 +108,9 @@ class Effects:
                 return await self._patch_pod(pod, worker, annotations=dict.fromkeys(_LEARNERS))
             case steps.ReturnToPool(pod=pod, pool=pool):
                 await self._shut_out(pod, worker)
-                lent = dict.fromkeys((names.ANNOTATION_LENT_BY, names.ANNOTATION_DELETION_COST))
-                return await self._patch_pod(pod, worker, labels={names.LABEL_POOL: pool}, annotations=lent)
+                lent = (names.ANNOTATION_LENT_BY, names.ANNOTATION_DELETION_COST, *names.OF_LEARNER)
+                labels, annotations = {names.LABEL_POOL: pool}, dict.fromkeys(lent)
+                return await self._patch_pod(pod, worker, labels=labels, annotations=annotations)
             case steps.Expose(wanted=wanted, seen_uid=seen_uid):
                 await self.slices.write(wanted, seen_uid, worker)
                 return Done()
@@ -262,6 +255,8 @@ class Effects:
         if passing is not None:
             fault = worker_fault(passing)
             raise StepFailed(fault.reason, fault.message)
+        if isinstance(unread, Unavailable):  # the end waits for the LDS anyway, and nothing is graded without answers
+            raise unread
         return Archived(left, errors)
 
     # --------------------------------------------------------------------------------------------- worker

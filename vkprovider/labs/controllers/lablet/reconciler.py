@@ -241,8 +241,9 @@ class Lablets:
 
     def _refresh(self, lablet: Lablet, worker: Worker) -> None:
         claim, ctx = worker.claims.claims.get(lablet.uid), self.ctx
+        silent, sure = bool(worker.seen.silent_because), ctx.is_sure()
         lablet.memory = refreshed(
-            lablet.memory, lablet.pod, claim, now=ctx.now(), wall=ctx.wall(), silent=bool(worker.seen.silent_because)
+            lablet.memory, lablet.pod, claim, now=ctx.now(), wall=ctx.wall(), sure=sure, silent=silent
         )
 
     def _gather(self, lablet: Lablet, worker: Worker) -> Facts:

@@ -69,9 +69,9 @@ class Sessions:
 
     def delivery(self, claim: Claim, inputs: Inputs, *, archive_failed: bool) -> Delivery:
         """Return the state of a lablet's delivery by the LDS."""
-        terms = self._terms(claim)
+        terms, known = self._terms(claim), claim.definition in self.definitions
         session, grades = claim.session, self.grader is not None
-        if self.deployments is None or (not terms.enabled and session is None):
+        if self.deployments is None or (session is None and not (known and terms.enabled)):
             return Delivery(grader=True) if grades else NO_DELIVERY
         if session is None:
             if not (claim.bound_to or inputs.username):

@@ -15,6 +15,7 @@ from vkprovider.lablet.deviceacts import DeviceAct
 from vkprovider.lablet.reasons import Happened, Trouble
 from vkprovider.labs.pure.claims.claim import Claim
 from vkprovider.labs.pure.lablet import outcomes, steps
+from vkprovider.labs.pure.lablet.decisions.stage import Stage, stage_of
 from vkprovider.labs.pure.lablet.exposing import EXPOSE_AGAIN_S
 from vkprovider.labs.pure.lablet.facts import Decision, Facts, boots_of
 from vkprovider.labs.pure.lablet.memory import Memory, deletion_of, unclear_since
@@ -58,6 +59,8 @@ def decided(memory: Memory, facts: Facts, decision: Decision, *, worker: str, no
         changes["unasked"] = session.key
     if decision.claim is not None and not decision.claim.lab_id:
         changes |= {"absent": False, "assumed": None}
+    if memory.extracted and stage_of(facts, now) is Stage.SERVING:  # a stop, or reset, was taken back
+        changes["extracted"] = False
     if facts.silent:  # a start may have been lost with what CML's host was doing
         changes["start_sent_at"] = 0.0
     if decision.retry_at is not None:

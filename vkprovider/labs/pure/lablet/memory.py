@@ -180,7 +180,14 @@ BLANK: Final = Memory()
 
 
 def refreshed(
-    memory: Memory, pod: Pod | None, claim: Claim | None, *, now: float, wall: float, silent: bool = False
+    memory: Memory,
+    pod: Pod | None,
+    claim: Claim | None,
+    *,
+    now: float,
+    wall: float,
+    sure: bool = True,
+    silent: bool = False,
 ) -> Memory:
     """Return the memory with the times that follow from Pod and claim; to be called before facts are gathered.
 
@@ -190,6 +197,7 @@ def refreshed(
         claim: As it is now.
         now: Monotonic seconds.
         wall: Unix seconds.
+        sure: Whether they are certain; until they are, a deadline is not remembered.
         silent: Whether the worker does not answer; when it does again, nothing waits any longer.
     """
     changes: dict[str, Any] = {}
@@ -204,7 +212,7 @@ def refreshed(
                 age_s = now - memory.met_at
             else:
                 age_s = wall - datetime.fromisoformat(pod.status.start_time).timestamp()
-            changes["deadline_of"] = deadline_of
+            changes["deadline_of"] = deadline_of if sure else None
             changes["deadline_at"] = now - max(0.0, age_s) + pod.spec.active_deadline_seconds
     return msgspec.structs.replace(memory, **changes) if changes else memory
 

@@ -15,6 +15,7 @@ from vkprovider.labs.pure.lablet.decisions.living import Living, bound, restore,
 from vkprovider.labs.pure.lablet.decisions.session import announce_end, follow, reschedule, slot_end
 from vkprovider.labs.pure.lablet.decisions.stage import Stage, stage_of
 from vkprovider.labs.pure.lablet.decisions.stages import close, pause, serve, start, unsure
+from vkprovider.labs.pure.lablet.decisions.stepfault import fault_report
 from vkprovider.labs.pure.lablet.facts import UNSURE_S, Decision, Facts
 from vkprovider.labs.settings.cluster import LabletSettings
 
@@ -47,6 +48,13 @@ def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         now: Monotonic seconds, the clock of the times in `facts`.
         limits: Settings.
     """
+    decision = _decide(facts, now, limits)
+    if decision.awaits_claim and decision.report is None and facts.unsaved_because is not None:
+        return msgspec.structs.replace(decision, report=fault_report(facts, facts.unsaved_because))
+    return decision
+
+
+def _decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
     pod, claim, stage = facts.pod, facts.claim, stage_of(facts, now)
     if stage is Stage.UNEXAMINED:
         return start.await_claims(facts)
@@ -57,7 +65,8 @@ def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         return around(facts, claim, Ports.WITHDRAWN, decision, now=now, limits=limits)
     ends = facts.memory.acts_in_s(now)
     if facts.memory.deadline_at:
-        ends.append(facts.memory.deadline_at - now)
+        left_s = facts.memory.deadline_at - now
+        ends.append(left_s if facts.sure else max(left_s, UNSURE_S))
     if claim is None:
         decision = start.make(facts, pod)
     else:

@@ -48,7 +48,7 @@ def stage_of(facts: Facts, now: float) -> Stage:
         return Stage.UNEXAMINED
     if pod is None or pod.metadata.deletion_timestamp is not None or pod.terminal:
         return Stage.ENDING
-    over = facts.memory.deadline_at and now >= facts.memory.deadline_at
+    over = facts.sure and facts.memory.deadline_at and now >= facts.memory.deadline_at
     if (claim is not None and claim.outcome) or facts.inputs.desired is State.TERMINATED or over:
         return Stage.ENDING
     return _of_claim(facts, bound(facts, claim), now) if claim is not None else Stage.CLAIMING
@@ -76,7 +76,8 @@ def _of_lab(facts: Facts, claim: Claim, now: float) -> Stage:
         return Stage.WIPING
     if unnoted(facts, claim):
         return Stage.UNNOTED
-    if claim.stopped_at or (facts.inputs.desired is State.STOPPED and claim.ready_at):
+    started = claim.ready_at or was_shown_ready(facts, claim)
+    if claim.stopped_at or (facts.inputs.desired is State.STOPPED and started):
         return Stage.PAUSED
     if claim.ready_at and work_of(facts.inputs, claim, facts.devices, facts.memory.held_acts(now)) is not None:
         return Stage.CHANGING
@@ -87,7 +88,6 @@ def _of_lab(facts: Facts, claim: Claim, now: float) -> Stage:
         return Stage.UNCLEAR
     if states & observations.BOOTING and observations.STOPPED not in states:
         return Stage.BOOTING
-    started = claim.ready_at or was_shown_ready(facts, claim)
     if (
         states == {observations.BOOTED, observations.DEFINED}
         and not started

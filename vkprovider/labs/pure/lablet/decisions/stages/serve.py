@@ -2,9 +2,9 @@
 
 from typing import Final
 
-from vkprovider.lablet import observations
+from vkprovider.lablet import names, observations
 from vkprovider.lablet.reasons import Happened, Progress, Trouble
-from vkprovider.lablet.standing import State, is_ready
+from vkprovider.lablet.standing import is_ready
 from vkprovider.labs.pure.claims.claim import Wish
 from vkprovider.labs.pure.claims.document import rest_left_s
 from vkprovider.labs.pure.lablet.decisions import living
@@ -97,11 +97,12 @@ def _keep(lablet: Living) -> Decision:
     facts, claim, stable_s = lablet.facts, lablet.claim, lablet.limits.stable_s
     report = Report(state_of(claim), phase="Running", devices=facts.devices)
     is_new = bool(claim.afresh or claim.lent_back)
-    if claim.last_at > claim.ready_at or not claim.ready_at:
+    if not claim.ready_at or max(claim.last_at, claim.started_at) > claim.ready_at:
         number = len(facts.devices)
         text = f"all {number} devices booted" if number != 1 else "its device booted"
         event = Notice("Normal", Happened.RECOVERED if claim.starts_again else Happened.READY, text)
-        changed = claim.ready(max(facts.now_unix, claim.last_at))  # a clock that is set back must not undo it for ever
+        began = max(claim.last_at, claim.started_at)
+        changed = claim.ready(max(facts.now_unix, began))  # a clock that is set back must not undo it for ever
         return Decision(SAVE, None if is_new and not claim.ready_at else report, changed, events=(event,))
     if is_new and not facts.claim_saved:  # a crash must not lose `ready_at`
         return until_saved()
@@ -171,7 +172,7 @@ def while_returning(lablet: Living) -> Decision:
     report = living.returning(facts, claim)
     if session is not None and not session.archived_at:
         return Decision(ArchiveSession(claim, session), report)
-    if facts.inputs.username or facts.inputs.desired is State.COLLECTING:
+    if names.OF_LEARNER & lablet.pod.metadata.annotations.keys():  # also without a username, which somebody removed
         return Decision(ClearLearner(lablet.pod), after_s=PATCHED_S)  # a report would name the learner again
     graded = " and graded" if claim.verdict is not None else ""
     note = (
