@@ -58,6 +58,7 @@ class Replica:
         self.devices = provider.kubelet.devices
         self.kubelet = provider.kubelet.kubelet
         self.inbox = sessions.inbox
+        self.deliveries = sessions.sessions
         self.strays = sessions.strays
         self.archive = labs.archive
         self.exports = labs.exports

@@ -15,6 +15,7 @@ from tests.component.controllers.running import Running
 from tests.support.apiserver import CONFIG_MAPS, LOGINS, SECRETS
 from tests.support.topologies import topology
 from tunnels.outgoing import Guard
+from vkprovider.lablet.inputs import NOTHING
 from vkprovider.labs.lds.client import LdsClient, open_deployment
 from vkprovider.labs.lds.spi import LabDelivery
 from vkprovider.labs.lds.wire import LabSessionInfo
@@ -67,6 +68,21 @@ async def test_session_is_made_with_its_devices_before_the_lablet_is_ready(world
     await lablet.delete()
     await lablet.gone()
     assert session.archived
+
+
+async def test_lablet_whose_definition_is_not_known_yet_is_given_no_session(world: World, lds: LdsSimulator) -> None:
+    """It may want none; and one that it has is kept."""
+    running = await start(world, lds)
+    lablet = await lend(world)
+    claim = running.replica.fleet.items[lablet.worker].claims.claims[lablet.uid]
+    before = msgspec.structs.replace(claim, session=None)
+    unread = {"definition": "not-read-yet"}
+    for found, wanted in (
+        (before, True),
+        (msgspec.structs.replace(before, **unread), False),
+        (msgspec.structs.replace(claim, **unread), True),
+    ):
+        assert running.replica.deliveries.delivery(found, NOTHING, archive_failed=False).wanted is wanted
 
 
 async def test_events_that_any_replica_hears_reach_the_lablet(world: World, lds: LdsSimulator) -> None:

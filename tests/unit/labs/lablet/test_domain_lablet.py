@@ -844,6 +844,8 @@ def test_a_lablet_whose_end_waits_for_a_claim_that_cannot_be_stored_says_why() -
     report = report_of(ask(*BOOTED, **known, unsaved_because=full))
     assert report.state is State.COLLECTING
     assert report.waiting == Fault(WorkerReason.CLAIM_STORE_FULL, "the claims do not fit; trying again")
+    known["claim"] = msgspec.structs.replace(READY, afresh=1)
+    assert ask(*BOOTED, **known, unsaved_because=full).report is None, "what serves goes on"
 
 
 def test_a_lab_whose_claim_was_lost_while_it_was_stopped_on_request_stays_so() -> None:

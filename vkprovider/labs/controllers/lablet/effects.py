@@ -32,7 +32,16 @@ from vkprovider.labs.pure.lablet.recovered import MarkedLab, adopted
 from vkprovider.labs.pure.lablet.steps import Collect, Extract, Step
 from vkprovider.labs.pure.topology.configured import configured
 from vkprovider.labs.settings.cluster import PortSettings
-from vkprovider.platform.errors import Conflict, InputError, Invalid, NotFound, OutsideError, StepFailed, Unavailable
+from vkprovider.platform.errors import (
+    Conflict,
+    DeadlineExceeded,
+    InputError,
+    Invalid,
+    NotFound,
+    OutsideError,
+    StepFailed,
+    Unavailable,
+)
 from vkprovider.platform.kube.flow import Lane
 from vkprovider.platform.messages import listed
 from vkprovider.platform.objects import Pod
@@ -231,7 +240,7 @@ class Effects:
             try:
                 responses = await self.sessions.responses(worker, step.claim)
             except OutsideError as error:
-                if step.insist:
+                if step.insist or (_is_away(error) and await self._is_kept(step.claim)):
                     raise
                 unread = error
             turn_to_worker()
@@ -255,9 +264,13 @@ class Effects:
         if passing is not None:
             fault = worker_fault(passing)
             raise StepFailed(fault.reason, fault.message)
-        if isinstance(unread, Unavailable):  # the end waits for the LDS anyway, and nothing is graded without answers
+        if unread is not None and _is_away(unread):  # the session's end waits for the LDS, too; nobody is graded sooner
             raise unread
         return Archived(left, errors)
+
+    async def _is_kept(self, claim: Claim) -> bool:
+        left = await _stored(self.archive.find(claim.pod_uid))
+        return left is not None and leftovers.is_of(left, claim) and bool(left.configs)
 
     # --------------------------------------------------------------------------------------------- worker
 
@@ -361,6 +374,11 @@ class Effects:
                 "current version",
             )
         return content
+
+
+def _is_away(error: OutsideError) -> bool:
+    """Return whether the LDS may answer later what it has not answered now, as to all requests."""
+    return may_pass(error) or isinstance(error, DeadlineExceeded)
 
 
 async def _check_access(worker: Worker) -> None:

@@ -53,7 +53,8 @@ class Recovery:
             return
         pods = {uid: lablet.pod for uid, lablet in self.lablets.items() if lablet.pod is not None}
         elsewhere = {uid for uid in pods if self.lablets[uid].worker != worker.name}  # on the same CML controller
-        labs = await self._read(worker, {shown_lab(pod) for uid, pod in pods.items() if uid not in elsewhere} - {""})
+        living = [pod for uid, pod in pods.items() if uid not in elsewhere and not pod.terminal]
+        labs = await self._read(worker, {lab_id for pod in living if (lab_id := shown_lab(pod))})
         labs = [lab for lab in labs if lab.origin.pod_uid not in elsewhere]
         unknown = {lab.origin.definition for lab in labs if lab.origin.digest not in self.contents}
         if awaited := sorted(name for name in unknown if self.awaits_content(name)):
@@ -77,7 +78,7 @@ class Recovery:
 
         Args:
             worker: Whose.
-            shown: Those that Pods show. All of them must be there for another user, or at another url, than before.
+            shown: Those that living Pods show; another user, or url, than before must see all of them.
         """
         found = list[MarkedLab]()
         resource = await self.ctx.api.workers.get(worker.name)

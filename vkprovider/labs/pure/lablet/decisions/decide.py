@@ -48,8 +48,9 @@ def decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         now: Monotonic seconds, the clock of the times in `facts`.
         limits: Settings.
     """
-    decision = _decide(facts, now, limits)
-    if decision.awaits_claim and decision.report is None and facts.unsaved_because is not None:
+    decision, claim = _decide(facts, now, limits), facts.claim
+    ends = claim is not None and (claim.closing_reason or claim.outcome)  # what serves goes on as it is shown
+    if ends and decision.awaits_claim and decision.report is None and facts.unsaved_because is not None:
         return msgspec.structs.replace(decision, report=fault_report(facts, facts.unsaved_because))
     return decision
 
@@ -65,8 +66,7 @@ def _decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         return around(facts, claim, Ports.WITHDRAWN, decision, now=now, limits=limits)
     ends = facts.memory.acts_in_s(now)
     if facts.memory.deadline_at:
-        left_s = facts.memory.deadline_at - now
-        ends.append(left_s if facts.sure else max(left_s, UNSURE_S))
+        ends.append(_due_s(facts, facts.memory.deadline_at - now))
     if claim is None:
         decision = start.make(facts, pod)
     else:
@@ -74,10 +74,14 @@ def _decide(facts: Facts, now: float, limits: LabletSettings) -> Decision:
         decision = announce_end(lablet, _live(lablet, stage))
         decision = around(facts, lablet.claim, _LIVING[stage].ports, decision, now=now, limits=limits)
         if not claim.closing_reason and (over := slot_end(facts, claim)):
-            left_s = over - facts.now_unix
-            ends.append(left_s if facts.sure else max(left_s, UNSURE_S))
+            ends.append(_due_s(facts, over - facts.now_unix))
     ahead = [left_s for left_s in ends if left_s > 0]  # an end that has passed was seen; nothing waits for it
     return decision.no_later_than(min(ahead)) if ahead else decision
+
+
+def _due_s(facts: Facts, left_s: float) -> float:
+    """Return in how many seconds to look at an end: by a clock that is not certain none has come."""
+    return left_s if facts.sure else max(left_s, UNSURE_S)
 
 
 def _live(lablet: Living, stage: Stage) -> Decision:

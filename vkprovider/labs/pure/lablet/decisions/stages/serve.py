@@ -97,11 +97,11 @@ def _keep(lablet: Living) -> Decision:
     facts, claim, stable_s = lablet.facts, lablet.claim, lablet.limits.stable_s
     report = Report(state_of(claim), phase="Running", devices=facts.devices)
     is_new = bool(claim.afresh or claim.lent_back)
-    if not claim.ready_at or max(claim.last_at, claim.started_at) > claim.ready_at:
+    began = max(claim.last_at, claim.started_at)
+    if not claim.ready_at or began > claim.ready_at:
         number = len(facts.devices)
         text = f"all {number} devices booted" if number != 1 else "its device booted"
         event = Notice("Normal", Happened.RECOVERED if claim.starts_again else Happened.READY, text)
-        began = max(claim.last_at, claim.started_at)
         changed = claim.ready(max(facts.now_unix, began))  # a clock that is set back must not undo it for ever
         return Decision(SAVE, None if is_new and not claim.ready_at else report, changed, events=(event,))
     if is_new and not facts.claim_saved:  # a crash must not lose `ready_at`
