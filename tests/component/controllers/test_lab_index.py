@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 
 import pytest
 from aiohttp import web
@@ -10,6 +11,7 @@ from aiohttp import web
 from tests.component.cml.conftest import MiniCml, Secret, drop, reply, serving
 from vkprovider.cml.factory import open_labs
 from vkprovider.cml.null import NullLabs, NullWorker
+from vkprovider.cml.spi import Labs
 from vkprovider.lablet import names
 from vkprovider.labs.controllers.worker.lab_index import LabIndex
 from vkprovider.labs.pure.claims.claim import Claim
@@ -26,6 +28,16 @@ def worker() -> NullWorker:
 @pytest.fixture
 def finder(worker: NullWorker) -> LabIndex:
     return LabIndex("ours", worker.name, NullLabs(worker))
+
+
+@asynccontextmanager
+async def reading(mini: MiniCml) -> AsyncIterator[Labs]:
+    """Open a connection for labs, which is closed with the block."""
+    labs = open_labs(mini.url, Secret().read)
+    try:
+        yield labs
+    finally:
+        await labs.close()
 
 
 def claim(lab_id: str = "") -> Claim:
@@ -94,8 +106,7 @@ async def test_more_labs_than_are_looked_at_in_one_pass_are_foreign_until_they_a
 
 async def test_ports_of_unclaimed_labs_are_all_known_once_every_lab_was_looked_at() -> None:
     """Lablets with ports wait for it; what cannot be read was looked at, and the next connection knows the rest."""
-    async with serving(MiniCml()) as mini:
-        labs = open_labs(mini.url, Secret().read)
+    async with serving(MiniCml()) as mini, reading(mini) as labs:
         finder = LabIndex("ours", "w1", labs)
         ids = frozenset(f"lab-{number}" for number in range(70))
         for number, lab_id in enumerate(sorted(ids)):
@@ -117,7 +128,6 @@ async def test_ports_of_unclaimed_labs_are_all_known_once_every_lab_was_looked_a
         await finder.scan(ids | {f"new-{number}" for number in range(40)}, {})
         assert not finder.examined
         await again.close()
-        await labs.close()
 
 
 async def test_no_lab_with_the_title_of_a_claims_lab_is_removed(worker: NullWorker, finder: LabIndex) -> None:
@@ -139,8 +149,7 @@ def lab(mini: MiniCml, lab_id: str, title: str, installation: str = "another") -
 
 
 async def test_one_lab_that_cannot_be_read_counts_as_foreign_and_harms_nobody() -> None:
-    async with serving(MiniCml()) as mini:
-        labs = open_labs(mini.url, Secret().read)
+    async with serving(MiniCml()) as mini, reading(mini) as labs:
         finder = LabIndex("ours", "w1", labs)
         lab(mini, "good", "homework")
         mini.replies["/labs/broken"] = reply(500, '{"code": 500, "description": "Internal Server Error"}')
@@ -153,13 +162,11 @@ async def test_one_lab_that_cannot_be_read_counts_as_foreign_and_harms_nobody() 
         lab(mini, "broken", claim().title, "ours")
         assert await found(finder) == ["broken"]
         assert mini.count("GET /labs/good") == 1, "what was learned beside the broken one stays"
-        await labs.close()
 
 
 async def test_labs_of_which_nothing_was_heard_were_not_looked_at_until_they_are_silent_again() -> None:
     """The first time it may be the worker that is silent, about labs whose ports nobody knows then."""
-    async with serving(MiniCml()) as mini:
-        labs = open_labs(mini.url, Secret().read)
+    async with serving(MiniCml()) as mini, reading(mini) as labs:
         finder, ids = LabIndex("ours", "w1", labs), frozenset({"lost", "good"})
         lab(mini, "good", "homework")
         mini.replies["/labs"] = reply(200, '["lost", "good"]')
@@ -174,12 +181,10 @@ async def test_labs_of_which_nothing_was_heard_were_not_looked_at_until_they_are
             await finder.scan(ids, {})
             looked.append(finder.examined)
         assert (looked, finder.foreign) == ([False, True, True], 2)
-        await labs.close()
 
 
 async def test_lab_that_another_look_has_read_is_known_whatever_becomes_of_the_first() -> None:
-    async with serving(MiniCml()) as mini:
-        labs = open_labs(mini.url, Secret().read)
+    async with serving(MiniCml()) as mini, reading(mini) as labs:
         finder = LabIndex("ours", "w1", labs)
         lab(mini, "late", "homework")
         mini.replies["/labs"] = reply(200, '["late"]')
@@ -199,12 +204,10 @@ async def test_lab_that_another_look_has_read_is_known_whatever_becomes_of_the_f
         await looking
         assert (finder.examined, finder.foreign) == (True, 1)
         assert await found(finder) == []
-        await labs.close()
 
 
 async def test_many_that_look_at_once_read_each_lab_once() -> None:
-    async with serving(MiniCml()) as mini:
-        labs = open_labs(mini.url, Secret().read)
+    async with serving(MiniCml()) as mini, reading(mini) as labs:
         finder = LabIndex("ours", "w1", labs)
         ids = [f"lab-{number}" for number in range(20)]
         for lab_id in ids:
@@ -213,4 +216,3 @@ async def test_many_that_look_at_once_read_each_lab_once() -> None:
         assert await asyncio.gather(*(found(finder) for _ in range(30))) == [[]] * 30
         reads = Counter(line for line in mini.seen if line.startswith("GET /labs/"))
         assert set(reads.values()) == {1}
-        await labs.close()

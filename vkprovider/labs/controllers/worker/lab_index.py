@@ -24,6 +24,8 @@ _READS_MAX: Final = 32
 """Unknown labs that are looked at in one pass."""
 _UNREADABLE_S: Final = 60.0
 """How long a lab that cannot be read is not read again: a look at its worker waits for the answer."""
+_AT_ONCE: Final = 0.0
+"""When a lab is read again about which there was no answer for the first time: it may be the worker that is silent."""
 _READS_AT_ONCE: Final = 2
 """Labs that are read at once; the worker's probe must find a connection."""
 
@@ -37,7 +39,7 @@ class LabIndex:
             that is already gone with its claim; so a lab must be in two lists in a row.
         ports: What marked labs open that no claim names, as (protocol, port).
         examined: Whether every lab of the last list was looked at, so that `ports` has all of them; it may be one that
-            cannot be read. False as long as there was no answer about one of them, once.
+            cannot be read. One about which there was no answer was not looked at until it has been asked for again.
     """
 
     def __init__(self, installation: str, worker: str, labs: Labs) -> None:
@@ -47,7 +49,6 @@ class LabIndex:
         self._known: dict[str, KnownLab] = {}
         self._suspects: frozenset[str] = frozenset()
         self._unreadable: dict[str, float] = {}  # by id, when it is read again
-        self._unanswered = set[str]()  # asked once: nobody knows whether lab or worker is silent
         self._finding = asyncio.Lock()
         self.foreign = 0
         self.unclaimed: dict[str, str] = {}
@@ -93,8 +94,8 @@ class LabIndex:
             lab_ids = [lab_id for lab_id in await self._labs.list_lab_ids() if lab_id not in taken]
             unknown = [lab_id for lab_id in lab_ids if lab_id not in self._known]
             await self._learn(unknown if strict else self._due(unknown), strict=strict)
-            if silent := self._unanswered.intersection(lab_ids):
-                raise Unavailable(f"worker {self._worker} says nothing of lab {min(silent)}")
+            if silent := self._silent(lab_ids):
+                raise Unavailable(f"worker {self._worker} says nothing of lab {silent[0]}")
         if reread:
             self.ports = _opened(self._known.values())  # until the next scan, for claims that are made before it
         found = {lab_id: self._known.get(lab_id) for lab_id in lab_ids}
@@ -111,12 +112,11 @@ class LabIndex:
             if lab_id not in lab_ids:
                 del self._known[lab_id]
         self._unreadable = {lab_id: at for lab_id, at in self._unreadable.items() if lab_id in lab_ids}
-        self._unanswered &= others
         due = self._due(lab_id for lab_id in others if lab_id not in self._known)
         due.sort(key=lambda lab_id: lab_id in self._unreadable)
         unknown, later = due[:_READS_MAX], due[_READS_MAX:]
         gone = await self._learn(unknown, strict=False)
-        self.examined = not self._unanswered and (later == [] or later[0] in self._unreadable)
+        self.examined = not self._silent(others) and (later == [] or later[0] in self._unreadable)
         marked = {i: known for i in others - gone if (known := self._known.get(i)) is not None and known.marked}
         foreign = len(others - gone) - len(marked)
         dated = self._labs.time() > 0
@@ -137,6 +137,10 @@ class LabIndex:
         now_s = asyncio.get_running_loop().time()
         return [lab_id for lab_id in lab_ids if self._unreadable.get(lab_id, now_s) <= now_s]
 
+    def _silent(self, lab_ids: Iterable[str]) -> list[str]:
+        """Return the labs about which there was no answer, and which have not been asked for again."""
+        return [lab_id for lab_id in lab_ids if self._unreadable.get(lab_id) == _AT_ONCE]
+
     async def _learn(self, lab_ids: list[str], *, strict: bool) -> set[str]:
         """Read labs, a few at a time; what was learned before a fault stays. Return those that are gone by now.
 
@@ -152,7 +156,6 @@ class LabIndex:
                 tags = await self._labs.list_tags(lab_id) if first_line == self._mark else {}
             except NotFound:
                 gone.add(lab_id)
-                self._unanswered.discard(lab_id)
                 self._unreadable[lab_id] = later_s  # where it is listed for ever, it keeps no other one waiting
                 return
             except OutsideError as error:
@@ -160,12 +163,11 @@ class LabIndex:
                     raise
                 if lab_id in self._known:
                     return  # another one that looks has read it meanwhile
-                asked_before = lab_id in self._unanswered or lab_id in self._unreadable
-                if isinstance(error, Unavailable) and not error.status and not asked_before:
-                    self._unanswered.add(lab_id)
+                is_first = lab_id not in self._unreadable
+                if is_first and isinstance(error, Unavailable) and not error.status:
+                    self._unreadable[lab_id] = _AT_ONCE
                     return
-                self._unanswered.discard(lab_id)
-                if lab_id not in self._unreadable:
+                if is_first or self._silent((lab_id,)):
                     _log.warning("a lab cannot be read", worker=self._worker, lab=lab_id, error=str(error))
                 self._unreadable[lab_id] = later_s
                 return
@@ -173,7 +175,6 @@ class LabIndex:
             origin = origin_of(title, lab.lab_notes) if marked else None
             self._known[lab_id] = KnownLab(lab_id, title, marked, created, origin, tags if marked else {})
             self._unreadable.pop(lab_id, None)
-            self._unanswered.discard(lab_id)
 
         await at_most(_READS_AT_ONCE, look, lab_ids)
         return gone
