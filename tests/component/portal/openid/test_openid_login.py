@@ -361,7 +361,7 @@ async def test_a_tab_of_an_earlier_login_ends_no_later_one(world: PortalWorld, i
         page.expects(r"/login/renew - Failed to load resource: .* 403")
         await there.log_in(page, "alice", "/labs/alice")
         await page.shows("You have no lab")
-        await asyncio.sleep(SHORT.id_s / 5)  # so that this tab is the first to ask, by what is no session any more
+        await asyncio.sleep(SHORT.id_s / 5)  # so that this tab asks first, for a session that was replaced
         await page.run(lambda driver: driver.switch_to.new_window("tab"))
         await page.open("/login?next=/labs/alice")
         await page.press(BUTTON)  # the session at the issuer goes on

@@ -264,7 +264,7 @@ class Effects:
         if passing is not None:
             fault = worker_fault(passing)
             raise StepFailed(fault.reason, fault.message)
-        if unread is not None and _is_away(unread):  # the session's end waits for the LDS, too; nobody is graded sooner
+        if unread is not None and _is_away(unread):  # nobody is graded before the LDS answers
             raise unread
         return Archived(left, errors)
 
@@ -301,11 +301,11 @@ class Effects:
                 return Done()  # its decision was all of it
 
     async def _search(self, step: steps.Search, worker: Worker) -> Outcome:
-        await _check_access(worker)
+        await worker.check_access()
         labs, claim = worker.labs, step.claim
         matches = await worker.lab_index.find(claim, worker.claims.claims, step.shown)
         if not matches:
-            worker.check_access()  # the login may have changed since
+            await worker.check_access()  # the login may have changed since
             return Done()
         if (known := certain(claim, matches, step.shown)) is None:
             return outcomes.Unsure(tuple(sorted(f"lab {m.title} ({m.lab_id}, created {m.created})" for m in matches)))
@@ -332,7 +332,7 @@ class Effects:
         return Done()
 
     async def _import(self, step: steps.Import, worker: Worker) -> Outcome:
-        await _check_access(worker)
+        await worker.check_access()
         claim, ctx = step.claim, self.ctx
         content = self._content_of(claim)
         notes = notes_of(step.noted, installation=ctx.installation, replica=ctx.replica, epoch=self.epoch(worker.name))
@@ -377,18 +377,8 @@ class Effects:
 
 
 def _is_away(error: OutsideError) -> bool:
-    """Return whether the LDS may answer later what it has not answered now, as to all requests."""
+    """Return whether the LDS is away, or refuses the login, so that it may answer the same request later."""
     return may_pass(error) or isinstance(error, DeadlineExceeded)
-
-
-async def _check_access(worker: Worker) -> None:
-    """Check that a lab which is looked for, or imported, is one among those that the claims name.
-
-    Raises:
-        OutsideError: As `Worker.log_in` and `Worker.check_access`.
-    """
-    await worker.log_in()
-    worker.check_access()
 
 
 async def _unless_gone(worker: Worker, claim: Claim, call: Awaitable[None]) -> Outcome:
@@ -401,7 +391,7 @@ async def _is_there(worker: Worker, call: Awaitable[None]) -> bool:
     """Await a call about a lab; return False if CML says that there is none.
 
     Raises:
-        OutsideError: The call failed; or CML says so to somebody who may not see the lab, see `Worker.check_access`.
+        OutsideError: The call failed; or CML says so to somebody who may not see the lab, see `Worker.doubt`.
     """
     access = worker.access
     try:

@@ -232,12 +232,13 @@ class Worker:
         if self.seen.access.user and not self.access.user:
             await self.labs.list_lab_ids()
 
-    def check_access(self) -> None:
+    async def check_access(self) -> None:
         """Check that the worker is asked where and by whom the labs of its claims were seen.
 
         Raises:
-            Unavailable: It is not, see `doubt`.
+            OutsideError: As `log_in`; `Unavailable`: it is not, see `doubt`.
         """
+        await self.log_in()
         if (doubt := self.doubt(self.access)) is not None:
             raise doubt
 

@@ -25,6 +25,7 @@ from vkprovider.platform.objects import CustomResource
 _LABS_MAX: Final = 3
 _URL, _HOST, _LAB = "url:", "host:", "lab:"
 _AGENT: Final = "agent://"
+_NOTHING: Final = "Until then nothing is imported again or removed"
 AGENTS_OWN: Final = "(the agent's own)"
 """Stands for CML's user where an agent logs in, which does not tell it; no user of CML can be called so."""
 
@@ -101,9 +102,6 @@ def unfound(before: CmlAccess, now: CmlAccess) -> str:
     """Return why lost claims are not rebuilt: not all labs are seen, and an earlier access may see others."""
     who, other = f"{_called(now.user)} at {now.url}", f"{_called(before.user)} may have seen at {before.url}"
     return f"{who} does not see all labs that {other}: put the former user or url back"
-
-
-_NOTHING: Final = "Until then nothing is imported again or removed"
 
 
 def _called(user: str) -> str:
